@@ -1,0 +1,54 @@
+# Everything a newcomer or CI does. `make help` lists it.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install lab test soak bench screenshot check format clean
+
+help: ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+install: $(INSTALLED) ## .venv with everything for development; then .venv/bin/ktui works
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "ktui needs Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+java: # the real Kafka of `make lab` and `make test` needs Java and Maven
+	@scripts/ensure-java.sh
+.PHONY: java
+
+lab: $(INSTALLED) java ## a real Kafka with a reassignment under way, and the live view on it
+	$(BIN)/ktui lab demo
+
+test: $(INSTALLED) java check ## every test, on a real Kafka that it starts itself
+	$(BIN)/python -m pytest -m 'not soak'
+
+soak: $(INSTALLED) java ## the large counts, and the contract on every supported Kafka
+	$(BIN)/python -m pytest -m soak
+	for version in 3.9.1 4.0.0 4.1.2 4.2.1; do \
+		KTUI_TEST_KAFKA=$$version $(BIN)/python -m pytest tests/contract || exit 1; done
+
+bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tests
+	$(BIN)/python -m bench
+
+screenshot: $(INSTALLED) java ## the README's picture, drawn anew on a real cluster
+	$(BIN)/python -m pytest tests/kafka/test_screenshot.py
+	mkdir -p docs/images && cp tests/out/watch.svg docs/images/watch.svg
+
+check: $(INSTALLED) ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## let ruff put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove what the above made
+	rm -rf .venv dist build tests/out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

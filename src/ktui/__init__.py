@@ -1,0 +1,3 @@
+"""ktui: live management of Kafka partition reassignments."""
+
+__version__ = "0.1.0"
