@@ -1,0 +1,59 @@
+"""Brokers, their disks and the settings of brokers and topics that matter to a move."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Broker(msgspec.Struct, frozen=True):
+    """One broker. One that is not `alive` is fenced, or known only from a replica list."""
+
+    id: int
+    host: str = ""
+    port: int = -1
+    rack: str | None = None
+    alive: bool = True
+
+
+class LogDir(msgspec.Struct, frozen=True):
+    """One log dir of a broker (DescribeLogDirs). Bytes; None where the broker is too old."""
+
+    broker: int
+    path: str
+    error: str | None = None
+    """The broker's word for an offline log dir; None while it works."""
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    cordoned: bool = False
+
+
+class TopicConfig(msgspec.Struct, frozen=True):
+    """The settings of one topic that decide how its moves are measured and judged."""
+
+    min_insync_replicas: int = 1
+    compacted: bool = False
+    tiered: bool = False
+    leader_throttled_replicas: str = ""
+    follower_throttled_replicas: str = ""
+
+    @property
+    def offsets_measure_size(self) -> bool:
+        """Whether log offsets say how much is left to copy: not when compacted or tiered."""
+        return not (self.compacted or self.tiered)
+
+
+class BrokerConfig(msgspec.Struct, frozen=True):
+    """The settings of one broker that matter to a move; None where unset or not readable."""
+
+    leader_throttle_rate: int | None = None
+    """leader.replication.throttled.rate, bytes a second."""
+    follower_throttle_rate: int | None = None
+    """follower.replication.throttled.rate, bytes a second."""
+    log_dir_throttle_rate: int | None = None
+    """replica.alter.log.dirs.io.max.bytes.per.second."""
+    auto_leader_rebalance: bool | None = None
+    leader_imbalance_check_interval_s: int | None = None
+    fetch_backoff_ms: int | None = None
+    min_insync_replicas: int | None = None
+    unclean_leader_election: bool | None = None
+    replica_lag_time_max_ms: int | None = None

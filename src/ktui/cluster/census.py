@@ -1,0 +1,45 @@
+"""A pass over all partitions of a cluster, in pages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Census
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.ports import TopicsAnswer
+
+
+async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Census:
+    """Count leaders and replicas per broker and find the partitions that need care."""
+    started = clock.monotonic()
+    topics: set[str] = set()
+    partitions = 0
+    leaders: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
+    unhealthy: list[TopicPartition] = []
+    async for page in pages:
+        partitions += len(page.partitions)
+        topics.update(tp.topic for tp in page.partitions)
+        for state in page.partitions.values():
+            replicas.update(state.replicas)
+            if state.leader is not None:
+                leaders[state.leader] += 1
+            if _suspect(state):
+                unhealthy.append(state.tp)
+    return Census(
+        at=clock.now(),
+        monotonic_s=clock.monotonic(),
+        took_s=clock.monotonic() - started,
+        topics=len(topics),
+        partitions=partitions,
+        leaders=dict(leaders),
+        replicas=dict(replicas),
+        unhealthy=tuple(sorted(unhealthy)),
+    )
+
+
+def _suspect(state: PartitionState) -> bool:
+    # Metadata does not tell adding replicas: a moving partition is judged once it is listed.
+    return state.leader is None or len(state.isr) < len(state.replicas)
