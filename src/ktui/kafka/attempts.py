@@ -1,0 +1,67 @@
+"""Which broker one call asks next, for how long, and what is told when none answered."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from ktui.cluster.errors import ClusterError
+from ktui.kafka.errors import most_telling
+from ktui.kafka.pool import Call
+
+Node = int | str
+"""A broker id, or kafka-python's name for a bootstrap address ("bootstrap-0")."""
+
+FIRST_S = 2.0
+"""What a broker gets for a read while another could be asked, doubled with each failure: the one
+that was asked may hang, and a view waits for the answer."""
+
+_ENOUGH = 2
+"""A node that failed twice in one call is asked no more."""
+
+
+class Attempts:
+    """The attempts of one call. Bounded: by its time, and by two for each node.
+
+    Args:
+        limit_s: seconds for the whole call.
+        hasty: whether the call may be asked anew elsewhere although its answer may still come.
+    """
+
+    def __init__(self, limit_s: float, *, hasty: bool = False) -> None:
+        self._until = time.monotonic() + limit_s
+        self._hasty = hasty
+        self._failed: Counter[Node] = Counter()
+        self._failures: list[ClusterError] = []
+
+    def left_s(self) -> float:
+        """Seconds left for the whole call."""
+        return self._until - time.monotonic()
+
+    def choose(self, nodes: Sequence[Node]) -> tuple[Node, Call] | None:
+        """Give the next node and the limit of the call to it; None when it is time to give up.
+
+        A node gets half of what is left, or less in haste, while there is another to turn to.
+        """
+        left = self.left_s()
+        fresh = sorted(
+            (n for n in nodes if self._failed[n] < _ENOUGH), key=self._failed.__getitem__
+        )
+        if not fresh or left <= 0:
+            return None
+        return fresh[0], Call(left if len(fresh) == 1 else self._share(left))
+
+    def _share(self, left: float) -> float:
+        most = FIRST_S * 2 ** len(self._failures) if self._hasty else left
+        return min(left / 2, most)
+
+    def failed(self, node: Node, error: ClusterError, *, for_good: bool) -> None:
+        """Note a failure; `for_good` if the node is not worth another attempt in this call."""
+        self._failed[node] += _ENOUGH if for_good else 1
+        self._failures.append(error)
+
+    @property
+    def failure(self) -> ClusterError | None:
+        """What to tell when every attempt failed."""
+        return most_telling(self._failures) if self._failures else None

@@ -1,0 +1,215 @@
+"""What each broker supports and what the principal may do, of all that ktui needs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+from kafka.protocol.admin.cluster import DescribeClusterRequest
+from kafka.protocol.api_key import ApiKey
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.text import clean
+from ktui.kafka.connection import Connection
+from ktui.kafka.errors import Purpose
+from ktui.kafka.wire import Wire
+
+
+class Need(NamedTuple):
+    """One thing that ktui asks of a broker, and the version of the API that does it."""
+
+    what: str
+    api: int
+    version: int
+    without: str
+    """What an operator misses where a broker cannot."""
+    required: bool = True
+
+
+NEEDS = (
+    Need("describe the cluster", ApiKey.DescribeCluster, 0, "nothing can be shown"),
+    Need("list reassignments", ApiKey.ListPartitionReassignments, 0, "nothing can be shown"),
+    Need("alter reassignments", ApiKey.AlterPartitionReassignments, 0, "nothing can be moved"),
+    Need("elect preferred leaders", ApiKey.ElectLeaders, 1, "no leader can be moved"),
+    Need("alter settings", ApiKey.IncrementalAlterConfigs, 0, "no throttle can be set"),
+    Need("read settings", ApiKey.DescribeConfigs, 1, "throttles and min ISR are not seen"),
+    Need("log ends of replicas", ApiKey.ListOffsets, 1, "replica lag is not shown in messages"),
+    Need("sizes on disk", ApiKey.DescribeLogDirs, 1, "bytes to move are not shown", required=False),
+    Need("room on disk", ApiKey.DescribeLogDirs, 4, "disk room is not checked", required=False),
+    Need("cordoned log dirs", ApiKey.DescribeLogDirs, 5, "they are not seen", required=False),
+    Need("fenced brokers", ApiKey.DescribeCluster, 2, "a fenced one looks absent", required=False),
+    Need(
+        "eligible leader replicas",
+        ApiKey.DescribeTopicPartitions,
+        0,
+        "they are not shown",
+        required=False,
+    ),
+    Need(
+        "replication factor guard",
+        ApiKey.AlterPartitionReassignments,
+        1,
+        "ktui compares replication factors by itself",
+        required=False,
+    ),
+)
+
+_RELEASES = (
+    (31, "4.4 or later"),
+    (30, "4.3"),
+    (28, "4.2"),
+    (26, "4.1"),
+    (22, "4.0"),
+    (21, "3.9"),
+    (0, "before 3.9"),
+)
+"""Kafka releases by the lowest of the metadata.versions (KIP-778) that only they know."""
+
+
+class BrokerAbilities(msgspec.Struct, frozen=True):
+    """What one broker supports; `error` instead where it could not be asked."""
+
+    broker: int
+    release: str | None = None
+    """The Kafka release, as far as the newest metadata.version it knows tells; None in the dark."""
+    metadata_version: int | None = None
+    """The cluster's finalized metadata.version, a feature level."""
+    lacks: tuple[Need, ...] = ()
+    error: ClusterError | None = None
+
+
+class Grant(NamedTuple):
+    """A permission that ktui uses, in Kafka's words, and what for."""
+
+    resource: str
+    operation: str
+    purpose: str
+    writes: bool = False
+
+
+GRANTS = (
+    Grant("cluster", "Describe", "list reassignments, sizes on disk"),
+    Grant("cluster", "DescribeConfigs", "read broker settings: throttles, rebalancing"),
+    Grant("cluster", "Alter", "start and cancel reassignments, elect leaders", writes=True),
+    Grant("cluster", "AlterConfigs", "set the brokers' throttle rates", writes=True),
+    Grant("topic", "Describe", "replicas, in-sync replicas, replica lag"),
+    Grant("topic", "DescribeConfigs", "min.insync.replicas, throttled replicas"),
+    Grant("topic", "AlterConfigs", "set the topics' throttled replicas", writes=True),
+)
+
+_OPERATIONS = {
+    3: "Read",
+    4: "Write",
+    5: "Create",
+    6: "Delete",
+    7: "Alter",
+    8: "Describe",
+    9: "ClusterAction",
+    10: "DescribeConfigs",
+    11: "AlterConfigs",
+    12: "IdempotentWrite",
+}
+"""Kafka's numbers for ACL operations (AclOperation)."""
+
+
+class Permissions(msgspec.Struct, frozen=True):
+    """The operations that this principal may do (KIP-430); all of them without an authorizer."""
+
+    cluster: frozenset[str]
+    topics: Mapping[str, frozenset[str]]
+    """Of each topic that it may describe; others look as if they did not exist."""
+
+    def missing(self) -> dict[Grant, tuple[str, ...]]:
+        """Give each grant that is missing, with the topics it is missing on."""
+        found: dict[Grant, tuple[str, ...]] = {}
+        for grant in GRANTS:
+            if grant.resource == "cluster":
+                if grant.operation not in self.cluster:
+                    found[grant] = ()
+            elif lacking := [t for t, may in self.topics.items() if grant.operation not in may]:
+                found[grant] = tuple(sorted(lacking))
+        return found
+
+
+class Capabilities:
+    """Asks a cluster what it supports and allows; closes with `aclose`."""
+
+    def __init__(self, connection: Connection, *, timeout_s: float | None = None) -> None:
+        self._wire = Wire(connection, timeout_s=timeout_s)
+
+    async def brokers(self) -> list[BrokerAbilities]:
+        """Ask every live broker, all at once, what it supports.
+
+        Raises:
+            ClusterError: no broker can be reached at all.
+        """
+        brokers = sorted(await self._wire.broker_ids())
+        return await asyncio.gather(*(self._abilities(broker) for broker in brokers))
+
+    async def _abilities(self, broker: int) -> BrokerAbilities:
+        request = partial(
+            ApiVersionsRequest, client_software_name="ktui", client_software_version="0"
+        )
+        try:
+            answer = await self._wire.ask(Purpose("asking for versions"), request, broker=broker)
+        except ClusterError as error:
+            return BrokerAbilities(broker, error=error)
+        highest = {told.api_key: told.max_version for told in answer.api_keys}
+        known = {f.name: f.max_version for f in answer.supported_features or ()}
+        finalized = {f.name: f.max_version_level for f in answer.finalized_features or ()}
+        return BrokerAbilities(
+            broker,
+            release=_release(known.get("metadata.version")),
+            metadata_version=finalized.get("metadata.version"),
+            lacks=tuple(need for need in NEEDS if highest.get(need.api, -1) < need.version),
+        )
+
+    async def permissions(self) -> Permissions:
+        """Ask what the principal may do to the cluster and to each topic.
+
+        Raises:
+            ClusterError: no broker answers.
+        """
+        cluster, topics = await asyncio.gather(
+            self._wire.ask(Purpose("asking what is permitted"), _cluster_request),
+            self._wire.ask(Purpose("asking what is permitted"), _topics_request),
+        )
+        return Permissions(
+            _names(cluster.authorized_operations),
+            {
+                clean(topic.name): _names(topic.authorized_operations)
+                for topic in topics.topics
+                if not topic.error_code
+            },
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection and thread. Idempotent."""
+        await self._wire.aclose()
+
+
+def _cluster_request() -> Any:
+    return DescribeClusterRequest(include_cluster_authorized_operations=True)
+
+
+def _topics_request() -> Any:
+    return MetadataRequest(
+        topics=None,
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+        max_version=12,
+    )
+
+
+def _names(operations: set[int] | None) -> frozenset[str]:
+    return frozenset(_OPERATIONS[op] for op in operations or () if op in _OPERATIONS)
+
+
+def _release(known: int | None) -> str | None:
+    if known is None:
+        return None
+    return next(name for lowest, name in _RELEASES if known >= lowest)

@@ -1,0 +1,113 @@
+"""Changes sent in several requests, and what became of each part of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, TimedOut
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.cluster.text import clean
+from ktui.kafka import codes
+from ktui.kafka.errors import Purpose, most_telling
+from ktui.kafka.wire import AnswerLost, Build, Wire
+
+Part = TypeVar("Part")
+
+Told = Callable[[Any], Iterator[tuple[Part, int, str | None]]]
+"""Reads an answer: each part with its error code and the broker's message."""
+
+
+class Change(msgspec.Struct, Generic[Part], frozen=True):
+    """One request, and the partitions or resources that it is about."""
+
+    parts: Collection[Part]
+    build: Build
+    broker: int | None = None
+    """Whom it must reach; None for any broker, which forwards it to the controller."""
+
+
+class Sender(Generic[Part]):
+    """Sends changes of one kind, each once."""
+
+    def __init__(self, wire: Wire, purpose: Purpose, told: Told[Part]) -> None:
+        self._wire = wire
+        self._purpose = purpose
+        self._told = told
+
+    async def in_turn(self, changes: Sequence[Change[Part]]) -> dict[Part, WriteResult]:
+        """Send one after the other, all within the wire's limit.
+
+        Raises:
+            ClusterError: nothing at all was sent.
+        """
+        until = time.monotonic() + self._wire.timeout_s
+        outcomes = []
+        for change in changes:
+            outcomes.append(await self._outcome(change, until - time.monotonic()))
+            if isinstance(outcomes[0], ClusterError):
+                raise outcomes[0]
+        return _joined(changes, outcomes)
+
+    async def together(self, changes: Sequence[Change[Part]]) -> dict[Part, WriteResult]:
+        """Send all at once.
+
+        Raises:
+            ClusterError: nothing at all was sent.
+        """
+        limit = self._wire.timeout_s
+        outcomes = await asyncio.gather(*(self._outcome(change, limit) for change in changes))
+        failures = [outcome for outcome in outcomes if isinstance(outcome, ClusterError)]
+        if failures and len(failures) == len(outcomes):
+            raise most_telling(failures)
+        return _joined(changes, outcomes)
+
+    async def _outcome(
+        self, change: Change[Part], limit_s: float
+    ) -> Mapping[Part, WriteResult] | ClusterError:
+        """Give the result for each part, or the error if the request was not sent."""
+        if limit_s <= 0:
+            return TimedOut(self._purpose.attempted, answer="no time was left to send it")
+        try:
+            answer = await self._wire.send(
+                self._purpose, change.build, broker=change.broker, limit_s=limit_s
+            )
+        except AnswerLost as lost:
+            return dict.fromkeys(change.parts, WriteResult(Verdict.UNKNOWN, message=str(lost)))
+        except (NotAuthorized, Refused) as refused:
+            code = refused.answer.partition(":")[0]
+            result = WriteResult(Verdict.REFUSED, code, str(refused))
+            return dict.fromkeys(change.parts, result)
+        except ClusterError as error:
+            return error
+        silent = WriteResult(Verdict.UNKNOWN, message="the answer does not mention it")
+        told = {part: _result(code, message) for part, code, message in self._told(answer)}
+        return {part: told.get(part, silent) for part in change.parts}
+
+
+def _result(code: int, message: str | None) -> WriteResult:
+    if code == codes.NONE:
+        return WriteResult(Verdict.ACCEPTED)
+    words = clean(message or "")
+    if code == codes.ELECTION_NOT_NEEDED:
+        return WriteResult(Verdict.ACCEPTED, codes.name_of(code), words)
+    verdict = Verdict.UNKNOWN if code in codes.UNDECIDED else Verdict.REFUSED
+    return WriteResult(verdict, codes.name_of(code), words)
+
+
+def _joined(
+    changes: Sequence[Change[Part]],
+    outcomes: Sequence[Mapping[Part, WriteResult] | ClusterError],
+) -> dict[Part, WriteResult]:
+    results: dict[Part, WriteResult] = {}
+    for change, outcome in zip(changes, outcomes, strict=True):
+        if isinstance(outcome, ClusterError):
+            not_sent = WriteResult(Verdict.REFUSED, message=f"not sent: {outcome}")
+            results |= dict.fromkeys(change.parts, not_sent)
+        else:
+            results |= outcome
+    return results

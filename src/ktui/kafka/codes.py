@@ -1,0 +1,72 @@
+"""Kafka's error codes by name, and what they mean for a whole call."""
+
+from __future__ import annotations
+
+from kafka.errors import UnknownError, for_code
+
+from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, TimedOut, Unsupported
+from ktui.cluster.text import clean
+
+NONE = 0
+UNKNOWN_TOPIC_OR_PARTITION = 3
+REQUEST_TIMED_OUT = 7
+ELECTION_NOT_NEEDED = 84
+NOT_CONTROLLER = 41
+UNSUPPORTED_VERSION = 35
+
+DENIED = frozenset({29, 30, 31, 53})
+"""The *_AUTHORIZATION_FAILED codes."""
+
+ABSENT = frozenset({UNKNOWN_TOPIC_OR_PARTITION, 100})
+"""UNKNOWN_TOPIC_OR_PARTITION and UNKNOWN_TOPIC_ID."""
+
+ELSEWHERE = frozenset({5, 6, REQUEST_TIMED_OUT, 8, 13, NOT_CONTROLLER, 74, 75})
+"""Codes of a read that another broker, or the same one a moment later, may answer."""
+
+UNCHANGED = frozenset({NOT_CONTROLLER})
+"""Codes of a change that surely did nothing, so that it may be sent again."""
+
+UNDECIDED = frozenset({-1, REQUEST_TIMED_OUT, 13})
+"""Codes of a change that leave open whether it took effect: a forwarding broker gave up."""
+
+
+_KAFKAS_OWN = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    10: "MESSAGE_TOO_LARGE",
+    17: "INVALID_TOPIC_EXCEPTION",
+    39: "INVALID_REPLICA_ASSIGNMENT",
+}
+"""Where kafka-python calls an error by another name than Kafka (clients' Errors.java)."""
+
+
+def name_of(code: int) -> str:
+    """Give Kafka's name for an error code; `ERROR_<code>` for one newer than the client."""
+    if code in _KAFKAS_OWN:
+        return _KAFKAS_OWN[code]
+    error = for_code(code)
+    return f"ERROR_{code}" if issubclass(error, UnknownError) else str(error.message)
+
+
+def words(code: int, message: str | None) -> str:
+    """Give a broker's answer in one line: Kafka's name for it and the broker's own message."""
+    return f"{name_of(code)}: {clean(message)}" if message else name_of(code)
+
+
+def refusal(
+    code: int, message: str | None, *, attempted: str, where: str, needs: str
+) -> ClusterError:
+    """Turn the error code of a whole answer into the error that says what to do."""
+    answer = words(code, message)
+    if code in DENIED:
+        return NotAuthorized(attempted, where=where, answer=answer, fix=grant(needs))
+    if code == UNSUPPORTED_VERSION:
+        return Unsupported(attempted, where=where, answer=answer, fix="Upgrade the brokers")
+    if code == REQUEST_TIMED_OUT:
+        return TimedOut(attempted, where=where, answer=answer)
+    return Refused(attempted, code=name_of(code), where=where, answer=answer)
+
+
+def grant(needs: str) -> str:
+    """Say which permission is missing."""
+    return f"Grant {needs} to this principal; `ktui doctor` shows all that is missing"

@@ -1,0 +1,212 @@
+"""What goes wrong between us and a broker, told as cluster errors that say what to do."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from kafka.errors import (
+    BrokerResponseError,
+    Cancelled,
+    IllegalSaslStateError,
+    IncompatibleBrokerVersion,
+    KafkaConfigurationError,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaProtocolError,
+    KafkaTimeoutError,
+    RequestTimedOutError,
+    UnsupportedSaslMechanismError,
+)
+
+from ktui.cluster.errors import (
+    AuthenticationFailed,
+    ClusterError,
+    NotKafka,
+    TimedOut,
+    Unreachable,
+    Unsupported,
+)
+from ktui.cluster.text import clean
+from ktui.kafka import codes
+from ktui.kafka.pool import Call
+
+_TLS_ALERT = 0x15
+_HOSTNAME_MISMATCH = 62
+
+
+class Purpose(NamedTuple):
+    """What a call is for."""
+
+    attempted: str
+    """As a phrase: "listing reassignments"."""
+    needs: str = ""
+    """The permission that the call needs, in Kafka's words: "Describe on the cluster"."""
+
+
+class Place(NamedTuple):
+    """What was being done, where, and under which security protocol."""
+
+    attempted: str
+    where: str
+    protocol: str
+    mechanism: str
+    """The SASL mechanism; empty if there is none."""
+    known: bool
+    """Whether the cluster has answered before, so that Kafka is known to be there."""
+
+    def error(self, kind: type[ClusterError], answer: str, fix: str = "") -> ClusterError:
+        """Make an error of one kind about this place."""
+        return kind(self.attempted, where=self.where, answer=clean(answer), fix=fix)
+
+
+def translated(error: BaseException, place: Place, call: Call) -> ClusterError:
+    """Give the cluster error for what kafka-python, TLS or the network raised."""
+    if isinstance(error, ClusterError):
+        return error
+    if isinstance(error, IncompatibleBrokerVersion):
+        return place.error(Unsupported, _said(error), "Upgrade the brokers")
+    found = next((tell for kinds, tell in _TELLERS if isinstance(error, kinds)), None)
+    if found is not None:
+        return found(error, place, call)
+    of_a_login = not isinstance(error, KafkaError) or isinstance(error, KafkaConfigurationError)
+    if of_a_login and not call.accepted and place.protocol.startswith("SASL"):
+        # The SASL mechanisms raise all sorts: a missing library, a bad answer, a bad token.
+        return place.error(AuthenticationFailed, _said(error), _credentials_fix(place))
+    return place.error(Unreachable, _said(error))
+
+
+def most_telling(failures: Sequence[ClusterError]) -> ClusterError:
+    """Choose the failure that says most, and name every place that failed the same way."""
+    order = (AuthenticationFailed, NotKafka, Unsupported, TimedOut, Unreachable)
+    found = min(failures, key=lambda e: next((i for i, k in enumerate(order) if type(e) is k), 9))
+    alike = [e.where for e in failures if type(e) is type(found) and e.answer == found.answer]
+    found.where = ", ".join(dict.fromkeys(alike))
+    return found
+
+
+def _said(error: BaseException) -> str:
+    """Give an error's own words, without the class name that kafka-python puts before them."""
+    return " ".join(str(arg) for arg in error.args) or type(error).__name__
+
+
+def _tls(error: Any, place: Place, _call: Call) -> ClusterError:
+    reason = error.reason or str(error)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return place.error(AuthenticationFailed, error.verify_message, _certificate_fix(error))
+    if "ALERT" in reason:
+        return place.error(
+            AuthenticationFailed,
+            f"TLS {reason}",
+            "The broker refused our certificate: set ssl.certificate.location and "
+            "ssl.key.location to one that it trusts",
+        )
+    return place.error(NotKafka, f"TLS {reason}", _plain_fix(place))
+
+
+def _certificate_fix(error: ssl.SSLCertVerificationError) -> str:
+    if error.verify_code == _HOSTNAME_MISMATCH:
+        return (
+            "Use the name that the certificate is for, "
+            "or set ssl.endpoint.identification.algorithm to none"
+        )
+    return (
+        "Set ssl.ca.location to the PEM file of the authority that signed the broker's certificate"
+    )
+
+
+def _plain_fix(place: Place) -> str:
+    plain = "SASL_PLAINTEXT" if place.protocol.startswith("SASL") else "PLAINTEXT"
+    return f"The port may not use TLS: try security.protocol={plain}, or another port"
+
+
+def _tls_fix(place: Place) -> str:
+    tls = "SASL_SSL" if place.protocol.startswith("SASL") else "SSL"
+    return f"The port may use TLS: try security.protocol={tls}, or another port"
+
+
+def _foreign(error: Any, place: Place, _call: Call) -> ClusterError:
+    """Say what the first bytes look like; kafka-python reads them as a frame's length."""
+    length = _said(error).rpartition(" ")[2]
+    head = int(length).to_bytes(4, "big", signed=True) if length.lstrip("-").isdigit() else b""
+    if head[:1] == bytes([_TLS_ALERT]):
+        return place.error(NotKafka, "the answer is a TLS alert", _tls_fix(place))
+    fix = "Check the port: this is not Kafka's"
+    if head and head.isascii() and head.decode().isprintable():
+        return place.error(NotKafka, f"the answer begins with {head.decode()!r}", fix)
+    return place.error(NotKafka, _said(error), fix)
+
+
+def _late(_error: BaseException, place: Place, call: Call) -> ClusterError:
+    if not call.reached:
+        return place.error(
+            Unreachable, "no connection in time", "Check host and port, and firewalls on the way"
+        )
+    if not call.accepted and not place.known:
+        return place.error(TimedOut, "it took the connection and said nothing", _tls_fix(place))
+    return place.error(TimedOut, "", "The broker may be overloaded or hanging")
+
+
+def _network(error: Any, place: Place, call: Call) -> ClusterError:
+    if isinstance(error, socket.gaierror):
+        return place.error(Unreachable, error.strerror or str(error), "Check the host name")
+    if isinstance(error, ConnectionResetError | BrokenPipeError):
+        return _closed(error, place, call)
+    words = (error.strerror or str(error)).lower()
+    return place.error(Unreachable, words, "Check host and port, and that the broker runs")
+
+
+def _closed(error: BaseException, place: Place, call: Call) -> ClusterError:
+    """A connection that the other end closed; why depends on how far we had come."""
+    cause = error.args[0] if error.args else None
+    if isinstance(cause, ssl.SSLError):
+        return _tls(cause, place, call)
+    if place.known:
+        return place.error(Unreachable, f"the connection was closed ({_said(error)})")
+    if call.accepted and not place.protocol.startswith("SASL"):
+        login = "SASL_SSL" if place.protocol == "SSL" else "SASL_PLAINTEXT"
+        fix = f"The listener may want a login: try security.protocol={login}"
+        return place.error(NotKafka, "it closed the connection at our first request", fix)
+    fix = _plain_fix(place) if place.protocol.endswith("SSL") else _tls_fix(place)
+    return place.error(NotKafka, "it closed the connection at our hello", fix)
+
+
+def _rejected(error: Any, place: Place, _call: Call) -> ClusterError:
+    """An error code in answer to the hello or to the credentials."""
+    match error:
+        case UnsupportedSaslMechanismError():
+            fix = "Set sasl.mechanism to one that the listener enables"
+        case IllegalSaslStateError():
+            tls = "SSL" if place.protocol.endswith("SSL") else "PLAINTEXT"
+            fix = f"The listener takes no SASL: set security.protocol={tls}, or use another port"
+        case _:
+            fix = _credentials_fix(place)
+    words = re.sub(r"^\w+Error: ", "", _said(error)) if error.args else codes.name_of(error.errno)
+    return place.error(AuthenticationFailed, words, fix)
+
+
+def _credentials_fix(place: Place) -> str:
+    if not place.protocol.startswith("SASL"):
+        return "Check the client certificate"
+    return _LOGIN_FIXES.get(place.mechanism, "Check sasl.username, sasl.password, sasl.mechanism")
+
+
+_LOGIN_FIXES = {
+    "GSSAPI": "Get a ticket by kinit, and install the Python package gssapi",
+    "OAUTHBEARER": "Check sasl.oauthbearer.id, .secret and .scope",
+}
+
+_Teller = Callable[[Any, Place, Call], ClusterError]
+
+_TELLERS: tuple[tuple[tuple[type[BaseException], ...], _Teller], ...] = (
+    ((ssl.SSLError,), _tls),
+    ((KafkaProtocolError,), _foreign),
+    ((KafkaTimeoutError, RequestTimedOutError, TimeoutError), _late),
+    ((OSError,), _network),
+    ((KafkaConnectionError, Cancelled), _closed),
+    ((BrokerResponseError,), _rejected),
+)
+"""What tells each kind of error; the first that fits."""

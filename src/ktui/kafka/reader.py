@@ -1,0 +1,172 @@
+"""The reading port on a real cluster, over kafka-python's raw requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.errors import Failure, NotAuthorized, Operation, Unsupported
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import (
+    ClusterDescription,
+    LogDirsAnswer,
+    OffsetsAnswer,
+    TopicConfigsAnswer,
+    TopicsAnswer,
+)
+from ktui.cluster.text import clean
+from ktui.kafka import codes, log_dirs, metadata, offsets, reassignments, settings
+from ktui.kafka.connection import Connection
+from ktui.kafka.errors import Purpose
+from ktui.kafka.grouping import chunks
+from ktui.kafka.wire import Wire
+
+_CLUSTER = Purpose("describing the cluster")
+_LIST = Purpose("listing reassignments", needs="Describe on the cluster")
+_TOPICS = Purpose("describing topics", needs="Describe on the topics")
+_OFFSETS = Purpose("reading log offsets", needs="Describe on the topics")
+_LOG_DIRS = Purpose("describing log dirs", needs="Describe on the cluster")
+_TOPIC_CONFIGS = Purpose("reading topic settings", needs="DescribeConfigs on the topics")
+_BROKER_CONFIG = Purpose("reading broker settings", needs="DescribeConfigs on the cluster")
+
+_TOPICS_A_REQUEST = 1_000
+_OFFSETS_A_REQUEST = 10_000
+
+
+class KafkaReader:
+    """A `ClusterReader` on a real cluster.
+
+    Connects at the first call. A call that any broker can answer goes to one that is well, and to
+    another if that one fails; no request takes longer than `timeout_s`, seconds (by default what
+    the connection says).
+    """
+
+    def __init__(
+        self, connection: Connection, *, timeout_s: float | None = None, wire: Wire | None = None
+    ) -> None:
+        self._wire = wire or Wire(connection, timeout_s=timeout_s)
+        self._timeout_s = self._wire.timeout_s
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """Give the cluster id, its controller and its brokers, fenced ones from 4.1 on."""
+        answer = await self._wire.ask(_CLUSTER, metadata.cluster_request)
+        description = metadata.cluster_description(answer)
+        self._wire.learn(description.brokers.values())
+        return description
+
+    async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Give every ongoing reassignment, from the controller through any broker."""
+        request = partial(reassignments.list_request, self._timeout_s)
+        return reassignments.listed(await self._wire.ask(_LIST, request))
+
+    async def describe_topics(self, names: Collection[str]) -> TopicsAnswer:
+        """Give all partitions of the named topics."""
+        if not names:
+            return TopicsAnswer({})
+        wanted = sorted(set(names))
+        return metadata.merged([page async for page in self._pages(wanted)])
+
+    async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
+        """Page through every partition that the principal may describe, 2,000 a page."""
+        async for page in self._pages(()):
+            yield page
+
+    async def _pages(self, names: Sequence[str]) -> AsyncIterator[TopicsAnswer]:
+        """Page through the named topics, or through all if none is named."""
+        cursor: Any = None
+        while True:
+            rest = metadata.names_from(names, cursor)
+            request = partial(metadata.page_request, rest, cursor)
+            try:
+                answer = await self._wire.ask(_TOPICS, request)
+            except Unsupported:
+                yield await self._by_metadata(names)
+                return
+            yield metadata.topics_answer(answer.topics)
+            cursor = answer.next_cursor
+            if cursor is None:
+                return
+
+    async def _by_metadata(self, names: Sequence[str]) -> TopicsAnswer:
+        """Ask as brokers before 3.8 can be asked: all at once."""
+        request = partial(metadata.metadata_request, names or None)
+        return metadata.topics_answer((await self._wire.ask(_TOPICS, request)).topics)
+
+    async def log_offsets(
+        self,
+        broker: int,
+        *,
+        ends: Collection[TopicPartition],
+        starts: Collection[TopicPartition] = (),
+    ) -> OffsetsAnswer:
+        """Give log end and log start offsets of one broker's own replicas."""
+        errors: dict[TopicPartition, str] = {}
+        answers = await asyncio.gather(
+            self._offsets(broker, ends, offsets.LATEST),
+            self._offsets(broker, starts, offsets.EARLIEST),
+        )
+        found_ends, found_starts = (offsets.offsets_of(answer, errors) for answer in answers)
+        return OffsetsAnswer(found_ends, found_starts, errors)
+
+    async def _offsets(
+        self, broker: int, partitions: Collection[TopicPartition], timestamp: int
+    ) -> list[Any]:
+        requests = [
+            partial(offsets.offsets_request, chunk, timestamp, self._timeout_s)
+            for chunk in chunks(partitions, _OFFSETS_A_REQUEST)
+        ]
+        asked = (self._wire.ask(_OFFSETS, request, broker=broker) for request in requests)
+        return await asyncio.gather(*asked)
+
+    async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
+        """Give one broker's log dirs, and the bytes of the named partitions there."""
+        request = partial(log_dirs.log_dirs_request, partitions)
+        answer = await self._wire.ask(_LOG_DIRS, request, broker=broker)
+        if not answer.results:  # before DescribeLogDirs v3 an empty answer is how a broker says no
+            raise NotAuthorized(
+                _LOG_DIRS.attempted, where=f"broker {broker}", fix=codes.grant(_LOG_DIRS.needs)
+            )
+        return log_dirs.log_dirs_of(broker, answer, partitions)
+
+    async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
+        """Give the settings of topics, a thousand topics a request."""
+        requests = [
+            partial(settings.topics_request, chunk)
+            for chunk in chunks(sorted(set(names)), _TOPICS_A_REQUEST)
+        ]
+        asked = (self._wire.ask(_TOPIC_CONFIGS, request) for request in requests)
+        configs: dict[str, TopicConfig] = {}
+        failures: list[Failure] = []
+        for answer in await asyncio.gather(*asked):
+            for result in answer.results:
+                topic, code = clean(result.resource_name), result.error_code
+                if code:
+                    message = result.error_message
+                    failures.append(
+                        metadata.topic_failure(Operation.TOPIC_CONFIGS, topic, code, message)
+                    )
+                else:
+                    configs[topic] = settings.topic_config(result)
+        return TopicConfigsAnswer(configs, tuple(failures))
+
+    async def broker_config(self, broker: int) -> BrokerConfig:
+        """Give the settings of one broker, asked of that broker itself."""
+        request = partial(settings.broker_request, broker)
+        answer = await self._wire.ask(_BROKER_CONFIG, request, broker=broker)
+        result = answer.results[0]
+        if result.error_code:
+            raise codes.refusal(
+                result.error_code,
+                result.error_message,
+                attempted=_BROKER_CONFIG.attempted,
+                where=f"broker {broker}",
+                needs=_BROKER_CONFIG.needs,
+            )
+        return settings.broker_config(result)
+
+    async def aclose(self) -> None:
+        """Close every connection and thread. Idempotent; calls in flight raise."""
+        await self._wire.aclose()

@@ -1,0 +1,138 @@
+"""The settings of topics and brokers that matter to a move (DescribeConfigs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from kafka.protocol.admin.configs import (
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+
+from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.text import clean
+
+TOPIC = 2
+BROKER = 4
+"""Kafka's numbers for the kinds of resource that have settings."""
+
+_TOPIC_KEYS = (
+    "min.insync.replicas",
+    "cleanup.policy",
+    "remote.storage.enable",
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+
+_BROKER_NUMBERS = {
+    "leader_throttle_rate": "leader.replication.throttled.rate",
+    "follower_throttle_rate": "follower.replication.throttled.rate",
+    "log_dir_throttle_rate": "replica.alter.log.dirs.io.max.bytes.per.second",
+    "leader_imbalance_check_interval_s": "leader.imbalance.check.interval.seconds",
+    "fetch_backoff_ms": "replica.fetch.backoff.ms",
+    "min_insync_replicas": "min.insync.replicas",
+    "replica_lag_time_max_ms": "replica.lag.time.max.ms",
+}
+
+_BROKER_FLAGS = {
+    "auto_leader_rebalance": "auto.leader.rebalance.enable",
+    "unclean_leader_election": "unclean.leader.election.enable",
+}
+
+_UNLIMITED = 2**63 - 1
+"""What brokers call a throttle that is not set."""
+
+
+def topics_request(names: Sequence[str]) -> Any:
+    """Ask for the settings of many topics at once."""
+    return _request(TOPIC, names, _TOPIC_KEYS)
+
+
+def broker_request(broker: int) -> Any:
+    """Ask for the settings of one broker."""
+    return _request(BROKER, [str(broker)], (*_BROKER_NUMBERS.values(), *_BROKER_FLAGS.values()))
+
+
+def _request(kind: int, names: Sequence[str], keys: Sequence[str]) -> Any:
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    return DescribeConfigsRequest(
+        resources=[
+            resource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
+            for name in names
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+
+
+def topic_config(result: Any) -> TopicConfig:
+    """Read one topic's settings."""
+    told = _values(result)
+    return TopicConfig(
+        min_insync_replicas=_number(told.get("min.insync.replicas")) or 1,
+        compacted="compact" in told.get("cleanup.policy", ""),
+        tiered=told.get("remote.storage.enable") == "true",
+        leader_throttled_replicas=told.get("leader.replication.throttled.replicas", ""),
+        follower_throttled_replicas=told.get("follower.replication.throttled.replicas", ""),
+    )
+
+
+def broker_config(result: Any) -> BrokerConfig:
+    """Read one broker's settings."""
+    told = _values(result)
+    numbers = {field: _number(told.get(key)) for field, key in _BROKER_NUMBERS.items()}
+    flags = {field: _flag(told.get(key)) for field, key in _BROKER_FLAGS.items()}
+    return msgspec.convert({**numbers, **flags}, BrokerConfig)
+
+
+def _values(result: Any) -> dict[str, str]:
+    return {c.name: clean(c.value) for c in result.configs if c.value is not None}
+
+
+def _flag(text: str | None) -> bool | None:
+    return None if text is None else text == "true"
+
+
+def _number(text: str | None) -> int | None:
+    if text is None or not text.lstrip("-").isdigit():
+        return None
+    return None if int(text) == _UNLIMITED else int(text)
+
+
+_KINDS = {ConfigScope.TOPIC: TOPIC, ConfigScope.BROKER: BROKER}
+_SCOPES = {number: scope for scope, number in _KINDS.items()}
+_OPS = {ConfigOp.SET: 0, ConfigOp.DELETE: 1, ConfigOp.APPEND: 2, ConfigOp.SUBTRACT: 3}
+"""Kafka's numbers for them (KIP-339)."""
+
+
+def alter_request(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> Any:
+    """Change settings of several resources; those of one take effect together or not at all."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    return IncrementalAlterConfigsRequest(
+        validate_only=False,
+        resources=[
+            resource(
+                resource_type=_KINDS[who.scope],
+                resource_name=who.name,
+                configs=[
+                    resource.AlterableConfig(
+                        name=change.key, config_operation=_OPS[change.op], value=change.value
+                    )
+                    for change in theirs
+                ],
+            )
+            for who, theirs in changes.items()
+        ],
+    )
+
+
+def altered(answer: Any) -> Iterator[tuple[ConfigResource, int, str | None]]:
+    """Give each resource's error code and the broker's message."""
+    for told in answer.responses:
+        scope = _SCOPES.get(told.resource_type)
+        if scope is not None:
+            resource = ConfigResource(scope, told.resource_name)
+            yield resource, told.error_code, told.error_message

@@ -1,0 +1,320 @@
+"""What brokers answer, read into ktui's words: also what a healthy cluster would not say."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from kafka.protocol.admin import (
+    DescribeClusterResponse,
+    DescribeConfigsResponse,
+    DescribeLogDirsResponse,
+    DescribeTopicPartitionsResponse,
+    ListPartitionReassignmentsResponse,
+)
+from kafka.protocol.metadata import MetadataResponse
+
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.errors import NotAuthorized, Operation, Refused, TimedOut, Unsupported
+from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.kafka import codes, log_dirs, metadata, reassignments, settings
+from ktui.kafka.grouping import by_topic, chunks
+
+ID = uuid.UUID(bytes=b"\xfb\xff\xbe" + bytes(13))
+
+
+def test_fenced_brokers_are_there_but_not_alive() -> None:
+    broker = DescribeClusterResponse.DescribeClusterBroker
+    answer = DescribeClusterResponse(
+        version=2,
+        cluster_id="abc\x1b[2J",
+        controller_id=-1,
+        brokers=[
+            broker(broker_id=1, host="a", port=9092, rack="r\x07", is_fenced=False, version=2),
+            broker(broker_id=2, host="", port=-1, rack=None, is_fenced=True, version=2),
+        ],
+    )
+
+    told = metadata.cluster_description(answer)
+
+    assert told.cluster_id == r"abc\x1b[2J"
+    assert told.controller is None
+    assert told.brokers == {
+        1: Broker(1, "a", 9092, r"r\x07"),
+        2: Broker(2, "", -1, None, alive=False),
+    }
+
+
+def test_a_partition_is_read_whatever_state_it_is_in() -> None:
+    topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+    partition = topic.DescribeTopicPartitionsResponsePartition
+    answer = topic(
+        version=0,
+        error_code=0,
+        name="orders",
+        topic_id=ID,
+        is_internal=False,
+        partitions=[
+            partition(
+                version=0,
+                error_code=5,
+                partition_index=0,
+                leader_id=-1,
+                leader_epoch=-1,
+                replica_nodes=[1, 99],
+                isr_nodes=[],
+                eligible_leader_replicas=[99],
+                last_known_elr=[],
+                offline_replicas=[1, 99],
+            )
+        ],
+    )
+
+    told = metadata.topics_answer([answer])
+
+    tp = TopicPartition("orders", 0)
+    assert told.partitions[tp] == PartitionState(
+        tp=tp,
+        topic_id="-_--AAAAAAAAAAAAAAAAAA",
+        replicas=(1, 99),
+        isr=(),
+        leader=None,
+        leader_epoch=None,
+        offline=(1, 99),
+        elr=(99,),
+    )
+
+
+def test_an_older_brokers_metadata_says_the_same_but_for_what_it_does_not_know() -> None:
+    topic = MetadataResponse.MetadataResponseTopic
+    answer = topic(
+        version=9,
+        error_code=0,
+        name="orders",
+        partitions=[
+            topic.MetadataResponsePartition(
+                version=9,
+                error_code=0,
+                partition_index=3,
+                leader_id=2,
+                leader_epoch=7,
+                replica_nodes=[2, 1],
+                isr_nodes=[2],
+                offline_replicas=[],
+            )
+        ],
+    )
+
+    told = metadata.topics_answer([answer]).partitions[TopicPartition("orders", 3)]
+
+    assert (told.topic_id, told.elr) == (None, None)
+    assert (told.replicas, told.isr, told.leader, told.leader_epoch) == ((2, 1), (2,), 2, 7)
+
+
+def test_topics_that_cannot_be_told_are_sorted_by_why() -> None:
+    topic = MetadataResponse.MetadataResponseTopic
+    answers = [
+        topic(version=9, error_code=code, name=name, partitions=[])
+        for name, code in (("gone", 3), ("secret", 29), ("odd\u202e", 17), ("busy", -1))
+    ]
+
+    told = metadata.topics_answer(answers)
+
+    assert told.absent == {"gone"}
+    assert [(f.topic, f.answer, f.denied) for f in told.failures] == [
+        ("secret", "TOPIC_AUTHORIZATION_FAILED", True),
+        (r"odd\u202e", "INVALID_TOPIC_EXCEPTION", False),
+        ("busy", "UNKNOWN_SERVER_ERROR", False),
+    ]
+    assert {f.operation for f in told.failures} == {Operation.METADATA}
+
+
+def test_the_zero_id_is_no_id() -> None:
+    assert metadata.shown_id(uuid.UUID(int=0)) is None
+    assert metadata.shown_id(None) is None
+
+
+def test_later_pages_ask_for_the_topics_not_yet_told() -> None:
+    cursor = DescribeTopicPartitionsResponse.Cursor(topic_name="b", partition_index=5, version=0)
+
+    assert metadata.names_from(["a", "b", "c"], None) == ["a", "b", "c"]
+    assert metadata.names_from(["a", "b", "c"], cursor) == ["b", "c"]
+
+
+def test_reassignments_are_read_in_the_controllers_order() -> None:
+    topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+    partition = topic.OngoingPartitionReassignment
+    answer = ListPartitionReassignmentsResponse(
+        version=0,
+        topics=[
+            topic(
+                version=0,
+                name="t",
+                partitions=[
+                    partition(
+                        version=0,
+                        partition_index=0,
+                        replicas=[4, 5, 3, 1, 2],
+                        adding_replicas=[4, 5],
+                        removing_replicas=[1, 2],
+                    )
+                ],
+            )
+        ],
+    )
+
+    assert reassignments.listed(answer) == {
+        TopicPartition("t", 0): Reassignment((4, 5, 3, 1, 2), (4, 5), (1, 2))
+    }
+
+
+def test_log_dirs_tell_what_works_what_failed_and_what_is_cordoned() -> None:
+    result = DescribeLogDirsResponse.DescribeLogDirsResult
+    topic = result.DescribeLogDirsTopic
+    size = topic.DescribeLogDirsPartition
+    answer = DescribeLogDirsResponse(
+        version=5,
+        error_code=0,
+        results=[
+            result(
+                version=5,
+                error_code=0,
+                log_dir="/a",
+                topics=[
+                    topic(
+                        version=5,
+                        name="t",
+                        partitions=[
+                            size(
+                                version=5, partition_index=0, partition_size=10, is_future_key=False
+                            ),
+                            size(
+                                version=5, partition_index=1, partition_size=20, is_future_key=False
+                            ),
+                        ],
+                    )
+                ],
+                total_bytes=100,
+                usable_bytes=60,
+                is_cordoned=True,
+            ),
+            result(
+                version=5,
+                error_code=0,
+                log_dir="/b",
+                topics=[
+                    topic(
+                        version=5,
+                        name="t",
+                        partitions=[
+                            size(version=5, partition_index=0, partition_size=7, is_future_key=True)
+                        ],
+                    )
+                ],
+                total_bytes=-1,
+                usable_bytes=-1,
+                is_cordoned=False,
+            ),
+            result(
+                version=5,
+                error_code=56,
+                log_dir="/c\n",
+                topics=[],
+                total_bytes=-1,
+                usable_bytes=-1,
+                is_cordoned=False,
+            ),
+        ],
+    )
+
+    told = log_dirs.log_dirs_of(3, answer, [TopicPartition("t", 0)])
+
+    assert told.sizes == {TopicPartition("t", 0): 10}
+    assert told.log_dirs == (
+        LogDir(3, "/a", None, 100, 60, cordoned=True),
+        LogDir(3, "/b"),
+        LogDir(3, r"/c\n", "KAFKA_STORAGE_ERROR"),
+    )
+
+
+def configs(**told: str | None) -> object:
+    result = DescribeConfigsResponse.DescribeConfigsResult
+    config = result.DescribeConfigsResourceResult
+    return result(
+        version=4,
+        error_code=0,
+        configs=[
+            config(version=4, name=name.replace("_", "."), value=value)
+            for name, value in told.items()
+        ],
+    )
+
+
+def test_settings_of_a_topic_are_read() -> None:
+    told = configs(
+        min_insync_replicas="2",
+        cleanup_policy="compact,delete",
+        remote_storage_enable="true",
+        follower_replication_throttled_replicas="0:1,\x1b0:2",
+    )
+
+    assert settings.topic_config(told) == TopicConfig(
+        2, compacted=True, tiered=True, follower_throttled_replicas=r"0:1,\x1b0:2"
+    )
+
+
+def test_settings_of_a_broker_that_are_unset_or_odd_are_none() -> None:
+    told = configs(
+        leader_replication_throttled_rate="9223372036854775807",
+        follower_replication_throttled_rate="1000000",
+        replica_fetch_backoff_ms="soon",
+        auto_leader_rebalance_enable="true",
+        unclean_leader_election_enable=None,
+    )
+
+    assert settings.broker_config(told) == BrokerConfig(
+        follower_throttle_rate=1_000_000, auto_leader_rebalance=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(31, NotAuthorized), (35, Unsupported), (7, TimedOut), (42, Refused)],
+)
+def test_an_error_for_the_whole_call_is_typed_and_says_what_was_asked(
+    code: int, kind: type[Exception]
+) -> None:
+    error = codes.refusal(
+        code, "said \x1b[1mso", attempted="doing it", where="broker 3", needs="Alter on the cluster"
+    )
+
+    assert type(error) is kind
+    assert str(error).startswith("doing it (broker 3): ")
+    assert r"said \x1b[1mso" in str(error)
+    if kind is NotAuthorized:
+        assert "Grant Alter on the cluster" in error.fix
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (-1, "UNKNOWN_SERVER_ERROR"),
+        (3, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (6, "NOT_LEADER_OR_FOLLOWER"),
+        (38, "INVALID_REPLICATION_FACTOR"),
+        (39, "INVALID_REPLICA_ASSIGNMENT"),
+        (84, "ELECTION_NOT_NEEDED"),
+        (85, "NO_REASSIGNMENT_IN_PROGRESS"),
+        (12_345, "ERROR_12345"),
+    ],
+)
+def test_errors_go_by_kafkas_names(code: int, name: str) -> None:
+    assert codes.name_of(code) == name
+
+
+def test_partitions_are_grouped_once_each_and_cut_into_chunks() -> None:
+    tps = [TopicPartition("b", 1), TopicPartition("a", 0), TopicPartition("b", 1)]
+
+    assert by_topic(tps) == {"b": [1], "a": [0]}
+    assert [list(c) for c in chunks(range(5), 2)] == [[0, 1], [2, 3], [4]]
+    assert list(chunks([], 2)) == []

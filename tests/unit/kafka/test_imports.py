@@ -1,0 +1,52 @@
+"""What is imported, and when: a list of reassignments must not wait for what it does not use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def run(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout.strip()
+
+
+def test_reading_a_cluster_loads_neither_the_other_client_nor_consumers_and_producers() -> None:
+    loaded = run("import sys, ktui.kafka.reader, ktui.kafka.writer; print(*sys.modules)").split()
+
+    assert "kafka.net.manager" in loaded
+    for unused in ("confluent_kafka", "kafka.consumer", "kafka.producer", "kafka.admin"):
+        assert unused not in loaded
+
+
+def test_settings_alone_load_no_client_at_all() -> None:
+    loaded = run("import sys, ktui.kafka.connection; print(*sys.modules)").split()
+
+    assert not [m for m in loaded if m.startswith(("kafka.", "confluent_kafka"))]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from kafka import KafkaConsumer; print(KafkaConsumer.__name__)",
+        "import kafka; print(kafka.KafkaConsumer.__name__)",
+        "import kafka, kafka.errors; print(kafka.consumer.KafkaConsumer.__name__)",
+    ],
+)
+@pytest.mark.parametrize("first", ["", "import ktui.kafka.reader; "])
+def test_the_package_is_whole_for_whoever_asks_it_for_more(first: str, use: str) -> None:
+    assert run(first + use) == "KafkaConsumer"
+
+
+def test_a_name_that_the_package_has_not_is_still_an_error() -> None:
+    program = "import ktui.kafka.reader, kafka; print(hasattr(kafka, 'NoSuchName'))"
+
+    assert run(program) == "False"

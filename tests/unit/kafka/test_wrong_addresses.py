@@ -1,0 +1,240 @@
+"""A bootstrap address where there is no Kafka: said at once, with the address and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from kafka.protocol.metadata import ApiVersionsResponse
+from kafka.protocol.sasl import SaslHandshakeResponse
+
+from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka, TimedOut, Unreachable
+from ktui.kafka.connection import Connection
+from ktui.kafka.probe import probe_confluent
+from ktui.kafka.reader import KafkaReader
+
+_API = ApiVersionsResponse.ApiVersion
+_FIELDS: dict[type, dict[str, object]] = {
+    ApiVersionsResponse: {
+        "api_keys": [
+            _API(version=4, api_key=key, min_version=0, max_version=high)
+            for key, high in ((18, 4), (17, 1), (36, 2), (3, 12))
+        ]
+    },
+    SaslHandshakeResponse: {"mechanisms": ["GSSAPI"]},
+}
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def listening(talk: Talk) -> AsyncIterator[str]:
+    """A server that is not Kafka."""
+
+    talks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        talks.add(task)
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                await talk(reader, writer)
+        finally:
+            writer.transport.abort()
+            talks.discard(task)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for task in list(talks):
+            task.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses that nobody listens on."""
+    with contextlib.ExitStack() as held:
+        taken = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [f"127.0.0.1:{one.getsockname()[1]}" for one in taken]
+
+
+async def failure(
+    address: str, *, timeout_s: float = 20, security: dict[str, object] | None = None
+) -> ClusterError:
+    """What listing reassignments through this address raises."""
+    connection = Connection.of({"bootstrap.servers": address, **(security or {})})
+    reader = KafkaReader(connection, timeout_s=timeout_s)
+    with pytest.raises(ClusterError) as caught:
+        await reader.list_reassignments()
+    await reader.aclose()
+    assert not [t for t in threading.enumerate() if t.name.startswith("kafka-io")]
+    return caught.value
+
+
+async def test_a_port_that_nobody_listens_on() -> None:
+    (address,) = free_addresses(1)
+
+    error = await failure(address)
+
+    assert type(error) is Unreachable
+    assert str(error) == (
+        f"listing reassignments ({address}): no answer: connection refused. "
+        "Check host and port, and that the broker runs"
+    )
+
+
+async def test_a_host_that_does_not_exist() -> None:
+    error = await failure("no-such-host.invalid:9092")
+
+    assert type(error) is Unreachable
+    assert error.where == "no-such-host.invalid:9092"
+    assert error.fix == "Check the host name"
+
+
+async def test_several_addresses_are_all_named() -> None:
+    one, other = free_addresses(2)
+
+    error = await failure(f"{one},{other}")
+
+    assert set(error.where.split(", ")) == {one, other}
+
+
+async def test_one_good_reason_is_told_rather_than_the_dead_addresses_around_it() -> None:
+    async def web_server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+
+    dead, other = free_addresses(2)
+    async with listening(web_server) as address:
+        error = await failure(f"{dead},{address},{other}")
+
+    assert type(error) is NotKafka
+    assert error.where == address
+
+
+@pytest.mark.parametrize("greeting", ["HTTP/1.1 400 Bad Request", "SSH-2.0-OpenSSH", "220 mail"])
+async def test_a_server_of_another_kind(greeting: str) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(greeting.encode() + b"\r\n\r\n")
+        await writer.drain()
+        await reader.read()
+
+    async with listening(talk) as address:
+        error = await failure(address)
+
+    assert type(error) is NotKafka
+    assert error.where == address
+    assert repr(greeting[:4]) in error.answer
+    assert "Check the port" in error.fix
+
+
+async def test_a_server_that_hangs_up() -> None:
+    async def talk(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+
+    async with listening(talk) as address:
+        error = await failure(address)
+
+    assert type(error) is NotKafka
+    assert "closed the connection at our hello" in error.answer
+    assert "security.protocol=SSL" in error.fix
+
+
+async def test_a_server_that_says_nothing() -> None:
+    async def talk(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with listening(talk) as address:
+        error = await failure(address, timeout_s=0.5)
+
+    assert type(error) is TimedOut
+    assert error.where == address
+    assert "said nothing" in error.answer
+
+
+async def test_a_server_in_the_clear_where_tls_was_configured() -> None:
+    async def talk(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(4)  # as a broker does, which takes TLS for a huge request
+
+    async with listening(talk) as address:
+        error = await failure(address, security={"security.protocol": "SSL"})
+
+    assert type(error) is NotKafka
+    assert "security.protocol=PLAINTEXT" in error.fix
+
+
+async def test_a_server_that_says_nothing_to_tls() -> None:
+    async def talk(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        await asyncio.Event().wait()
+
+    async with listening(talk) as address:
+        error = await failure(address, timeout_s=0.5, security={"security.protocol": "SSL"})
+
+    assert isinstance(error, TimedOut | Unreachable)
+    assert error.where == address
+
+
+async def test_a_server_that_answers_rubbish() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"\0\0\0\x08" + b"\xff" * 8)
+        await writer.drain()
+        await reader.read()
+
+    async with listening(talk) as address:
+        error = await failure(address)
+
+    assert type(error) is NotKafka
+
+
+async def test_the_other_client_says_so_too() -> None:
+    (address,) = free_addresses(1)
+
+    probe = await probe_confluent(Connection.to(address))
+
+    assert probe.client.startswith("confluent-kafka ")
+    assert probe.cluster_id is None
+    assert type(probe.error) is Unreachable
+    assert probe.error.where == address
+
+
+async def test_a_library_that_is_missing_for_a_login_is_told_by_each_client() -> None:
+    async def kafka_that_takes_any_login(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        for answer in (ApiVersionsResponse, SaslHandshakeResponse):
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            asked = await reader.readexactly(size)
+            version = int.from_bytes(asked[2:4], "big")
+            told = answer(version=version, error_code=0, **_FIELDS[answer])
+            frame = asked[4:8] + told.encode()
+            writer.write(len(frame).to_bytes(4, "big") + frame)
+            await writer.drain()
+        await reader.read()
+
+    security: dict[str, object] = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+    }
+    async with listening(kafka_that_takes_any_login) as address:
+        ours = await failure(address, security=security)
+        theirs = (
+            await probe_confluent(Connection.of({"bootstrap.servers": address, **security}))
+        ).error
+
+    assert type(ours) is AuthenticationFailed
+    assert "GSSAPI" in ours.answer
+    assert "kinit" in ours.fix
+    assert type(theirs) is AuthenticationFailed
+    assert "GSSAPI" in theirs.answer
