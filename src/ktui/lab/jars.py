@@ -1,0 +1,166 @@
+"""Kafka's jars: through Maven into a cache that every lab shares, or from KAFKA_HOME."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+from ktui.lab.errors import LabError, WrongInput
+from ktui.lab.java import find_maven
+from ktui.lab.layout import Report
+
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_LOGGING = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.1",)
+"""Kafka 4 brings log4j 2, but no binding to it: without one its brokers log nothing."""
+_JARS_A_LINE = 10
+_NOT_PUBLISHED = re.compile(
+    r"(Could not find artifact|Failure to find) org\.apache\.kafka:"
+    r"|org\.apache\.kafka:\S+ was not found in "
+)
+"""What Maven says the first time and, from its memory, later ones."""
+_SERVER_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+)\.jar")
+
+
+def check_version(version: str) -> None:
+    """Make sure that it reads like a Kafka release.
+
+    Raises:
+        WrongInput: it does not.
+    """
+    if not _VERSION.fullmatch(version):
+        raise WrongInput(
+            f"{version!r} is not a Kafka version", fix="Write it in full, for example 4.3.1."
+        )
+    if version.startswith(("0.", "1.", "2.")):
+        raise WrongInput(
+            f"Kafka {version} has no KRaft mode that a lab could run", fix="Take 3.9.1 or later."
+        )
+
+
+def fetch(version: str, report: Report) -> tuple[str, ...]:
+    """Give the class path of Kafka, fetching it first if need be.
+
+    KAFKA_HOME, when set, is used instead of Maven. Two fetches of one version wait for each other.
+
+    Raises:
+        LabError: no such version, Maven is missing or failed, KAFKA_HOME is of another version.
+    """
+    check_version(version)
+    home = os.environ.get("KAFKA_HOME")
+    if home:
+        return _of_home(Path(home), version)
+    folder = platformdirs.user_cache_path("ktui") / f"kafka-{version}"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _only_one(folder.with_name(f"{folder.name}.lock"), report):
+            if not folder.exists():
+                _fetch_into(folder, version, report)
+    return _jars(folder)
+
+
+def _jars(folder: Path) -> tuple[str, ...]:
+    return tuple(str(jar) for jar in sorted(folder.glob("*.jar")))
+
+
+def _of_home(home: Path, version: str) -> tuple[str, ...]:
+    libs = home.resolve() / "libs"
+    versions = [found[1] for jar in libs.glob("*.jar") if (found := _SERVER_JAR.match(jar.name))]
+    if not versions:
+        raise LabError(
+            f"KAFKA_HOME is {home}, and there is no Kafka in its libs folder",
+            fix="Correct it, or unset it and the jars come through Maven.",
+        )
+    if version not in versions:
+        raise LabError(
+            f"KAFKA_HOME holds Kafka {versions[0]}, not {version}",
+            fix=f"Ask for --version {versions[0]}, or unset it and the jars come through Maven.",
+        )
+    return _jars(libs)
+
+
+@contextmanager
+def _only_one(path: Path, report: Report) -> Iterator[None]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report("waiting for another ktui that fetches the same Kafka")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch_into(folder: Path, version: str, report: Report) -> None:
+    maven = find_maven()
+    report(f"fetching Kafka {version} through Maven")
+    with tempfile.TemporaryDirectory(prefix=folder.name, dir=folder.parent) as scratch:
+        pom, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
+        pom.write_text(_pom(version))
+        _run_maven(maven, pom, jars, version, report)
+        jars.rename(folder)
+
+
+def _pom(version: str) -> str:
+    kafka = [f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools")]
+    wanted = [*kafka, *_LOGGING] if not version.startswith("3.") else kafka
+    dependencies = "".join(
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId>"
+        "<version>{}</version></dependency>".format(*coordinates.split(":"))
+        for coordinates in wanted
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>ktui</groupId><artifactId>lab</artifactId><version>1</version>"
+        f"<dependencies>{dependencies}</dependencies></project>\n"
+    )
+
+
+def _run_maven(maven: str, pom: Path, jars: Path, version: str, report: Report) -> None:
+    command = [
+        *(maven, "--batch-mode", "--file", str(pom), "dependency:copy-dependencies"),
+        *("-DincludeScope=runtime", f"-DoutputDirectory={jars}", "-Dstyle.color=never"),
+    ]
+    errors: list[str] = []
+    fetched = 0
+    with subprocess.Popen(  # noqa: S603 - the mvn that was found
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as run:
+        try:
+            for line in run.stdout or ():
+                if "[ERROR]" in line:
+                    errors.append(line.split("[ERROR]", 1)[1].strip())
+                if line.startswith("[INFO] Downloaded") and ".jar " in line:
+                    fetched += 1
+                    if fetched % _JARS_A_LINE == 0:
+                        report(f"fetching Kafka {version} through Maven: {fetched} jars so far")
+        except BaseException:
+            run.terminate()
+            raise
+    if run.returncode != 0:
+        raise _maven_error(version, [line for line in errors if line])
+
+
+def _maven_error(version: str, errors: list[str]) -> LabError:
+    words = tuple(line.removesuffix(" -> [Help 1]") for line in errors[:1])
+    if any(map(_NOT_PUBLISHED.search, errors)):
+        return WrongInput(
+            f"Kafka {version} is not published in full",
+            fix="Known to work: 4.3.1, 4.2.1, 4.1.2, 4.0.0 and 3.9.1.",
+            words=words,
+        )
+    return LabError(
+        f"Maven could not fetch Kafka {version}",
+        fix="Check the network and Maven's settings; what it has fetched so far is kept.",
+        words=words,
+    )

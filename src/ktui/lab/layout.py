@@ -1,0 +1,222 @@
+"""What a lab is made of, and where each thing lies in its folder."""
+
+from __future__ import annotations
+
+import enum
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from ktui.lab.errors import LabError, WrongInput
+
+CONTROLLER_ID = 100
+HOST = "127.0.0.1"
+RACKS = ("a", "b", "c")
+DEFAULT_VERSION = "4.3.1"
+DEFAULT_BROKERS = 5
+MAX_BROKERS = 99
+"""Broker ids stay below the controller's."""
+
+Report = Callable[[str], None]
+"""Takes a line that says what is being done now."""
+
+
+class Security(enum.StrEnum):
+    """How clients and brokers speak to each other; Kafka's security.protocol in lower case."""
+
+    PLAINTEXT = "plaintext"
+    SSL = "ssl"
+    SASL_PLAINTEXT = "sasl_plaintext"
+    SASL_SSL = "sasl_ssl"
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's spelling."""
+        return self.value.upper()
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether connections are TLS."""
+        return self in (Security.SSL, Security.SASL_SSL)
+
+    @property
+    def by_password(self) -> bool:
+        """Whether clients log in with SASL."""
+        return self in (Security.SASL_PLAINTEXT, Security.SASL_SSL)
+
+
+class Node(msgspec.Struct, frozen=True):
+    """One process of a lab: a broker, or the controller (which has no rack)."""
+
+    id: int
+    port: int
+    rack: str | None = None
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether this is the KRaft controller."""
+        return self.id == CONTROLLER_ID
+
+    @property
+    def name(self) -> str:
+        """The name as messages and folders have it."""
+        return "controller" if self.is_controller else f"broker-{self.id}"
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of a lab, as lab.json keeps them. Processes are not: the system knows them."""
+
+    schema_version: int = 1
+    kafka_version: str
+    cluster_id: str
+    security: Security
+    java: str
+    """The java that runs it."""
+    class_path: tuple[str, ...]
+    class_archive: str | None = None
+    """A shared class archive (CDS) made from exactly this class path."""
+    nodes: tuple[Node, ...]
+    """The controller first, then the brokers by id."""
+    passwords: dict[str, str] = msgspec.field(default_factory=dict)
+    """Each user's password, where users log in with one."""
+    ready: bool = False
+    """Whether every node was formatted and the cluster once answered with all its brokers."""
+
+    @property
+    def joined_class_path(self) -> str:
+        """The class path as java -cp takes it."""
+        return os.pathsep.join(self.class_path)
+
+
+class Lab(msgspec.Struct, frozen=True):
+    """A lab: its folder and its facts."""
+
+    folder: Path
+    layout: Layout
+
+    @property
+    def brokers(self) -> tuple[Node, ...]:
+        """The brokers by id."""
+        return tuple(node for node in self.layout.nodes if not node.is_controller)
+
+    @property
+    def size(self) -> str:
+        """How many brokers, in words."""
+        return f"{len(self.brokers)} broker{'' if len(self.brokers) == 1 else 's'}"
+
+    @property
+    def controller(self) -> Node:
+        """The KRaft controller."""
+        return self.layout.nodes[0]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The brokers' addresses, as `bootstrap.servers` wants them."""
+        return ",".join(f"{HOST}:{node.port}" for node in self.brokers)
+
+    def node(self, node_id: int) -> Node:
+        """Find a node by id.
+
+        Raises:
+            WrongInput: the lab has no such node.
+        """
+        for node in self.layout.nodes:
+            if node.id == node_id:
+                return node
+        ids = ", ".join(str(node.id) for node in self.brokers)
+        raise WrongInput(
+            f"no broker {node_id} in the lab in {self.folder}",
+            fix=f"It has the brokers {ids} and the controller {CONTROLLER_ID}.",
+        )
+
+    def home(self, node: Node) -> Path:
+        """The node's own folder."""
+        return self.folder / node.name
+
+    def properties_file(self, node: Node) -> Path:
+        """The node's server properties."""
+        return self.home(node) / "server.properties"
+
+    def data(self, node: Node) -> Path:
+        """The node's log dir."""
+        return self.home(node) / "data"
+
+    def log(self, node: Node) -> Path:
+        """What the node's process prints."""
+        return self.home(node) / "server.log"
+
+    def client_file(self, user: str) -> Path:
+        """A Java client properties file for `user`."""
+        return self.folder / f"client-{user}.properties"
+
+    @property
+    def certificates(self) -> Path:
+        """The folder of keys and certificates, of a lab with TLS."""
+        return self.folder / "certificates"
+
+
+def default_folder() -> Path:
+    """Where a lab lies unless --dir says otherwise."""
+    return platformdirs.user_state_path("ktui") / "lab"
+
+
+def dir_option(folder: Path) -> str:
+    """What a command on the lab in this folder must add: nothing for the default one."""
+    return "" if folder == default_folder().resolve() else f" --dir {shlex.quote(str(folder))}"
+
+
+def _lab_file(folder: Path) -> Path:
+    return folder / "lab.json"
+
+
+def create(lab: Lab) -> None:
+    """Write lab.json where there is none yet.
+
+    Raises:
+        LabError: there is one; another `up` was faster.
+    """
+    try:
+        _lab_file(lab.folder).touch(mode=0o600, exist_ok=False)
+    except FileExistsError:
+        raise LabError(f"another ktui is starting a lab in {lab.folder}") from None
+    save(lab)
+
+
+def save(lab: Lab) -> None:
+    """Write lab.json, so that a reader sees either the old one or the new one."""
+    text = msgspec.json.format(msgspec.json.encode(lab.layout), indent=2)
+    new = lab.folder / "lab.json.new"
+    new.touch(mode=0o600)
+    new.write_bytes(text + b"\n")
+    new.replace(_lab_file(lab.folder))
+
+
+def load(folder: Path) -> Lab:
+    """Read the lab of a folder.
+
+    Raises:
+        WrongInput: there is none.
+        LabError: its lab.json cannot be read.
+    """
+    folder = folder.resolve()
+    try:
+        layout = msgspec.json.decode(_lab_file(folder).read_bytes(), type=Layout)
+    except FileNotFoundError:
+        raise WrongInput(
+            f"no lab in {folder}", fix=f"Start one with: ktui lab up{dir_option(folder)}"
+        ) from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise LabError(
+            f"{_lab_file(folder)} cannot be read: {error}",
+            fix="If no Kafka of this lab runs any more, remove the folder.",
+        ) from error
+    return Lab(folder, layout)
+
+
+def exists(folder: Path) -> bool:
+    """Whether the folder holds a lab, running or not."""
+    return _lab_file(folder).exists()

@@ -1,0 +1,121 @@
+"""Formats, starts, finds and signals the nodes of a lab."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+from ktui.lab import processes, server_log
+from ktui.lab.java import run_java
+from ktui.lab.layout import Lab, Node
+from ktui.lab.processes import Process
+
+_STOP_S = 20.0
+_KILL_S = 10.0
+
+
+def new_id() -> str:
+    """Make a random id as Kafka writes them: 16 bytes in 22 URL-safe base64 characters.
+
+    None begins with a dash, as in Kafka's own: its tools would take that for an option.
+    """
+    while (made := base64.urlsafe_b64encode(secrets.token_bytes(16)).decode()[:22])[0] == "-":
+        pass
+    return made
+
+
+def format_all(lab: Lab, scram: Iterable[str] = ()) -> None:
+    """Format every node's log dir, with one run of Kafka's StorageTool.
+
+    The tool formats the controller's. What it writes there is the same for each node, but for the
+    node's id and the directory's own, so the brokers get copies with theirs: a JVM less for each.
+
+    Args:
+        lab: the lab, its properties files written.
+        scram: values for the tool's --add-scram.
+    """
+    run_java(
+        lab.layout.java,
+        *("-cp", lab.layout.joined_class_path, "kafka.tools.StorageTool", "format"),
+        *("--cluster-id", lab.layout.cluster_id),
+        *("--config", str(lab.properties_file(lab.controller))),
+        *(word for credential in scram for word in ("--add-scram", credential)),
+        doing="formatting the controller's log dir",
+    )
+    for node in lab.brokers:
+        _copy_format(lab, node)
+
+
+def _copy_format(lab: Lab, node: Node) -> None:
+    own = {"node.id": str(node.id), "directory.id": new_id()}
+    source, target = lab.data(lab.controller), lab.data(node)
+    target.mkdir(mode=0o700)
+    shutil.copy(source / "bootstrap.checkpoint", target)
+    lines = (source / "meta.properties").read_text().splitlines()
+    changed = (
+        f"{key}={own.get(key, value)}"
+        for key, _, value in (line.partition("=") for line in lines if not line.startswith("#"))
+    )
+    (target / "meta.properties").write_text("\n".join(changed) + "\n")
+
+
+def start(lab: Lab, node: Node, *jvm_flags: str) -> int:
+    """Start the node's process and give its pid."""
+    layout = lab.layout
+    command = [
+        layout.java,
+        "-Xmx320m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+ExitOnOutOfMemoryError",
+        *_class_sharing(layout.class_archive),
+        *jvm_flags,
+        server_log.write_settings(lab.folder, layout.kafka_version),
+        "-cp",
+        layout.joined_class_path,
+        processes.MAIN_CLASS,
+        str(lab.properties_file(node)),
+    ]
+    unwanted = ("KAFKA_", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+    return processes.spawn(command, log=lab.log(node), environment=environment)
+
+
+def _class_sharing(archive: str | None) -> list[str]:
+    """Use the archive if there is one, and say nothing when it does not fit."""
+    use = [f"-XX:SharedArchiveFile={archive}"] if archive and Path(archive).exists() else []
+    return ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr", *use]
+
+
+def running(lab: Lab) -> dict[int, Process]:
+    """Find the process of each node that runs, by node id."""
+    return processes.find({node.id: lab.properties_file(node) for node in lab.layout.nodes})
+
+
+def stop(lab: Lab, *, gently: bool) -> None:
+    """End every process of the lab: the brokers first, the controller after them.
+
+    Args:
+        lab: the lab.
+        gently: let brokers close their logs, for data that is to be kept.
+    """
+    found = running(lab)
+    controller = [p for node, p in found.items() if lab.node(node).is_controller]
+    brokers = [p for node, p in found.items() if not lab.node(node).is_controller]
+    for group in (brokers, controller):
+        if gently:
+            end(group, signal.SIGTERM, seconds=_STOP_S)
+        end(group, signal.SIGKILL, seconds=_KILL_S)
+
+
+def end(group: list[Process], number: signal.Signals, *, seconds: float) -> bool:
+    """Signal processes, waking suspended ones, and wait; say whether all have ended."""
+    for process in group:
+        processes.send(process, number)
+        processes.send(process, signal.SIGCONT)
+    return processes.wait_for(lambda: all(map(processes.gone, group)), seconds=seconds)

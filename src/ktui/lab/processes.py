@@ -1,0 +1,164 @@
+"""The processes of a lab, as the operating system knows them.
+
+A process is found by its command line, which ends in Kafka's main class and the path of the
+node's server properties, and is told apart from a later one of the same pid by its start time. So
+nothing is lost when the starter dies, and no stranger is ever signalled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+MAIN_CLASS = "kafka.Kafka"
+_PROC = Path("/proc")
+_SPAWN_S = 10.0
+_PS_LINE = re.compile(
+    r"\s*(?P<pid>\d+)\s+(?P<state>\S+)\s+(?P<started>(?:\S+\s+){5})(?P<command>.*)"
+)
+
+
+class Process(msgspec.Struct, frozen=True):
+    """One running process."""
+
+    pid: int
+    started: str
+    """Its start time, in the system's own words; a reused pid has another one."""
+    suspended: bool
+    command: str
+
+
+def spawn(command: list[str], *, log: Path, environment: dict[str, str]) -> int:
+    """Start a process in a session of its own, so that a terminal's Ctrl-C does not reach it.
+
+    Args:
+        command: absolute program and its arguments.
+        log: takes what it prints, appended.
+        environment: its whole environment.
+
+    Returns:
+        The pid, once the system shows the command line by which `find` knows it: Linux shows
+        none for an instant after it has begun.
+    """
+    to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    pid = os.posix_spawn(
+        command[0],
+        command,
+        environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), to_log, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+    wait_for(lambda: (now := look(pid)) is None or bool(now.command), seconds=_SPAWN_S)
+    return pid
+
+
+def find(properties: dict[int, Path]) -> dict[int, Process]:
+    """Find the running Kafka processes of a lab.
+
+    Args:
+        properties: the server properties file of each node, by id.
+
+    Returns:
+        The process of each node that runs.
+    """
+    endings = {f" {MAIN_CLASS} {path}": node for node, path in properties.items()}
+    found = {}
+    for process in _all():
+        main = process.command.rfind(f" {MAIN_CLASS} ")
+        node = endings.get(process.command[main:]) if main > 0 else None
+        if node is not None and Path(process.command[:main].split(" -", 1)[0]).name == "java":
+            found[node] = process
+    return found
+
+
+def look(pid: int) -> Process | None:
+    """See a process by its pid; None when there is none, or only its remains."""
+    _reap(pid)
+    return _look_in_proc(pid) if _PROC.exists() else next(_ask_ps("-p", str(pid)), None)
+
+
+def send(process: Process, number: signal.Signals) -> bool:
+    """Signal the process, unless it has ended; say whether it was there."""
+    if not _same(process):
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, number)
+        return True
+    return False
+
+
+def gone(process: Process) -> bool:
+    """Whether the process has ended."""
+    return not _same(process)
+
+
+def wait_for(condition: Callable[[], bool], *, seconds: float) -> bool:
+    """Look every 20 ms until the condition holds; say whether it did within the time."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _same(process: Process) -> bool:
+    now = look(process.pid)
+    return now is not None and now.started == process.started
+
+
+def _reap(pid: int) -> None:
+    """Collect a child that has ended; a process that another started is not ours to collect."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _all() -> Iterator[Process]:
+    if not _PROC.exists():
+        yield from _ask_ps("-ax")
+        return
+    for entry in _PROC.iterdir():
+        if entry.name.isdecimal() and (process := _look_in_proc(int(entry.name))):
+            yield process
+
+
+def _look_in_proc(pid: int) -> Process | None:
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
+        words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return None
+    state, *fields = stat.rpartition(")")[2].split()
+    if state in "ZX":
+        return None
+    command = os.fsdecode(b" ".join(word for word in words if word))
+    return Process(pid, fields[18], suspended=state in "Tt", command=command)
+
+
+def _ask_ps(*which: str) -> Iterator[Process]:
+    """Where there is no /proc (macOS)."""
+    columns = ["-o", "pid=", "-o", "state=", "-o", "lstart=", "-o", "args="]
+    listing = subprocess.run(  # noqa: S603 - only pids and flags of ours are passed
+        ["ps", "-ww", *which, *columns],  # noqa: S607 - ps is where the system has it
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    for line in listing.stdout.splitlines():
+        seen = _PS_LINE.fullmatch(line)
+        if seen and seen["state"][0] not in "ZX":
+            suspended = seen["state"].startswith("T")
+            yield Process(int(seen["pid"]), seen["started"].strip(), suspended, seen["command"])

@@ -1,0 +1,96 @@
+"""Waiting until a lab serves: asked of the cluster itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.ports import ClusterReader
+from ktui.lab import clients, nodes, server_log
+from ktui.lab.errors import LabError
+from ktui.lab.layout import HOST, Lab, Node, Report
+
+Connect = Callable[[Mapping[str, str]], ClusterReader]
+"""Makes a reader of a cluster from librdkafka's properties."""
+
+_LONGEST_S = 180.0
+_LOOK_S = 0.1
+
+
+async def until_ready(lab: Lab, connect: Connect, report: Report) -> None:
+    """Return when the cluster says that all its brokers are alive.
+
+    Args:
+        lab: the lab, its processes started.
+        connect: makes the reader that asks.
+        report: told how many have come so far.
+
+    Raises:
+        LabError: a process has died, or some broker is not alive after three minutes.
+    """
+    waiting = _Waiting(lab, report)
+    await waiting.for_all("listen", lambda: _listening(lab.brokers))
+    reader = connect(clients.librdkafka(lab))
+    try:
+        await waiting.for_all("are alive", lambda: _alive(reader))
+    finally:
+        await reader.aclose()
+
+
+class _Waiting:
+    """One wait: its end, what it has said, and what makes it vain."""
+
+    def __init__(self, lab: Lab, report: Report) -> None:
+        self._lab = lab
+        self._report = report
+        self._until = time.monotonic() + _LONGEST_S
+        self._wanted = {node.id for node in lab.brokers}
+
+    async def for_all(self, what: str, ask: Callable[[], Awaitable[Collection[int]]]) -> None:
+        """Ask until every broker is in the answer, saying how many whenever that changes."""
+        before = 0
+        while missing := self._wanted.difference(await ask()):
+            self._check(missing, what)
+            now = len(self._wanted) - len(missing)
+            if now != before:
+                self._report(f"{now} of {len(self._wanted)} brokers {what}")
+            before = now
+            await asyncio.sleep(_LOOK_S)
+
+    def _check(self, missing: set[int], what: str) -> None:
+        running = nodes.running(self._lab)
+        dead = [node for node in self._lab.layout.nodes if node.id not in running]
+        if dead:
+            words = server_log.telling_lines(self._lab.log(dead[0]))
+            raise LabError(f"the lab's {dead[0].name} has died while starting", words=words)
+        if time.monotonic() > self._until:
+            late = [self._lab.node(number) for number in sorted(missing)]
+            raise LabError(
+                f"after {_LONGEST_S:.0f} s not all brokers of the lab {what}: "
+                + ", ".join(node.name for node in late),
+                words=server_log.telling_lines(self._lab.log(late[0])),
+            )
+
+
+async def _listening(brokers: Collection[Node]) -> set[int]:
+    """Look before asking: a Kafka client backs off for long after a refused connection."""
+    return {node.id for node in brokers if await _listens(node.port)}
+
+
+async def _listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def _alive(reader: ClusterReader) -> set[int]:
+    try:
+        cluster = await reader.describe_cluster()
+    except ClusterError:
+        return set()
+    return {broker.id for broker in cluster.brokers.values() if broker.alive}

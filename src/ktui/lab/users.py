@@ -1,0 +1,64 @@
+"""Who may log in to a secured lab, and what they may do there."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from zipfile import ZipFile
+
+from ktui.lab.java import run_java
+from ktui.lab.layout import Lab
+
+ADMIN = "admin"
+VIEWER = "viewer"
+NOBODY = "nobody"
+USERS = (ADMIN, VIEWER, NOBODY)
+"""A super user; one who may only look; one who may log in and no more."""
+BROKER = "broker"
+"""Who the brokers are to each other in a lab that knows its clients by certificate."""
+
+SCRAM = "SCRAM-SHA-512"
+_MOVED = "org/apache/kafka/tools/AclCommand.class"
+
+
+def new_passwords() -> dict[str, str]:
+    """Make a password for each user."""
+    return {user: secrets.token_urlsafe(12) for user in USERS}
+
+
+def scram_credentials(lab: Lab) -> list[str]:
+    """The users as StorageTool's --add-scram takes them; none where passwords play no part."""
+    if not lab.layout.security.by_password:
+        return []
+    passwords = lab.layout.passwords
+    return [f"{SCRAM}=[name={user},password={passwords[user]}]" for user in USERS]
+
+
+def allow_viewing(lab: Lab, admin_file: Path) -> None:
+    """Grant the viewer Describe and DescribeConfigs on the cluster and every topic.
+
+    Args:
+        lab: a secured lab that serves.
+        admin_file: the super user's client properties.
+
+    Raises:
+        LabError: Kafka's AclCommand failed.
+    """
+    run_java(
+        lab.layout.java,
+        *("-cp", lab.layout.joined_class_path, _acl_command(lab.layout.class_path)),
+        *("--bootstrap-server", lab.bootstrap_servers, "--command-config", str(admin_file)),
+        *("--add", "--allow-principal", f"User:{VIEWER}", "--cluster", "--topic", "*"),
+        *("--operation", "Describe", "--operation", "DescribeConfigs"),
+        doing=f"granting {VIEWER} its permissions",
+    )
+
+
+def _acl_command(class_path: tuple[str, ...]) -> str:
+    """Kafka 4 moved the tool to another package in one of its minor releases."""
+    tools = [jar for jar in class_path if Path(jar).name.startswith("kafka-tools-")]
+    for jar in tools:
+        with ZipFile(jar) as classes:
+            if _MOVED in classes.namelist():
+                return "org.apache.kafka.tools.AclCommand"
+    return "kafka.admin.AclCommand"

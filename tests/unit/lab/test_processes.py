@@ -1,0 +1,127 @@
+"""The processes of a lab are found and signalled, and nobody else's are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ktui.lab import nodes, processes
+from ktui.lab.down import down
+from support.lab_layout import written_lab
+
+SLEEPER = "import time; time.sleep(600)"
+
+
+class Spawner:
+    """Starts processes that look as they are told to, and ends them after the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pids: list[int] = []
+
+    def __call__(self, program: str, *ending: str) -> int:
+        """Run a sleeping process whose command line begins with `program` and ends in `ending`."""
+        command = [program, "-c", SLEEPER, *ending]
+        environment = {**os.environ, "PYTHONHOME": sys.base_prefix}
+        pid = processes.spawn(command, log=self._folder / "log", environment=environment)
+        self._pids.append(pid)
+        return pid
+
+    def end_all(self) -> None:
+        """Kill what still runs."""
+        for pid in self._pids:
+            process = processes.look(pid)
+            if process:
+                nodes.end([process], signal.SIGKILL, seconds=10)
+
+
+@pytest.fixture
+def spawn(tmp_path: Path) -> Iterator[Spawner]:
+    spawner = Spawner(tmp_path)
+    yield spawner
+    spawner.end_all()
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> str:
+    """A program of the name java."""
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.symlink_to(Path(shutil.which("python3", path=sys.base_prefix + "/bin") or "").resolve())
+    return str(program)
+
+
+def test_a_node_is_found_by_its_properties_file(tmp_path: Path, java: str, spawn: Spawner) -> None:
+    lab = written_lab(tmp_path)
+    pid = spawn(java, "kafka.Kafka", str(lab.properties_file(lab.node(2))))
+    assert {node: process.pid for node, process in nodes.running(lab).items()} == {2: pid}
+
+
+def test_strangers_are_not_taken_for_a_node(tmp_path: Path, java: str, spawn: Spawner) -> None:
+    lab = written_lab(tmp_path)
+    mine = str(lab.properties_file(lab.node(2)))
+    spawn(sys.executable, "kafka.Kafka", mine)
+    spawn(java, "kafka.Kafka", f"{mine}.old")
+    spawn(java, "kafka.tools.StorageTool", mine)
+    spawn(java, "kafka.Kafka", f"/elsewhere{mine}")
+    assert nodes.running(lab) == {}
+
+
+def test_down_ends_its_own_and_leaves_another_lab_alone(
+    tmp_path: Path, java: str, spawn: Spawner
+) -> None:
+    first, second = written_lab(tmp_path / "one"), written_lab(tmp_path / "two")
+    mine = spawn(java, "kafka.Kafka", str(first.properties_file(first.node(1))))
+    theirs = spawn(java, "kafka.Kafka", str(second.properties_file(second.node(1))))
+    down(first, keep=False)
+    assert processes.look(mine) is None
+    assert processes.look(theirs) is not None
+
+
+def test_a_reused_pid_is_never_signalled(spawn: Spawner) -> None:
+    now = processes.look(spawn(sys.executable))
+    assert now is not None
+    before = msgspec.structs.replace(now, started="1")
+    assert not processes.send(before, signal.SIGKILL)
+    assert processes.gone(before)
+    assert not processes.gone(now)
+
+
+def test_a_suspended_process_is_seen_as_such_and_still_ends(spawn: Spawner) -> None:
+    process = processes.look(spawn(sys.executable))
+    assert process is not None
+    assert not process.suspended
+    processes.send(process, signal.SIGSTOP)
+
+    def is_suspended() -> bool:
+        now = processes.look(process.pid)
+        return now is not None and now.suspended
+
+    assert processes.wait_for(is_suspended, seconds=10)
+    assert nodes.end([process], signal.SIGTERM, seconds=10)
+
+
+def test_signalling_what_has_ended_says_so(spawn: Spawner) -> None:
+    process = processes.look(spawn(sys.executable))
+    assert process is not None
+    assert nodes.end([process], signal.SIGKILL, seconds=10)
+    assert not processes.send(process, signal.SIGTERM)
+
+
+def test_without_proc_ps_tells_the_same(
+    tmp_path: Path, java: str, spawn: Spawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = written_lab(tmp_path / "a lab")
+    pid = spawn(java, "kafka.Kafka", str(lab.properties_file(lab.node(1))))
+    monkeypatch.setattr(processes, "_PROC", Path("/nowhere"))
+    found = nodes.running(lab)
+    assert {node: process.pid for node, process in found.items()} == {1: pid}
+    assert processes.send(found[1], signal.SIGKILL)
+    assert processes.wait_for(lambda: processes.gone(found[1]), seconds=10)

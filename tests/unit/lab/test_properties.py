@@ -1,0 +1,82 @@
+"""What the nodes of a lab are told, and what its clients are."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from ktui.kafka.connection import Connection
+from ktui.lab import clients, security
+from ktui.lab.layout import Lab, Security
+from ktui.lab.properties import render, server_properties
+from support.lab_layout import written_lab
+
+
+def of_node(lab: Lab, node: int) -> dict[str, str]:
+    return server_properties(lab, lab.node(node), security.server_settings(lab))
+
+
+@pytest.mark.parametrize("kind", list(Security))
+def test_every_node_listens_on_this_machine_only(tmp_path: Path, kind: Security) -> None:
+    lab = written_lab(tmp_path, kind)
+    assert of_node(lab, 100)["listeners"] == "CONTROLLER://127.0.0.1:21003"
+    assert of_node(lab, 1)["listeners"] == "CLIENTS://127.0.0.1:21001"
+    assert of_node(lab, 2)["advertised.listeners"] == "CLIENTS://127.0.0.1:21002"
+
+
+def test_a_broker_knows_its_rack_its_data_and_the_controller(tmp_path: Path) -> None:
+    broker = of_node(written_lab(tmp_path), 2)
+    assert broker["process.roles"] == "broker"
+    assert broker["broker.rack"] == "b"
+    assert broker["log.dirs"] == str(tmp_path / "broker-2" / "data")
+    assert broker["controller.quorum.voters"] == "100@127.0.0.1:21003"
+
+
+def test_topics_are_made_on_purpose_only(tmp_path: Path) -> None:
+    assert of_node(written_lab(tmp_path), 1)["auto.create.topics.enable"] == "false"
+
+
+def test_internal_topics_never_want_more_replicas_than_there_are_brokers(tmp_path: Path) -> None:
+    assert of_node(written_lab(tmp_path), 1)["offsets.topic.replication.factor"] == "2"
+
+
+def test_a_plaintext_lab_has_no_authorizer(tmp_path: Path) -> None:
+    broker = of_node(written_lab(tmp_path), 1)
+    assert not [key for key in broker if key.startswith(("authorizer", "ssl", "sasl", "super"))]
+
+
+@pytest.mark.parametrize("kind", [Security.SSL, Security.SASL_PLAINTEXT, Security.SASL_SSL])
+def test_a_secured_lab_is_secured_everywhere(tmp_path: Path, kind: Security) -> None:
+    lab = written_lab(tmp_path, kind)
+    for node in lab.layout.nodes:
+        told = of_node(lab, node.id)
+        name = kind.value.upper()
+        assert told["listener.security.protocol.map"] == f"CONTROLLER:{name},CLIENTS:{name}"
+        assert told["authorizer.class.name"].endswith("StandardAuthorizer")
+        assert "User:admin" in told["super.users"]
+        assert "ANONYMOUS" not in told["super.users"]
+
+
+def test_a_value_with_a_backslash_survives_the_file() -> None:
+    assert render({"rule": r"RULE:^CN=(\w+)$"}) == "rule=RULE:^CN=(\\\\w+)$\n"
+
+
+@pytest.mark.parametrize("user", ["admin", "viewer", "nobody"])
+def test_a_client_file_says_the_same_as_the_librdkafka_settings(tmp_path: Path, user: str) -> None:
+    lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
+    clients.write_files(lab)
+    from_file = Connection.of(command_config=lab.client_file(user)).for_confluent()
+    assert from_file.items() >= clients.librdkafka(lab, user).items()
+
+
+def test_client_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
+    clients.write_files(lab)
+    assert stat.S_IMODE(lab.client_file("admin").stat().st_mode) == 0o600
+
+
+def test_a_plaintext_lab_needs_no_client_files(tmp_path: Path) -> None:
+    clients.write_files(written_lab(tmp_path))
+    assert list(tmp_path.iterdir()) == []
