@@ -1,0 +1,1 @@
+"""Pure: folds observations into timelines, rates, time left and stalls with a cause."""

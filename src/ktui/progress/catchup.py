@@ -1,0 +1,151 @@
+"""A replica catching up, poll by poll: rates, time left, headway."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.cluster.partition import Replica
+from ktui.progress import rates, stalls
+from ktui.progress.copying import Figures, Source, compare
+from ktui.progress.eta import INTERVAL_S, INTERVALS, time_left
+from ktui.progress.memory import LaneMemory, Meter, StillClock
+from ktui.progress.poll import Poll
+from ktui.progress.timeline import Range
+
+
+class CatchUp(msgspec.Struct, frozen=True, gc=False):
+    """What is known of one replica that catches up, as of one poll."""
+
+    figures: Figures
+    messages_s: float | None
+    bytes_s: float | None
+    inbound_bytes_s: float | None
+    left_s: Range | None
+    memory: LaneMemory
+
+
+class _Lag(msgspec.Struct, frozen=True, gc=False):
+    """The lag in the unit that measures what is left to copy, and how it changes."""
+
+    value: int | None
+    net: float | None
+    """How much of it goes a second; None while unknown."""
+    in_bytes: bool
+    passed_s: float
+    """Seconds seen to pass since its last reading: 0 without a new one."""
+
+
+def follow(
+    broker: int, leader: Source, before: LaneMemory | None, poll: Poll, *, blocked: bool
+) -> CatchUp:
+    """Fold one poll of one replica.
+
+    Args:
+        broker: where the replica is.
+        leader: what it copies from.
+        before: its memory; None when it has just begun.
+        poll: the observation.
+        blocked: the observation itself shows that nothing can be copied: the broker is down, its
+            log dir offline, or there is no leader. Time then counts without figures.
+    """
+    replica = Replica(leader.tp, broker)
+    end = poll.observation.ends.get(replica)
+    size = poll.observation.sizes.get(replica)
+    figures = compare(leader, end, size)
+    memory = before or LaneMemory(None, None, StillClock(poll.now_s))
+    messages = rates.advance(memory.messages, end, poll)
+    sizes = rates.advance(memory.size, size, poll)
+    messages_s = rates.rate(messages, poll.now_s, poll.restart_s)
+    sizes_s = rates.rate(sizes, poll.now_s, poll.restart_s)
+    in_bytes = _in_bytes(leader, figures)
+    was, now = (memory.messages, messages) if end is not None else (memory.size, sizes)
+    lag = _Lag(
+        value=figures.size if in_bytes else figures.messages,
+        net=_net(leader, sizes_s if in_bytes else messages_s, in_bytes=in_bytes),
+        in_bytes=in_bytes,
+        passed_s=_passed(was, now, poll),
+    )
+    still = _still(memory.still, was, now, lag, poll, blocked=blocked)
+    nets, from_lag, from_s = _nets(memory, lag, now, poll)
+    rising_s, rising_from = _rising(memory, lag)
+    if blocked:
+        messages, sizes = rates.interrupted(messages), rates.interrupted(sizes)
+    remembered = LaneMemory(
+        messages, sizes, still, rising_s, rising_from, in_bytes, from_lag, from_s, nets
+    )
+    if blocked:
+        return CatchUp(figures, 0.0, 0.0, leader.bytes_s, None, remembered)
+    each = leader.message_bytes
+    bytes_s = messages_s * each if messages_s is not None and each is not None else sizes_s
+    left_s = time_left(lag.value, lag.net, nets)
+    return CatchUp(figures, messages_s, bytes_s, leader.bytes_s, left_s, remembered)
+
+
+def _in_bytes(leader: Source, figures: Figures) -> bool:
+    """Whether what is left is measured in bytes: offsets are unknown, or say little."""
+    if figures.messages is None:
+        return figures.size is not None
+    return not leader.by_offsets and bool(figures.size)
+
+
+def _net(leader: Source, copied: float | None, *, in_bytes: bool) -> float | None:
+    inbound = leader.bytes_s if in_bytes else leader.messages_s
+    return None if copied is None or inbound is None else copied - inbound
+
+
+def _passed(was: Meter | None, now: Meter | None, poll: Poll) -> float:
+    """Give the seconds between two readings, without those when nobody looked."""
+    if was is None or now is None or now is was:
+        return 0.0
+    return min(now.at_s - was.at_s, poll.passed_s)
+
+
+def _still(
+    clock: StillClock,
+    was: Meter | None,
+    now: Meter | None,
+    lag: _Lag,
+    poll: Poll,
+    *,
+    blocked: bool,
+) -> StillClock:
+    if clock.blocked and not blocked:
+        return StillClock(poll.now_s)
+    if now is not was and now is not None:
+        moved = was is not None and now.value != was.value
+        if moved or was is None or lag.value == 0:
+            return StillClock(now.at_s, moved=moved, blocked=blocked)
+        if not blocked and lag.value is not None:
+            return stalls.still_for(clock, lag.passed_s)
+    if not blocked:
+        return clock
+    return stalls.still_for(msgspec.structs.replace(clock, blocked=True), poll.passed_s)
+
+
+def _rising(memory: LaneMemory, lag: _Lag) -> tuple[float, int | None]:
+    """Give for how long the lag has been rising by its smoothed rate, and from where."""
+    if lag.value is None:
+        return memory.rising_s, memory.rising_from
+    start = memory.rising_from
+    rising = lag.net is not None and lag.net < 0.0
+    if not rising or start is None or lag.value < start or lag.in_bytes != memory.in_bytes:
+        return 0.0, lag.value
+    return memory.rising_s + lag.passed_s, start
+
+
+def _nets(
+    memory: LaneMemory, lag: _Lag, now: Meter | None, poll: Poll
+) -> tuple[tuple[float, ...], int | None, float]:
+    """Close the current interval of net rates once it is long enough."""
+    if lag.value is None or now is None:
+        return memory.nets, memory.from_lag, memory.from_s
+    restarted = now.rate is None or lag.in_bytes != memory.in_bytes
+    if restarted or memory.from_lag is None:
+        return (), lag.value, now.at_s
+    if memory.from_s <= poll.lost_s:
+        return memory.nets, lag.value, now.at_s
+    passed_s = now.at_s - memory.from_s
+    if passed_s < INTERVAL_S:
+        return memory.nets, memory.from_lag, memory.from_s
+    net = (memory.from_lag - lag.value) / passed_s
+    return (*memory.nets, net)[-INTERVALS:], lag.value, now.at_s

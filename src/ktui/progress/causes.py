@@ -1,0 +1,92 @@
+"""Why a replica makes no headway: the first that the observation shows, most telling first."""
+
+from __future__ import annotations
+
+from ktui.cluster.partition import PartitionState
+from ktui.progress import stalls
+from ktui.progress.catchup import CatchUp
+from ktui.progress.memory import StillClock
+from ktui.progress.poll import Poll
+from ktui.progress.throttle import megabytes
+from ktui.progress.timeline import Cause, Stall, StallKind
+
+
+def hindrance(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, str] | None:
+    """Say why the replica cannot copy, where the observation itself shows it."""
+    if broker not in poll.alive:
+        return Cause.TARGET_DOWN, f"broker {broker} is down"
+    if broker in state.offline:
+        return _log_dir_offline(broker, poll)
+    if state.described and state.leader is None:
+        return Cause.NO_LEADER, "no leader to copy from"
+    return None
+
+
+def of_replica(
+    state: PartitionState,
+    broker: int,
+    catch_up: CatchUp,
+    poll: Poll,
+    hindered: tuple[Cause, str] | None,
+) -> Stall | None:
+    """Judge one adding replica, and what hinders it."""
+    still, rising_s = catch_up.memory.still, catch_up.memory.rising_s
+    stalled = stalls.stalled(still)
+    if hindered is not None:
+        kind = StallKind.STALLED if stalled else StallKind.WAITING
+        return Stall(kind, hindered[0], still.since_s, broker, hindered[1])
+    turn = poll.throttles.in_use(state, broker) if stalled else None
+    if stalled and turn is None:
+        cause, detail = _of_stalled(state, broker, poll)
+        return Stall(StallKind.STALLED, cause, still.since_s, broker, detail)
+    if stalls.falling_behind(rising_s) and (turn is None or turn.too_low):
+        cause, detail = _of_falling(state, broker, catch_up, poll)
+        return Stall(StallKind.FALLING_BEHIND, cause, poll.now_s - rising_s, broker, detail)
+    if turn is not None:
+        detail = f"waits for its turn: {turn.detail}"
+        return Stall(StallKind.WAITING, Cause.THROTTLED, still.since_s, broker, detail)
+    return None
+
+
+def of_held(state: PartitionState, clock: StillClock, poll: Poll) -> Stall | None:
+    """Judge a reassignment that is listed though every adding replica is in sync."""
+    if not stalls.stalled(clock):
+        return None
+    out = state.out_of_sync
+    if out:
+        down = " and down" if out[0] not in poll.alive else ""
+        detail = f"broker {out[0]} is out of the ISR{down}"
+        return Stall(StallKind.STALLED, Cause.KEPT_OUT_OF_SYNC, clock.since_s, out[0], detail)
+    broker = (*state.adding, *state.removing)[0]
+    detail = "all in sync, yet not completed"
+    return Stall(StallKind.STALLED, Cause.UNKNOWN, clock.since_s, broker, detail)
+
+
+def _of_stalled(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, str]:
+    if broker in poll.failed_dirs:
+        return _log_dir_offline(broker, poll)
+    if state.leader is None:
+        return Cause.UNKNOWN, ""
+    bound = poll.throttles.binding(state, broker)
+    if bound is None:
+        return Cause.NOT_FETCHING, f"broker {broker} does not fetch from {state.leader}"
+    blamed = bound.too_low or bound.slower_than_a_fetch
+    return (Cause.THROTTLED if blamed else Cause.UNKNOWN), bound.detail
+
+
+def _log_dir_offline(broker: int, poll: Poll) -> tuple[Cause, str]:
+    path = poll.failed_dirs.get(broker)
+    which = f"log dir {path}" if path else "its log dir"
+    return Cause.LOG_DIR_OFFLINE, f"{which} on broker {broker} is offline"
+
+
+def _of_falling(
+    state: PartitionState, broker: int, catch_up: CatchUp, poll: Poll
+) -> tuple[Cause, str]:
+    bound = poll.throttles.binding(state, broker)
+    if bound is not None and bound.too_low:
+        return Cause.THROTTLED, bound.detail
+    copied, inbound = catch_up.bytes_s, catch_up.inbound_bytes_s
+    if copied is None or inbound is None:
+        return Cause.UNKNOWN, ""
+    return Cause.UNKNOWN, f"{megabytes(copied)} copied, {megabytes(inbound)} in"

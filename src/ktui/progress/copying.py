@@ -1,0 +1,123 @@
+"""How far a replica has come: its lag, its share caught up, and what the leader takes in."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.cluster.observation import Reading
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.progress import rates
+from ktui.progress.memory import Meter, MoveMemory
+from ktui.progress.poll import Poll
+
+
+class Source(msgspec.Struct, frozen=True, gc=False):
+    """The leader's log, which the others copy."""
+
+    tp: TopicPartition
+    end: Reading | None
+    start: Reading | None
+    size: Reading | None
+    by_offsets: bool
+    """Whether offsets measure what is left to copy: not if compacted or tiered."""
+    ends: Meter | None
+    sizes: Meter | None
+    messages_s: float | None
+    """Inbound rate."""
+    bytes_s: float | None
+    message_bytes: float | None
+    """Bytes on disk a message; None where unknown or where it would mislead."""
+
+
+class Figures(msgspec.Struct, frozen=True, gc=False):
+    """One replica against its leader. Lags are never negative; None where not known."""
+
+    messages: int | None = None
+    size: int | None = None
+    """Lag in bytes."""
+    share: float | None = None
+    approximate: bool = False
+    at_s: float | None = None
+    """When the follower was read."""
+
+
+def source(state: PartitionState, memory: MoveMemory | None, poll: Poll) -> Source:
+    """Read the leader's side, and go on measuring what is written to it."""
+    seen = poll.observation
+    leader = Replica(state.tp, state.leader) if state.leader is not None else None
+    end = seen.ends.get(leader) if leader else None
+    size = seen.sizes.get(leader) if leader else None
+    start = seen.starts.get(state.tp)
+    config = seen.topic_configs.get(state.tp.topic)
+    by_offsets = config is None or config.offsets_measure_size
+    each = _message_bytes(end, start, size) if by_offsets else None
+    ends = rates.advance(memory.inbound if memory else None, end, poll)
+    sizes = rates.advance(memory.inbound_size if memory else None, size, poll)
+    messages_s = rates.rate(ends, poll.now_s, poll.restart_s)
+    bytes_s = rates.rate(sizes, poll.now_s, poll.restart_s)
+    if each is not None and messages_s is not None:
+        bytes_s = messages_s * each
+    return Source(state.tp, end, start, size, by_offsets, ends, sizes, messages_s, bytes_s, each)
+
+
+def _message_bytes(
+    end: Reading | None, start: Reading | None, size: Reading | None
+) -> float | None:
+    if end is None or start is None or size is None:
+        return None
+    messages = end.value - start.value
+    return size.value / messages if messages > 0 and size.value > 0 else None
+
+
+def compare(leader: Source, end: Reading | None, size: Reading | None) -> Figures:
+    """Measure a replica by its log end and its bytes on disk, each read at its own time."""
+    messages = None
+    if end is not None and leader.end is not None:
+        # A reading of the leader may be the older one: ahead of it is not behind it.
+        messages = max(0, leader.end.value - end.value)
+    share, approximate = _share(leader, end, size)
+    newest = end if end is not None else size
+    return Figures(
+        messages=messages,
+        size=_lag_bytes(leader, messages, end, size),
+        share=share,
+        approximate=approximate,
+        at_s=None if newest is None else newest.at_s,
+    )
+
+
+def _lag_bytes(
+    leader: Source, messages: int | None, end: Reading | None, size: Reading | None
+) -> int | None:
+    if messages == 0:
+        return 0
+    each = leader.message_bytes
+    by_messages = None if messages is None or each is None else round(messages * each)
+    if size is None or leader.size is None:
+        return by_messages
+    if by_messages is not None and end is not None and end.at_s > size.at_s:
+        return by_messages
+    return max(0, leader.size.value - size.value)
+
+
+def _share(leader: Source, end: Reading | None, size: Reading | None) -> tuple[float | None, bool]:
+    """Give the share caught up, and whether it is only approximate."""
+    by_offsets = _offset_share(leader, end)
+    if leader.by_offsets and by_offsets is not None:
+        return by_offsets, False
+    if size is not None and leader.size is not None:
+        return _ratio(size.value, leader.size.value), True
+    return by_offsets, by_offsets is not None
+
+
+def _offset_share(leader: Source, end: Reading | None) -> float | None:
+    if end is None or leader.end is None or leader.start is None:
+        return None
+    start = leader.start.value
+    if leader.end.value <= start:
+        return 1.0 if end.value >= leader.end.value else 0.0
+    return _ratio(end.value - start, leader.end.value - start)
+
+
+def _ratio(part: int, whole: int) -> float:
+    return 1.0 if whole <= 0 else min(1.0, max(0.0, part / whole))

@@ -1,0 +1,98 @@
+"""Observations into progress, one by one: pure, and bounded in memory however long it goes on."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress import news, outcome
+from ktui.progress.begin import begin
+from ktui.progress.cluster_news import cluster_news
+from ktui.progress.move import move
+from ktui.progress.news import Alarm, News
+from ktui.progress.poll import Poll
+from ktui.progress.rest import rest
+from ktui.progress.timeline import Event, Phase, Progress, Timeline
+from ktui.progress.unseen import unseen
+
+MOST_EVENTS = 10_000
+MOST_ENDED = 10_000
+ENDED_FOR_S = 600.0
+"""How long the timeline of a move that has ended is kept."""
+
+
+def fold(progress: Progress, observation: Observation) -> Progress:
+    """Fold one observation into what is known; the argument is left as it was.
+
+    Any observation is taken: an older one than the last, one after an hour, one that misses
+    figures. What it does not tell is unknown, not stalled.
+    """
+    poll = Poll(progress, observation)
+    events, memory = cluster_news(poll)
+    alarms: list[Alarm] = []
+    timelines = dict(progress.timelines)
+    for tp, state in observation.partitions.items():
+        told = News(state, poll)
+        timelines[tp] = _observed(timelines.get(tp), state, poll, told)
+        events += told.events
+        alarms += told.alarms
+    events += news.gathered(alarms)
+    events += _fold_unseen(timelines, poll)
+    _prune(timelines, poll.now_s)
+    return Progress(
+        timelines=timelines,
+        events=(*progress.events, *events)[-MOST_EVENTS:] if events else progress.events,
+        last=observation,
+        memory=memory,
+    )
+
+
+def _observed(before: Timeline | None, state: PartitionState, poll: Poll, told: News) -> Timeline:
+    if before is None:
+        return begin(state, poll, told)
+    if state.topic_id is None and before.state.topic_id is not None:
+        # Metadata is not to be had now; a later id must still be compared with the last known.
+        state = msgspec.structs.replace(state, topic_id=before.state.topic_id)
+    quiet = before.phase is Phase.SETTLED or before.phase.ended
+    if outcome.recreated(before.state, state):
+        news.topic_recreated(told, moving=not quiet)
+        return begin(state, poll, told)
+    if quiet and not state.reassigning:
+        return rest(before, state, poll, told)
+    news.changes(told, before.state, state)
+    if quiet:
+        return begin(state, poll, told, before)
+    if state.reassigning and outcome.completed_between(before, state):
+        news.completed(told, before.target)
+        return begin(state, poll, told, before)
+    return move(before, state, poll, told)
+
+
+def _fold_unseen(timelines: dict[TopicPartition, Timeline], poll: Poll) -> list[Event]:
+    events: list[Event] = []
+    shown = poll.observation.partitions
+    for tp in [tp for tp in timelines if tp not in shown]:
+        before = timelines[tp]
+        told = News(before.state, poll)
+        after = unseen(before, poll, told)
+        events += told.events
+        if after is None:
+            del timelines[tp]
+        else:
+            timelines[tp] = after
+    return events
+
+
+def _prune(timelines: dict[TopicPartition, Timeline], now_s: float) -> None:
+    """Let go of what ended long ago, and of the oldest where too many have ended."""
+    ended = [
+        (timeline.memory.ended_s, tp)
+        for tp, timeline in timelines.items()
+        if timeline.memory is not None and timeline.memory.ended_s is not None
+    ]
+    old = [tp for ended_s, tp in ended if now_s - ended_s > ENDED_FOR_S]
+    if len(ended) - len(old) > MOST_ENDED:
+        old = [tp for _, tp in sorted(ended)[: len(ended) - MOST_ENDED]]
+    for tp in old:
+        del timelines[tp]

@@ -1,0 +1,101 @@
+"""One observation beside the fold so far: what every partition's fold needs to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from ktui.cluster.broker import TopicConfig
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.memory import PollMemory
+from ktui.progress.throttle import Throttles
+from ktui.progress.timeline import Progress
+
+LEAST_GAP_S = 15.0
+"""A pause shorter than this is a slow poll, not a lost cluster."""
+RESTART_S = 60.0
+"""After a pause longer than this, rates start anew."""
+_USUAL_POLLS = 3.0
+_SMOOTHING = 0.2
+
+
+class Poll:
+    """One observation, and how it follows on the one before.
+
+    Attributes:
+        observation: what was seen.
+        first: nothing was folded before.
+        now_s: its second; never before that of an earlier observation.
+        later: whether time has passed since the last one.
+        passed_s: seconds seen to pass since the last one: 0 after a gap, when nobody looked.
+        gap: whether the cluster was out of sight in between.
+        lost_s: the second of the last look before the latest gap.
+        restart_s: readings farther apart than this give no rate.
+        alive: brokers that are registered and not fenced.
+        throttles: the replication throttles in force.
+    """
+
+    def __init__(self, progress: Progress, observation: Observation) -> None:
+        memory = progress.memory
+        self.observation = observation
+        self.first = memory is None
+        self._before = progress
+        self._typical_s = None if memory is None else memory.typical_s
+        last_s = observation.monotonic_s if memory is None else memory.now_s
+        self.now_s = max(last_s, observation.monotonic_s)
+        passed_s = self.now_s - last_s
+        self.later = passed_s > 0.0
+        usual_s = _USUAL_POLLS * (self._typical_s if self._typical_s is not None else passed_s)
+        self._gap_s = max(LEAST_GAP_S, usual_s)
+        self.restart_s = max(RESTART_S, usual_s)
+        self.gap = passed_s > self._gap_s
+        self.passed_s = 0.0 if self.gap else passed_s
+        self.lost_s = last_s if self.gap else self.memory.lost_s
+        self._all_passed_s = passed_s
+        self._wall_times: dict[float, datetime] = {}
+        self.throttles = Throttles(observation, progress.timelines.values(), self.now_s)
+        self.alive = frozenset(b.id for b in observation.brokers.values() if b.alive)
+
+    @property
+    def typical_s(self) -> float | None:
+        """Seconds between polls, smoothed; a gap counts as no more than the longest usual one."""
+        passed_s = min(self._all_passed_s, self._gap_s)
+        if self._typical_s is None:
+            return passed_s or None
+        return self._typical_s + _SMOOTHING * (passed_s - self._typical_s)
+
+    @property
+    def memory(self) -> PollMemory:
+        """What the fold knew of earlier observations; empty at the first."""
+        return self._before.memory or PollMemory(self.now_s)
+
+    @cached_property
+    def failed_dirs(self) -> Mapping[int, str]:
+        """The path of an offline log dir, by broker."""
+        dirs = (one for of_broker in self.observation.log_dirs.values() for one in of_broker)
+        return {one.broker: one.path for one in dirs if one.error is not None}
+
+    def config(self, tp: TopicPartition) -> TopicConfig | None:
+        """Give the settings of a partition's topic; None where not readable."""
+        return self.observation.topic_configs.get(tp.topic)
+
+    def absent(self, state: PartitionState) -> bool:
+        """Whether the cluster says that a partition is gone, or that its topic is another now."""
+        if state.tp in self.observation.absent:
+            return True
+        now = self._topic_ids.get(state.tp.topic)
+        return None not in (now, state.topic_id) and now != state.topic_id
+
+    @cached_property
+    def _topic_ids(self) -> Mapping[str, str | None]:
+        return {tp.topic: state.topic_id for tp, state in self.observation.partitions.items()}
+
+    def wall_time(self, at_s: float) -> datetime:
+        """Give a reading's time as wall time; many readings of a broker share one."""
+        known = self._wall_times.get(at_s)
+        if known is None:
+            age_s = max(0.0, self.observation.monotonic_s - at_s)
+            known = self._wall_times[at_s] = self.observation.at - timedelta(seconds=age_s)
+        return known

@@ -1,0 +1,79 @@
+"""A partition that does not move: watched for its health, or with its move behind it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState
+from ktui.progress import news, row
+from ktui.progress.begin import begin
+from ktui.progress.copying import Source, source
+from ktui.progress.health import Health
+from ktui.progress.lanes import Scene, next_lanes
+from ktui.progress.memory import MoveMemory
+from ktui.progress.news import News
+from ktui.progress.outcome import SETTLED_S
+from ktui.progress.poll import Poll
+from ktui.progress.slots import extended_recent, history_grid, recent_grid
+from ktui.progress.timeline import Phase, Timeline
+
+
+def rest(before: Timeline, state: PartitionState, poll: Poll, told: News) -> Timeline:
+    """Fold one observation of a partition at rest; where nothing changed, that costs nothing."""
+    memory = before.memory or MoveMemory()
+    if (state == before.state and not state.out_of_sync) or _stale(before, memory, state, poll):
+        return _unchanged(before, poll)
+    news.changes(told, before.state, state)
+    if state.replicas != before.state.replicas:
+        news.replicas_changed(told, before.state.replicas, state.replicas)
+        if before.phase.ended:
+            return begin(state, poll, told, before)
+    healthy = news.judged(told, state, poll.config(state.tp), memory.health)
+    leader = source(state, memory, poll)
+    until_s = poll.now_s if memory.ended_s is None else memory.ended_s
+    history = history_grid(before.began_s, until_s)
+    scene = Scene(state, (), (), leader, history, poll)
+    lanes = next_lanes(scene, before.lanes, before.original)
+    if before.phase is Phase.SETTLED:
+        lanes = {b: lane for b, lane in lanes.items() if b in state.replicas}
+    mark = int(row.next_mark(before, state, before.phase, lanes))
+    settled = before.phase is Phase.SETTLED
+    return msgspec.structs.replace(
+        before,
+        state=state,
+        original=state.replicas if settled else before.original,
+        target=state.replicas if settled else before.target,
+        lanes=lanes,
+        recent=extended_recent(before.recent, recent_grid(poll.now_s), mark, gap=poll.gap),
+        events=told.after(before.events),
+        inbound_messages_s=leader.messages_s,
+        inbound_bytes_s=leader.bytes_s,
+        memory=_remembered(memory, leader, healthy),
+    )
+
+
+def _stale(before: Timeline, memory: MoveMemory, state: PartitionState, poll: Poll) -> bool:
+    """Whether, just after a move has ended, another broker's metadata still shows it."""
+    just_ended = memory.ended_s is not None and poll.now_s - memory.ended_s < SETTLED_S
+    return just_ended and state.replicas != before.state.replicas
+
+
+def _unchanged(before: Timeline, poll: Poll) -> Timeline:
+    mark = int(row.mark(before.state, before.phase, before.lanes))
+    recent = extended_recent(before.recent, recent_grid(poll.now_s), mark, gap=poll.gap)
+    memory = before.memory
+    if memory is not None and memory.unseen_since_s is not None:
+        memory = msgspec.structs.replace(memory, unseen_since_s=None)
+    if recent is before.recent and memory is before.memory:
+        return before
+    return msgspec.structs.replace(before, recent=recent, memory=memory)
+
+
+def _remembered(memory: MoveMemory, leader: Source, healthy: Health | None) -> MoveMemory:
+    return msgspec.structs.replace(
+        memory,
+        unseen_since_s=None,
+        inbound=leader.ends,
+        inbound_size=leader.sizes,
+        health=healthy,
+    )

@@ -1,0 +1,107 @@
+"""History in time slots of one byte each: bounded memory, whatever the length of a move."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from ktui.progress.timeline import Mark, Slots
+
+RECENT_SLOT_S = 5.0
+RECENT_SLOTS = 120
+HISTORY_SLOTS = 240
+HISTORY_SLOT_S = 1.0
+"""The width that a history starts with."""
+
+_MOMENTS = frozenset({Mark.LEADER_MOVED, Mark.CANCELLED})
+_STICKY = frozenset({Mark.STALLED, *_MOMENTS})
+_NOTHING = int(Mark.NOTHING)
+
+
+class Grid(msgspec.Struct, frozen=True, gc=False):
+    """Where a moment falls in a row of slots."""
+
+    slot_s: float
+    index: int
+    """Of the slot that holds the moment, counted from the origin."""
+    end_s: float
+    """Where that slot ends."""
+
+
+def recent_grid(now_s: float) -> Grid:
+    """Give the grid of `Timeline.recent`: the same for all partitions, so that rows line up."""
+    index = math.floor(now_s / RECENT_SLOT_S)
+    return Grid(RECENT_SLOT_S, index, (index + 1) * RECENT_SLOT_S)
+
+
+def history_grid(began_s: float, now_s: float) -> Grid:
+    """Give the grid of a move's histories: as fine as HISTORY_SLOTS slots allow."""
+    passed_s = max(0.0, now_s - began_s)
+    slot_s = HISTORY_SLOT_S
+    while passed_s >= slot_s * HISTORY_SLOTS:
+        slot_s *= 2.0
+    index = math.floor(passed_s / slot_s)
+    return Grid(slot_s, index, began_s + (index + 1) * slot_s)
+
+
+def started(grid: Grid, mark: int) -> Slots:
+    """Start a row whose last slot is the grid's."""
+    return Slots(slot_s=grid.slot_s, end_s=grid.end_s, marks=bytes((mark,)))
+
+
+def extended_recent(slots: Slots, grid: Grid, mark: int, *, gap: bool) -> Slots:
+    """Bring `recent` up to now; what is older than its window falls off."""
+    ahead = round((grid.end_s - slots.end_s) / grid.slot_s)
+    marks = _extended(slots.marks, ahead, mark, gap=gap, most=RECENT_SLOTS)
+    if ahead <= 0 and marks is slots.marks:
+        return slots
+    end_s = grid.end_s if ahead > 0 else slots.end_s
+    return Slots(slot_s=grid.slot_s, end_s=end_s, marks=marks[-RECENT_SLOTS:])
+
+
+def extended_history(slots: Slots | None, grid: Grid, mark: int, *, gap: bool) -> Slots:
+    """Bring a lane's history up to now, halving its resolution as often as the grid has."""
+    if slots is None:
+        marks = bytes((_NOTHING,)) * grid.index + bytes((mark,))
+        return Slots(slot_s=grid.slot_s, end_s=grid.end_s, marks=marks)
+    marks = slots.marks
+    width_s = slots.slot_s
+    while width_s < grid.slot_s:
+        marks = _halved(marks)
+        width_s *= 2.0
+    ahead = grid.index + 1 - len(marks)
+    marks = _extended(marks, ahead, mark, gap=gap, most=HISTORY_SLOTS)
+    if marks is slots.marks:
+        return slots
+    return Slots(slot_s=grid.slot_s, end_s=grid.end_s, marks=marks)
+
+
+def _extended(marks: bytes, ahead: int, mark: int, *, gap: bool, most: int) -> bytes:
+    if ahead == 1:
+        return marks + bytes((mark,))
+    if ahead > 1:
+        between = _NOTHING if gap else _between(marks[-1], mark)
+        return marks + bytes((between,)) * min(ahead - 1, most) + bytes((mark,))
+    last = marks[-1]
+    merged = last if last == mark else telling(last, mark)
+    return marks if merged == last else marks[:-1] + bytes((merged,))
+
+
+def _between(last: int, mark: int) -> int:
+    """Fill the slots that a slow poll leaves out; what happens in a moment is not drawn out."""
+    if mark not in _MOMENTS:
+        return mark
+    return last if last not in _MOMENTS else _NOTHING
+
+
+def _halved(marks: bytes) -> bytes:
+    pairs = bytes(map(telling, marks[::2], marks[1::2]))
+    return pairs + marks[-1:] if len(marks) % 2 else pairs
+
+
+def telling(earlier: int, later: int) -> int:
+    """Of two marks in one slot, the one to show: trouble and moments stay, else the later."""
+    if earlier in _STICKY and (later not in _STICKY or earlier > later):
+        return earlier
+    return earlier if later == _NOTHING else later

@@ -1,0 +1,210 @@
+"""Sums over all timelines: the traffic of each broker, and the work as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from ktui.progress.timeline import Lane, Phase, Progress, Range, Role, StallKind, Timeline
+
+_N = TypeVar("_N", int, float)
+
+
+class BrokerLoad(msgspec.Struct, frozen=True):
+    """What the replicas catching up ask of one broker. Bytes a second; None where not known."""
+
+    broker: int
+    bytes_in_s: float | None = None
+    """Copied onto it."""
+    bytes_out_s: float | None = None
+    """Copied from the partitions that it leads."""
+    adding: int = 0
+    """Replicas being added on it, not yet in sync."""
+    removing: int = 0
+    """Replicas to be removed from it."""
+    leaders: int | None = None
+    """Partitions that it leads, by the last census; None without one."""
+    lag_messages: int | None = None
+    """Of all replicas on it that are catching up, together."""
+    lag_bytes: int | None = None
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """The work as a whole. Ended moves count for as long as their timelines are kept."""
+
+    moving: int = 0
+    """Listed and well; those stalled or settling are counted apart."""
+    stalled: int = 0
+    falling_behind: int = 0
+    """Of those moving."""
+    settling: int = 0
+    done: int = 0
+    cancelled: int = 0
+    changed_elsewhere: int = 0
+    topic_gone: int = 0
+    bytes_left: int | None = None
+    """To copy as of now; what is written meanwhile comes on top. Known figures only."""
+    bytes_s: float | None = None
+    """Copied a second by all replicas being added."""
+    left_s: Range | None = None
+    """Until the last broker has all its copies; None while that of any broker is unknown."""
+    share: float | None = None
+    """Share caught up of what is under way, 0 to 1: by bytes where the size of every partition is
+    known, else each replica counts the same."""
+
+
+def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:
+    """Sum up per broker; every registered broker has an entry, in order of their ids."""
+    sums = _Sums()
+    for timeline in progress.timelines.values():
+        if not timeline.phase.ended:
+            sums.add(timeline)
+    seen = progress.last
+    census = seen.census if seen is not None else None
+    brokers = sums.brokers | (seen.brokers.keys() if seen is not None else set())
+    return {
+        broker: BrokerLoad(
+            broker=broker,
+            bytes_in_s=sums.bytes_in.get(broker),
+            bytes_out_s=sums.bytes_out.get(broker),
+            adding=sums.adding[broker],
+            removing=sums.removing[broker],
+            leaders=None if census is None else census.leaders.get(broker, 0),
+            lag_messages=sums.lag_messages.get(broker),
+            lag_bytes=sums.lag_bytes.get(broker),
+        )
+        for broker in sorted(brokers)
+    }
+
+
+class _Sums:
+    """Per broker; a broker without any known figure has no sum."""
+
+    def __init__(self) -> None:
+        self.bytes_in: dict[int, float] = {}
+        self.bytes_out: dict[int, float] = {}
+        self.lag_messages: dict[int, int] = {}
+        self.lag_bytes: dict[int, int] = {}
+        self.adding: Counter[int] = Counter()
+        self.removing: Counter[int] = Counter()
+
+    @property
+    def brokers(self) -> set[int]:
+        return {*self.bytes_out, *self.lag_messages, *self.lag_bytes, *self.adding, *self.removing}
+
+    def add(self, timeline: Timeline) -> None:
+        self.removing.update(timeline.state.removing)
+        leader = timeline.state.leader
+        for lane in timeline.catching_up:
+            if lane.role is Role.ADDING:
+                self.adding[lane.broker] += 1
+            _sum(self.bytes_in, lane.broker, lane.rate_bytes_s)
+            if leader is not None:
+                _sum(self.bytes_out, leader, lane.rate_bytes_s)
+            _sum(self.lag_messages, lane.broker, lane.lag_messages)
+            _sum(self.lag_bytes, lane.broker, lane.lag_bytes)
+
+
+def _sum(sums: dict[int, _N], broker: int, figure: _N | None) -> None:
+    if figure is not None:
+        sums[broker] = sums.get(broker, 0) + figure
+
+
+def totals(progress: Progress) -> Totals:
+    """Sum up all moves; partitions that are only watched for their health do not count."""
+    moves = [t for t in progress.timelines.values() if t.phase is not Phase.SETTLED]
+    phases = Counter(timeline.phase for timeline in moves)
+    open_ = [
+        timeline for timeline in moves if timeline.state.reassigning and not timeline.phase.ended
+    ]
+    adding = [lane for t in open_ for lane in t.lanes.values() if lane.role is Role.ADDING]
+    left = [lane.lag_bytes for lane in adding if lane.lag_bytes is not None]
+    rates = [lane.rate_bytes_s for lane in adding if lane.rate_bytes_s is not None]
+    return Totals(
+        moving=phases[Phase.MOVING],
+        stalled=phases[Phase.STALLED],
+        falling_behind=sum(
+            timeline.phase is Phase.MOVING and _falling(timeline) for timeline in open_
+        ),
+        settling=phases[Phase.SETTLING],
+        done=phases[Phase.DONE],
+        cancelled=phases[Phase.CANCELLED],
+        changed_elsewhere=phases[Phase.CHANGED_ELSEWHERE],
+        topic_gone=phases[Phase.TOPIC_GONE],
+        bytes_left=sum(left) if left else None,
+        bytes_s=sum(rates) if rates else None,
+        left_s=_whole(adding),
+        share=_share(open_),
+    )
+
+
+def _falling(timeline: Timeline) -> bool:
+    stalls = (lane.stall for lane in timeline.lanes.values())
+    return any(s is not None and s.kind is StallKind.FALLING_BEHIND for s in stalls)
+
+
+def _whole(adding: list[Lane]) -> Range | None:
+    """The broker that is the last to have all its copies ends the whole.
+
+    The copies onto one broker share its throttle and its network, and take their turns: what is
+    left on it over what it copies tells more than the slowest of them, which will be given more.
+    """
+    onto: dict[int, list[Lane]] = {}
+    for lane in adding:
+        onto.setdefault(lane.broker, []).append(lane)
+    ends = [_end_of(lanes) for lanes in onto.values()]
+    known = [end for end in ends if end is not None]
+    if not known or len(known) < len(ends):
+        return None
+    return Range(
+        low=max(end.low for end in known),
+        middle=max(end.middle for end in known),
+        high=max(end.high for end in known),
+    )
+
+
+def _end_of(lanes: list[Lane]) -> Range | None:
+    """Seconds until all these copies onto one broker have caught up."""
+    lags = [lane.lag_bytes for lane in lanes]
+    if None in lags:
+        lags = [lane.lag_messages for lane in lanes]
+    if None in lags or any(map(_stalled, lanes)):
+        return None
+    left = [(lag, lane.left_s) for lag, lane in zip(lags, lanes, strict=True) if lag]
+    total = sum(lag for lag, _ in left)
+    ends = [(lag, end) for lag, end in left if end is not None and end.low > 0.0]
+    if total and not ends:
+        return None
+    return Range(
+        low=_over(total, sum(lag / end.low for lag, end in ends)),
+        middle=_over(total, sum(lag / end.middle for lag, end in ends)),
+        high=_over(total, sum(lag / end.high for lag, end in ends)),
+    )
+
+
+def _over(lag: int, rate: float) -> float:
+    return lag / rate if rate else 0.0
+
+
+def _stalled(lane: Lane) -> bool:
+    return lane.stall is not None and lane.stall.kind is StallKind.STALLED
+
+
+def _share(open_: Iterable[Timeline]) -> float | None:
+    """Weigh the replicas to add, those caught up too, by the sizes of their leaders' logs."""
+    shares: list[float] = []
+    sizes: list[int | None] = []
+    for timeline in open_:
+        size = timeline.memory.inbound_size if timeline.memory is not None else None
+        for broker in timeline.target:
+            lane = timeline.lanes.get(broker)
+            if broker not in timeline.original and lane is not None and lane.share is not None:
+                shares.append(lane.share)
+                sizes.append(None if size is None else size.value)
+    known = [size for size in sizes if size is not None]
+    weights = known if sum(known) and len(known) == len(sizes) else [1] * len(shares)
+    together = sum(share * weight for share, weight in zip(shares, weights, strict=True))
+    return together / sum(weights) if shares else None

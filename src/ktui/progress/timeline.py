@@ -1,0 +1,252 @@
+"""A partition's move as it unfolds: the record that screens and reports draw."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.memory import LaneMemory, MoveMemory, PollMemory
+
+
+class Phase(enum.StrEnum):
+    """Where a partition's reassignment stands."""
+
+    SETTLED = "settled"
+    """Not being reassigned, and not seen to be: watched for its health."""
+    MOVING = "moving"
+    STALLED = "stalled"
+    SETTLING = "settling"
+    """No longer listed; what became of it is not certain until metadata has settled."""
+    DONE = "done"
+    CANCELLED = "cancelled"
+    CHANGED_ELSEWHERE = "changed_elsewhere"
+    """Ended on a list that is neither the target nor the original."""
+    TOPIC_GONE = "topic_gone"
+    """The topic was deleted, or deleted and recreated under the same name."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self in _ENDED
+
+
+_ENDED = frozenset({Phase.DONE, Phase.CANCELLED, Phase.CHANGED_ELSEWHERE, Phase.TOPIC_GONE})
+
+
+class Role(enum.StrEnum):
+    """What a broker's replica is to the partition."""
+
+    ADDING = "adding"
+    IN_SYNC = "in sync"
+    LEADER = "leader"
+    OUT_OF_SYNC = "out of sync"
+    RETIRING = "retiring"
+    GONE = "gone"
+
+
+class Cause(enum.StrEnum):
+    """Why a replica makes no headway, the most telling one that the observation shows."""
+
+    TARGET_DOWN = "target broker down"
+    LOG_DIR_OFFLINE = "log dir offline"
+    KEPT_OUT_OF_SYNC = "kept replica out of ISR"
+    """Before Kafka 4.3 this blocks completion although all adding replicas are in sync."""
+    NO_LEADER = "no leader"
+    THROTTLED = "throttled"
+    NOT_FETCHING = "follower not fetching"
+    UNKNOWN = "unknown"
+
+
+class StallKind(enum.StrEnum):
+    """What keeps a replica from catching up: two alarms, and what only calls for patience."""
+
+    STALLED = "stalled"
+    """The adding replica's end has not moved for max(30 s, 5 polls)."""
+    FALLING_BEHIND = "falling behind"
+    """Its lag rises for 60 s though its end moves."""
+    WAITING = "waiting"
+    """No alarm: it cannot copy now, and the reason is seen. Its broker is down for less than
+    30 s, say, or other replicas have the throttle's rate for themselves at the moment."""
+
+
+_WORST_FIRST = {kind: place for place, kind in enumerate(StallKind)}
+
+
+class Stall(msgspec.Struct, frozen=True, gc=False):
+    """Why one replica makes no headway, or too little; an alarm unless it is WAITING."""
+
+    kind: StallKind
+    cause: Cause
+    since_s: float
+    """Monotonic second of the last headway."""
+    broker: int
+    detail: str = ""
+    """What to show after the cause: "broker 9 is down", "2.0 MB/s throttle, 4.1 MB/s in"."""
+
+    @property
+    def alarm(self) -> bool:
+        """Whether it calls for the operator, rather than for patience."""
+        return self.kind is not StallKind.WAITING
+
+
+class Range(msgspec.Struct, frozen=True, gc=False):
+    """A figure with its p10-p90."""
+
+    low: float
+    middle: float
+    high: float
+
+
+class Mark(enum.IntEnum):
+    """What one time slot of a timeline shows; a slot holds the most telling of its polls.
+
+    Values up to 100 are a share caught up, in percent, of a replica being added.
+    """
+
+    NOTHING = 101
+    """Not yet watched, or not known in this slot."""
+    WAITING = 102
+    IN_SYNC = 103
+    LEADER = 104
+    RETIRING = 105
+    OUT_OF_SYNC = 106
+    STALLED = 107
+    LEADER_MOVED = 108
+    CANCELLED = 109
+    GONE = 110
+
+
+class Slots(msgspec.Struct, frozen=True, gc=False):
+    """History in equal time slots, oldest first: one byte each, a `Mark` or a percentage.
+
+    The last slot holds the observation folded last; earlier ones end `slot_s` apart.
+    """
+
+    slot_s: float
+    end_s: float
+    """Monotonic second at which the last slot ends (it may lie ahead)."""
+    marks: bytes
+
+
+class Lane(msgspec.Struct, frozen=True, gc=False):
+    """One broker that is, or was, a replica of the partition."""
+
+    broker: int
+    role: Role
+    lag_messages: int | None = None
+    lag_bytes: int | None = None
+    lag_at: datetime | None = None
+    share: float | None = None
+    """Share caught up, 0 to 1."""
+    approximate: bool = False
+    """The share comes from bytes on disk, not from offsets: drawn with ~."""
+    rate_messages_s: float | None = None
+    """Messages copied a second, smoothed."""
+    rate_bytes_s: float | None = None
+    left_s: Range | None = None
+    """Seconds until caught up; None when unknown or never at this rate."""
+    stall: Stall | None = None
+    history: Slots | None = None
+    """From the start of the move to now; the slot's width doubles as the move grows longer."""
+    memory: LaneMemory | None = None
+    """The fold's own; while the replica catches up."""
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """Something that happened to a partition, a broker or the observation itself."""
+
+    at: datetime
+    what: str
+    """One sentence: "broker 7 joined the ISR"."""
+    tp: TopicPartition | None = None
+    broker: int | None = None
+    severity: int = 0
+    """0 news, 1 warning, 2 trouble."""
+
+
+class Timeline(msgspec.Struct, frozen=True, gc=False):
+    """One partition from when it was first seen moving to now."""
+
+    state: PartitionState
+    phase: Phase
+    began_at: datetime
+    began_s: float
+    ended_at: datetime | None
+    original: tuple[int, ...]
+    """Replicas before the move; in order only if the partition was seen before it moved."""
+    original_ordered: bool
+    target: tuple[int, ...]
+    lanes: Mapping[int, Lane]
+    """By broker, in the order to draw them: kept and original ones first, then the added."""
+    recent: Slots
+    """The last ten minutes of the partition as a whole, for one row of the list."""
+    lag_history: tuple[tuple[float, int], ...] = ()
+    """(monotonic second, messages): the worst lag of the adding replicas; thinned as it grows."""
+    events: tuple[Event, ...] = ()
+    """The last 200, oldest first."""
+    inbound_messages_s: float | None = None
+    """Messages written to the leader a second, smoothed; while a replica is catching up."""
+    inbound_bytes_s: float | None = None
+    seen_from_start: bool = True
+    """False where the very first observation listed it already: it began before `began_at`."""
+    memory: MoveMemory | None = None
+    """The fold's own."""
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return self.state.tp
+
+    @property
+    def catching_up(self) -> tuple[Lane, ...]:
+        """The lanes that lag: being added, or fallen out of the ISR."""
+        roles = (Role.ADDING, Role.OUT_OF_SYNC)
+        return tuple(lane for lane in self.lanes.values() if lane.role in roles)
+
+    @property
+    def lag_messages(self) -> int | None:
+        """The worst known lag of the replicas catching up."""
+        return max(
+            (x.lag_messages for x in self.catching_up if x.lag_messages is not None), default=None
+        )
+
+    @property
+    def lag_bytes(self) -> int | None:
+        """The worst known lag in bytes of the replicas catching up."""
+        return max((x.lag_bytes for x in self.catching_up if x.lag_bytes is not None), default=None)
+
+    @property
+    def rate_bytes_s(self) -> float | None:
+        """Bytes a second copied by all adding replicas together; None while unknown."""
+        known = [x.rate_bytes_s for x in self.catching_up if x.rate_bytes_s is not None]
+        return sum(known) if known else None
+
+    @property
+    def left_s(self) -> Range | None:
+        """Time until the slowest adding replica has caught up; None if any is unknown."""
+        lefts = [lane.left_s for lane in self.catching_up]
+        if not lefts or any(left is None for left in lefts):
+            return None
+        return max((x for x in lefts if x is not None), key=lambda left: left.middle)
+
+    @property
+    def stall(self) -> Stall | None:
+        """The worst of its lanes: stalled before falling behind before waiting, then the oldest."""
+        stalls = [lane.stall for lane in self.lanes.values() if lane.stall is not None]
+        return min(stalls, key=lambda x: (_WORST_FIRST[x.kind], x.since_s), default=None)
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Everything folded so far; `fold` makes the next one."""
+
+    timelines: Mapping[TopicPartition, Timeline] = msgspec.field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+    """All events, oldest first, the last 10,000."""
+    last: Observation | None = None
+    memory: PollMemory | None = None
+    """The fold's own."""

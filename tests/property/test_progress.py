@@ -1,0 +1,279 @@
+"""Whatever a cluster shows, in whatever order, progress stays sane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from random import Random
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.observation import Observation, Reading
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.fold import fold
+from ktui.progress.health import health
+from ktui.progress.news import PER_TIMELINE
+from ktui.progress.row import LAG_POINTS
+from ktui.progress.slots import HISTORY_SLOTS, RECENT_SLOTS
+from ktui.progress.states import state_word
+from ktui.progress.summary import broker_loads, totals
+from ktui.progress.timeline import Lane, Mark, Phase, Progress, Range, Slots, Timeline
+from support.observations import a_partition, an_observation, at
+
+BROKERS = range(1, 7)
+PARTITIONS = (TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("audit", 0))
+AGES_S = (0.0, 0.0, 0.0, 0.3, 3.0, 50.0)
+MARKS = {*range(101), *map(int, Mark)}
+
+K = TypeVar("K")
+
+brokers = st.sampled_from(list(BROKERS))
+replica_lists = st.lists(brokers, min_size=1, max_size=4, unique=True).map(tuple)
+pauses = st.sampled_from(
+    [-30.0, -0.5, 0.0, 0.001, 0.5, 1.0, 1.0, 1.0, 2.0, 5.0, 20.0, 90.0, 4000.0]
+)
+
+
+@st.composite
+def states(draw: st.DrawFn, tp: TopicPartition) -> PartitionState:
+    replicas = draw(replica_lists)
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    if draw(st.booleans()):
+        adding = tuple(b for b in replicas if draw(st.booleans()))
+        removing = tuple(b for b in replicas if draw(st.integers(0, 3)) == 0)
+    isr = tuple(b for b in replicas if draw(st.integers(0, 2)))
+    return a_partition(
+        tp,
+        replicas,
+        isr=isr,
+        leader=draw(st.sampled_from([*replicas, None])),
+        adding=adding,
+        removing=removing,
+        topic_id=draw(st.sampled_from(["a", "a", "a", "a", "b", None])),
+        leader_epoch=draw(st.one_of(st.none(), st.integers(0, 5))),
+        offline=tuple(b for b in replicas if draw(st.integers(0, 5)) == 0),
+        described=draw(st.integers(0, 7)) > 0,
+    )
+
+
+@st.composite
+def observations(draw: st.DrawFn, now_s: float) -> Observation:
+    shown = [draw(states(tp)) for tp in PARTITIONS if draw(st.integers(0, 5))]
+    missing = [tp for tp in PARTITIONS if tp not in {state.tp for state in shown}]
+    replicas = [(tp, broker) for tp in PARTITIONS for broker in BROKERS]
+
+    # Hypothesis would take most of its time to choose each of so many figures.
+    chance = Random(draw(st.integers(0, 1_000_000)))  # noqa: S311  # figures for a test
+    most = draw(st.sampled_from([2, 50, 10**12]))
+
+    def readings(keys: Iterable[K]) -> dict[K, int | Reading]:
+        return {
+            key: Reading(chance.randint(0, most), now_s - chance.choice(AGES_S))
+            for key in keys
+            if chance.random() < 0.8
+        }
+
+    return an_observation(
+        shown,
+        now_s,
+        brokers=draw(st.sets(brokers)),
+        down=draw(st.sets(brokers, max_size=2)),
+        ends=readings(replicas),
+        sizes=readings(replicas),
+        starts=readings(PARTITIONS),
+        absent=frozenset(tp for tp in missing if draw(st.booleans())),
+        topic_configs={
+            "orders": TopicConfig(
+                min_insync_replicas=draw(st.integers(1, 3)),
+                compacted=draw(st.booleans()),
+                follower_throttled_replicas=draw(st.sampled_from(["", "*", "0:1,0:2,1:3"])),
+                leader_throttled_replicas=draw(st.sampled_from(["", "*"])),
+            )
+        },
+        broker_configs={
+            broker: BrokerConfig(leader_throttle_rate=1_000, follower_throttle_rate=1_000)
+            for broker in BROKERS
+        },
+        log_dirs={1: (LogDir(1, "/data", "KAFKA_STORAGE_ERROR"),)} if draw(st.booleans()) else {},
+        failures=tuple(
+            Failure(Operation.LOG_ENDS, "no answer", broker)
+            for broker in draw(st.sets(brokers, max_size=2))
+        ),
+    )
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Observation]:
+    now_s = 1_000.0
+    made = []
+    for _ in range(draw(st.integers(1, 12))):
+        now_s += draw(pauses)
+        observation = draw(observations(now_s))
+        made += [observation] * draw(st.sampled_from([1, 1, 1, 2]))
+        for _ in range(draw(st.sampled_from([0, 0, 0, 4, 8]))):
+            now_s += draw(pauses)
+            made.append(at(observation, now_s))
+    return made
+
+
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A history is much to make up, and the machine may be busy."""
+
+
+def whatever_is_seen(check: Callable[[list[Observation]], None]) -> Callable[[], None]:
+    return PATIENT(given(histories())(check))
+
+
+def all_folds(history: list[Observation]) -> list[Progress]:
+    made = [Progress()]
+    for observation in history:
+        made.append(fold(made[-1], observation))
+    return made
+
+
+def sane_range(left: Range) -> bool:
+    return 0.0 <= left.low <= left.middle <= left.high < math.inf
+
+
+def sane_slots(slots: Slots, most: int) -> bool:
+    return 1 <= len(slots.marks) <= most and set(slots.marks) <= MARKS
+
+
+def assert_sane(lane: Lane) -> None:
+    assert lane.share is None or 0.0 <= lane.share <= 1.0
+    for figure in (lane.lag_messages, lane.lag_bytes, lane.rate_messages_s, lane.rate_bytes_s):
+        assert figure is None or 0 <= figure < math.inf
+    assert lane.left_s is None or sane_range(lane.left_s)
+    assert lane.history is not None
+    assert sane_slots(lane.history, HISTORY_SLOTS)
+
+
+@whatever_is_seen
+def test_every_figure_is_one_that_can_be_shown(history: list[Observation]) -> None:
+    for progress in all_folds(history):
+        for timeline in progress.timelines.values():
+            for lane in timeline.lanes.values():
+                assert_sane(lane)
+            assert timeline.left_s is None or sane_range(timeline.left_s)
+            assert timeline.inbound_bytes_s is None or timeline.inbound_bytes_s >= 0
+            assert set(timeline.state.replicas) <= set(timeline.lanes)
+        whole = totals(progress)
+        assert whole.share is None or 0.0 <= whole.share <= 1.0
+        assert whole.left_s is None or sane_range(whole.left_s)
+        assert all(
+            x.adding >= 0 and (x.bytes_in_s or 0) >= 0 for x in broker_loads(progress).values()
+        )
+
+
+@whatever_is_seen
+def test_memory_is_bounded(history: list[Observation]) -> None:
+    for progress in all_folds(history):
+        assert len(progress.timelines) <= len(PARTITIONS)
+        for timeline in progress.timelines.values():
+            assert sane_slots(timeline.recent, RECENT_SLOTS)
+            assert len(timeline.lag_history) <= LAG_POINTS
+            assert len(timeline.events) <= PER_TIMELINE
+            assert len(timeline.lanes) <= len(BROKERS)
+
+
+@whatever_is_seen
+def test_phases_only_change_as_moves_do(history: list[Observation]) -> None:
+    folds = all_folds(history)
+    for before, after in pairwise(folds):
+        for tp, now in after.timelines.items():
+            was = before.timelines.get(tp)
+            assert legal(was, now), (was.phase if was else None, now.phase)
+
+
+def legal(was: Timeline | None, now: Timeline) -> bool:
+    begins = now.phase is (Phase.MOVING if now.state.reassigning else Phase.SETTLED)
+    if was is None or (now.began_s, now.began_at) != (was.began_s, was.began_at):
+        between_looks = was is not None and was.phase.ended and was.state != now.state
+        return begins or (between_looks and now.phase is Phase.DONE)
+    if None not in (ids := {was.state.topic_id, now.state.topic_id}) and len(ids) > 1:
+        return begins
+    if was.phase.ended or was.phase is Phase.SETTLED:
+        return now.phase is was.phase or (begins and now.state.reassigning)
+    if now.phase in (Phase.MOVING, Phase.STALLED):
+        return now.state.reassigning
+    return now.phase is not Phase.SETTLED
+
+
+@whatever_is_seen
+def test_the_same_observations_always_tell_the_same_story(history: list[Observation]) -> None:
+    assert all_folds(history) == all_folds(history)
+
+
+@whatever_is_seen
+def test_nothing_is_told_when_nothing_has_changed(history: list[Observation]) -> None:
+    progress = all_folds(history)[-1]
+    assert fold(progress, history[-1]).events == progress.events
+
+
+@whatever_is_seen
+def test_what_has_ended_on_its_target_is_on_it(history: list[Observation]) -> None:
+    for progress in all_folds(history):
+        for timeline in progress.timelines.values():
+            if timeline.phase is Phase.DONE:
+                assert timeline.state.replicas == timeline.target
+
+
+@whatever_is_seen
+def test_patience_is_never_counted_as_an_alarm(history: list[Observation]) -> None:
+    for progress in all_folds(history):
+        for timeline in progress.timelines.values():
+            stall = timeline.stall
+            if stall is not None and not stall.alarm:
+                assert timeline.phase is not Phase.STALLED
+                assert stall.detail
+
+
+@whatever_is_seen
+def test_the_original_of_a_move_is_never_forgotten(history: list[Observation]) -> None:
+    for before, after in pairwise(all_folds(history)):
+        for tp, now in after.timelines.items():
+            was = before.timelines.get(tp)
+            if was is None or (now.began_s, now.began_at) != (was.began_s, was.began_at):
+                continue
+            if was.phase is not Phase.SETTLED and now.phase is not Phase.MOVING:
+                assert now.original == was.original or now.phase is Phase.SETTLED
+
+
+@given(states(PARTITIONS[0]), st.sampled_from([None, TopicConfig(), TopicConfig(2)]))
+def test_every_state_has_a_health(state: PartitionState, config: TopicConfig | None) -> None:
+    assert health(state, config)
+
+
+@whatever_is_seen
+def test_every_partition_has_a_state_word(history: list[Observation]) -> None:
+    words = {phase.value for phase in Phase}
+    for timeline in all_folds(history)[-1].timelines.values():
+        assert state_word(timeline, None) in words
+        assert state_word(timeline, ()) in words | {"foreign"}
+
+
+EVERY_CHECK = (
+    test_every_figure_is_one_that_can_be_shown,
+    test_memory_is_bounded,
+    test_phases_only_change_as_moves_do,
+    test_the_same_observations_always_tell_the_same_story,
+    test_nothing_is_told_when_nothing_has_changed,
+    test_what_has_ended_on_its_target_is_on_it,
+    test_patience_is_never_counted_as_an_alarm,
+    test_the_original_of_a_move_is_never_forgotten,
+    test_every_partition_has_a_state_word,
+)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("check", EVERY_CHECK, ids=lambda check: check.__name__)
+def test_it_holds_for_many_more_histories(check: Any) -> None:
+    again = given(histories())(check.hypothesis.inner_test)
+    settings(PATIENT, max_examples=1_000)(again)()

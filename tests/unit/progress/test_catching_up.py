@@ -1,0 +1,297 @@
+"""What is shown of a replica that catches up: lag, share, rates and the time left."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from ktui.cluster.broker import TopicConfig
+from ktui.cluster.observation import Reading
+from ktui.progress.timeline import Lane, Progress, Role
+from support.observations import T0, a_move, a_partition, an_observation, at, folded, moving
+
+COMPACTED = {"orders": TopicConfig(compacted=True)}
+
+
+def lane(progress: Progress, broker: int = 4) -> Lane:
+    return progress.timelines[T0].lanes[broker]
+
+
+def test_the_lag_is_the_leaders_end_less_the_followers() -> None:
+    seen = an_observation([a_move()], ends={(T0, 1): 6_000, (T0, 4): 198}, starts={T0: 0})
+    adding = lane(folded([seen]))
+    assert adding.role is Role.ADDING
+    assert adding.lag_messages == 5_802
+    assert adding.share == pytest.approx(0.033)
+    assert not adding.approximate
+
+
+def test_the_share_counts_from_the_leaders_log_start() -> None:
+    seen = an_observation([a_move()], ends={(T0, 1): 2_000, (T0, 4): 1_500}, starts={T0: 1_000})
+    assert lane(folded([seen])).share == 0.5
+
+
+def test_a_follower_that_has_not_reached_the_log_start_has_nothing_yet() -> None:
+    seen = an_observation([a_move()], ends={(T0, 1): 2_000, (T0, 4): 0}, starts={T0: 1_000})
+    assert lane(folded([seen])).share == 0.0
+
+
+def test_an_empty_log_is_caught_up() -> None:
+    seen = an_observation([a_move()], ends={(T0, 1): 7, (T0, 4): 7}, starts={T0: 7})
+    assert lane(folded([seen])).share == 1.0
+
+
+def test_a_follower_ahead_of_an_older_reading_of_the_leader_does_not_lag() -> None:
+    ends = {(T0, 1): Reading(100, 8.0), (T0, 4): Reading(120, 10.0)}
+    adding = lane(folded([an_observation([a_move()], 10.0, ends=ends, starts={T0: 0})]))
+    assert adding.lag_messages == 0
+    assert adding.share == 1.0
+
+
+def test_the_lag_tells_when_the_follower_was_read() -> None:
+    seen = an_observation([a_move()], 10.0, ends={(T0, 1): 9, (T0, 4): Reading(4, 7.5)})
+    adding = lane(folded([seen]))
+    assert adding.lag_at is not None
+    assert (seen.at - adding.lag_at).total_seconds() == 2.5
+
+
+def test_bytes_come_from_the_sizes_on_disk() -> None:
+    seen = an_observation(
+        [a_move()],
+        ends={(T0, 1): 100, (T0, 4): 40},
+        starts={T0: 0},
+        sizes={(T0, 1): 5_000, (T0, 4): 1_500},
+    )
+    assert lane(folded([seen])).lag_bytes == 3_500
+
+
+def test_bytes_come_from_messages_when_those_were_read_later() -> None:
+    seen = an_observation(
+        [a_move()],
+        10.0,
+        ends={(T0, 1): 100, (T0, 4): 40},
+        starts={T0: 0},
+        sizes={(T0, 1): Reading(5_000, 6.0), (T0, 4): Reading(0, 6.0)},
+    )
+    assert lane(folded([seen])).lag_bytes == 60 * 50
+
+
+def test_a_larger_copy_than_the_leaders_does_not_lag_in_bytes() -> None:
+    seen = an_observation([a_move()], sizes={(T0, 1): 5_000, (T0, 4): 6_000})
+    assert lane(folded([seen])).lag_bytes == 0
+
+
+def test_a_compacted_topic_is_measured_by_bytes_and_marked_approximate() -> None:
+    seen = an_observation(
+        [a_move()],
+        ends={(T0, 1): 1_000, (T0, 4): 900},
+        starts={T0: 0},
+        sizes={(T0, 1): 4_000, (T0, 4): 1_000},
+        topic_configs=COMPACTED,
+    )
+    adding = lane(folded([seen]))
+    assert adding.share == 0.25
+    assert adding.approximate
+    assert adding.lag_messages == 100
+
+
+def test_where_a_broker_refuses_log_ends_bytes_are_shown() -> None:
+    seen = an_observation([a_move()], sizes={(T0, 1): 4_000, (T0, 4): 1_000})
+    adding = lane(folded([seen]))
+    assert adding.lag_messages is None
+    assert adding.lag_bytes == 3_000
+    assert adding.share == 0.25
+    assert adding.approximate
+
+
+def test_without_any_figure_nothing_is_claimed() -> None:
+    adding = lane(folded([an_observation([a_move()])]))
+    assert adding.lag_messages is None
+    assert adding.lag_bytes is None
+    assert adding.share is None
+    assert adding.left_s is None
+
+
+def test_the_last_figures_stay_with_their_time_while_new_ones_are_missing() -> None:
+    *_, last = observations = list(moving(seconds=5))
+    adding = lane(folded([*observations, an_observation([a_move()], 6.0)]))
+    known = lane(folded(observations))
+    assert adding.lag_messages == known.lag_messages
+    assert adding.lag_at == last.at
+    assert adding.share == known.share
+
+
+def test_rates_are_found_however_irregular_the_polls() -> None:
+    polls = [
+        an_observation(
+            [a_move()],
+            at_s,
+            ends={(T0, 1): 100_000, (T0, 4): round(500 * at_s)},
+            starts={T0: 0},
+            sizes={(T0, 1): 10_000_000, (T0, 4): round(50_000 * at_s)},
+        )
+        for at_s in (0.0, 0.2, 1.0, 1.1, 6.0, 7.0, 19.0, 19.5)
+    ]
+    adding = lane(folded(polls))
+    assert adding.rate_messages_s == pytest.approx(500, rel=0.01)
+    assert adding.rate_bytes_s == pytest.approx(50_000, rel=0.01)
+
+
+def test_gulps_of_a_throttle_are_smoothed() -> None:
+    polls = [
+        an_observation(
+            [a_move()],
+            float(second),
+            ends={(T0, 1): 1_000_000, (T0, 4): 11_000 * (second // 11)},
+            starts={T0: 0},
+        )
+        for second in range(120)
+    ]
+    rates = [lane(folded(polls[:end])).rate_messages_s for end in range(60, 120)]
+    assert rates == pytest.approx([1_000] * 60, rel=0.05)
+
+
+def test_two_gulps_in_each_window_of_a_throttle_swing_the_rate_by_a_sixth_at_most() -> None:
+    polls = [
+        an_observation(
+            [a_move()],
+            float(second),
+            ends={(T0, 1): 1_000_000, (T0, 4): 5_500 * ((second + 2) // 11 + second // 11)},
+            starts={T0: 0},
+        )
+        for second in range(120)
+    ]
+    rates = [lane(folded(polls[:end])).rate_messages_s for end in range(60, 120)]
+    assert rates == pytest.approx([1_000] * 60, rel=0.17)
+
+
+def test_a_copy_that_stops_is_not_taken_for_a_pause_for_long() -> None:
+    polls = list(moving(seconds=60, messages=1_000_000, copied_s=1_000))
+    ends = {(r.tp, r.broker): reading.value for r, reading in polls[-1].ends.items()}
+    after = [an_observation([a_move()], 59.0 + n, ends=ends, starts={T0: 0}) for n in range(1, 30)]
+    rates = [lane(folded([*polls, *after[:n]])).rate_messages_s or 0.0 for n in (1, 14, 16, 29)]
+    assert rates[0] == rates[1] == pytest.approx(1_000)
+    assert rates[2] < 500
+    assert rates[3] < 250
+
+
+def test_a_count_that_goes_backwards_restarts_its_rate() -> None:
+    polls = list(moving(seconds=10))
+    truncated = an_observation([a_move()], 10.0, ends={(T0, 1): 101_000, (T0, 4): 50})
+    assert lane(folded([*polls, truncated])).rate_messages_s is None
+
+
+def test_rates_restart_after_a_long_gap() -> None:
+    later = next(moving(seconds=1, from_s=500.0, messages=900_000))
+    assert lane(folded([*moving(seconds=10), later])).rate_messages_s is None
+
+
+def test_the_time_when_the_whole_cluster_was_away_does_not_slow_the_rate_of_a_copy() -> None:
+    before = moving(seconds=60, messages=1_000_000)
+    now = folded(before)
+    for seconds in (1, 2, 5, 10):
+        after = [
+            an_observation(
+                [a_move()],
+                109.0 + n,
+                ends={(T0, 1): 1_005_900 + 100 * n, (T0, 4): 59_000 + 1_000 * n},
+                sizes={
+                    (T0, 1): (1_005_900 + 100 * n) * 1_000,
+                    (T0, 4): (59_000 + 1_000 * n) * 1_000,
+                },
+                starts={T0: 0},
+            )
+            for n in range(seconds)
+        ]
+        adding = lane(folded(after, now))
+        assert adding.rate_bytes_s == pytest.approx(1_000_000, rel=0.3)
+        assert adding.left_s is not None
+        assert adding.left_s.middle == pytest.approx(1_000, rel=0.3)
+
+
+def test_what_was_copied_while_nobody_looked_is_no_burst() -> None:
+    now = folded(moving(seconds=30, messages=1_000_000))
+    later = an_observation(
+        [a_move()], 79.0, ends={(T0, 1): 1_007_900, (T0, 4): 900_000}, starts={T0: 0}
+    )
+    assert (lane(folded([later], now)).rate_messages_s or 0) < 2_500
+
+
+def test_the_time_that_a_broker_was_down_does_not_slow_the_rate_of_its_copy() -> None:
+    down = [an_observation([a_move()], 10.0 + n, down=[4]) for n in range(40)]
+    after = [
+        an_observation([a_move()], at_s, ends={(T0, 1): 100_000, (T0, 4): end}, starts={T0: 0})
+        for at_s, end in ((50.0, 9_500), (51.0, 10_500))
+    ]
+    assert lane(folded([*moving(seconds=10), *down, *after])).rate_messages_s == 1_000
+
+
+def test_a_reading_seen_twice_changes_no_rate() -> None:
+    polls = list(moving(seconds=10))
+    again = at(polls[-1], 9.5)
+    assert lane(folded([*polls, again])).rate_messages_s == lane(folded(polls)).rate_messages_s
+
+
+def test_time_left_counts_what_is_written_meanwhile() -> None:
+    adding = lane(folded(moving(seconds=60, messages=100_000, inbound_s=100, copied_s=1_000)))
+    assert adding.lag_messages == 46_900
+    assert adding.left_s is not None
+    assert adding.left_s.middle == pytest.approx(46_900 / 900, rel=0.01)
+
+
+def test_there_is_no_time_left_to_tell_when_more_is_written_than_copied() -> None:
+    assert lane(folded(moving(seconds=20, inbound_s=500, copied_s=400))).left_s is None
+
+
+def test_the_range_is_wide_at_first_and_narrows_when_the_rate_is_steady() -> None:
+    early = lane(folded(moving(seconds=10, messages=1_000_000))).left_s
+    late = lane(folded(moving(seconds=100, messages=1_000_000))).left_s
+    assert early is not None
+    assert late is not None
+    assert early.high / early.low == pytest.approx(4)
+    assert late.high / late.low == pytest.approx(1, rel=0.05)
+
+
+def test_an_uneven_rate_widens_the_range() -> None:
+    copied, polls = 0, []
+    for second in range(140):
+        copied += 2_000 if second // 30 % 2 == 0 else 500
+        ends = {(T0, 1): 1_000_000, (T0, 4): copied}
+        polls.append(an_observation([a_move()], float(second), ends=ends, starts={T0: 0}))
+    left = lane(folded(polls)).left_s
+    assert left is not None
+    assert left.low < left.middle < left.high
+    assert left.high / left.low > 2
+
+
+def test_a_replica_in_sync_has_caught_up() -> None:
+    now = folded([*moving(seconds=5), an_observation([a_move(isr=(1, 2, 3, 4))], 5.0)])
+    adding = lane(now)
+    assert adding.role is Role.IN_SYNC
+    assert adding.share == 1.0
+    assert now.timelines[T0].lag_messages is None
+
+
+def test_a_kept_replica_that_fell_out_shows_its_lag() -> None:
+    state = a_partition(isr=(1, 2))
+    seen = an_observation([state], ends={(T0, 1): 500, (T0, 3): 100}, starts={T0: 0})
+    out = lane(folded([seen]), 3)
+    assert out.role is Role.OUT_OF_SYNC
+    assert out.lag_messages == 400
+
+
+def test_the_inbound_rate_of_the_leader_is_told() -> None:
+    timeline = folded(moving(seconds=20, inbound_s=100)).timelines[T0]
+    assert timeline.inbound_messages_s == pytest.approx(100)
+    assert timeline.inbound_bytes_s == pytest.approx(100_000)
+
+
+def test_the_lag_curve_spans_a_long_move_in_few_points() -> None:
+    polls = moving(seconds=4_000, poll_s=4.0, messages=10_000_000, copied_s=2_000)
+    timeline = folded(polls).timelines[T0]
+    points = timeline.lag_history
+    assert 60 < len(points) <= 240
+    assert points[0][0] == 0.0
+    assert points[-1] == (3_996.0, timeline.lag_messages)
+    assert max(after[0] - before[0] for before, after in pairwise(points)) < 80

@@ -1,0 +1,387 @@
+"""When a replica counts as stalled or falling behind, and the cause that is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.observation import Observation, Reading
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.summary import totals
+from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
+from support.observations import T0, T1, a_move, a_partition, an_observation, at, folded, moving
+
+LISTED = {"orders": TopicConfig(follower_throttled_replicas="0:4", leader_throttled_replicas="*")}
+
+
+def standing(
+    seconds: int, state: PartitionState | None = None, *, from_s: float = 0.0, **more: Any
+) -> list[Observation]:
+    """Polls in which replica 4 stands at 40 of 100 messages."""
+    ends = {(T0, 1): 100, (T0, 4): 40}
+    return [
+        an_observation([state or a_move()], from_s + n, ends=ends, starts={T0: 0}, **more)
+        for n in range(seconds)
+    ]
+
+
+def stall(progress: Progress) -> Stall | None:
+    return progress.timelines[T0].stall
+
+
+def cause(progress: Progress) -> tuple[Cause, str]:
+    found = stall(progress)
+    assert found is not None
+    return found.cause, found.detail
+
+
+def test_an_end_that_has_not_moved_for_30_s_is_a_stall() -> None:
+    assert stall(folded(standing(30))) is None
+    now = folded(standing(31))
+    found = stall(now)
+    assert found is not None
+    assert (found.kind, found.broker, found.since_s) == (StallKind.STALLED, 4, 0.0)
+    assert now.timelines[T0].phase is Phase.STALLED
+
+
+def test_slow_polls_need_five_of_them() -> None:
+    polls = list(moving(seconds=100, poll_s=10, copied_s=0))
+    assert stall(folded(polls[:5])) is None
+    assert stall(folded(polls[:6])) is not None
+
+
+def test_a_replica_that_has_caught_up_is_not_stalled() -> None:
+    polls = [
+        an_observation([a_move()], float(n), ends={(T0, 1): 100, (T0, 4): 100}, starts={T0: 0})
+        for n in range(60)
+    ]
+    assert stall(folded(polls)) is None
+
+
+def test_headway_ends_a_stall() -> None:
+    now = folded(standing(40))
+    moved = an_observation([a_move()], 40.0, ends={(T0, 1): 100, (T0, 4): 41}, starts={T0: 0})
+    after = folded([moved], now)
+    assert after.timelines[T0].phase is Phase.MOVING
+    assert [event.what for event in after.events[-2:]] == [
+        "replica 4 stalled: broker 4 does not fetch from 1",
+        "replica 4 makes headway again",
+    ]
+
+
+def test_missing_figures_are_unknown_not_stalled() -> None:
+    failure = Failure(Operation.LOG_ENDS, "no answer for 2.1 s", 4)
+    ends: dict[tuple[TopicPartition, int], int | Reading]
+    ends = {(T0, 1): 100, (T0, 4): Reading(40, 0.0)}
+    polls = [
+        an_observation([a_move()], float(n), ends=ends, starts={T0: 0}, failures=(failure,))
+        for n in range(100)
+    ]
+    assert stall(folded(polls)) is None
+
+
+def test_a_leader_that_gives_no_figures_stalls_nobody() -> None:
+    polls = [an_observation([a_move()], float(n), ends={(T0, 4): 40}) for n in range(100)]
+    assert stall(folded(polls)) is None
+
+
+def test_a_lost_cluster_is_no_stall() -> None:
+    later = standing(20, from_s=600.0)
+    now = folded([*standing(10), *later])
+    assert stall(now) is None
+    assert stall(folded(standing(5, from_s=620.0), now)) is not None
+
+
+def test_a_target_that_is_down_is_named_though_it_gives_no_figures() -> None:
+    polls = [an_observation([a_move()], float(n), down=[4]) for n in range(40)]
+    assert folded(polls[:30]).timelines[T0].phase is Phase.MOVING
+    assert folded(polls).timelines[T0].phase is Phase.STALLED
+    assert cause(folded(polls)) == (Cause.TARGET_DOWN, "broker 4 is down")
+
+
+def test_a_target_that_is_down_copies_nothing() -> None:
+    now = folded([*moving(seconds=10), an_observation([a_move()], 10.0, down=[4])])
+    lane = now.timelines[T0].lanes[4]
+    assert (lane.rate_bytes_s, lane.left_s) == (0.0, None)
+
+
+def test_an_offline_log_dir_is_named() -> None:
+    dirs = {4: (LogDir(4, "/data/1", "KAFKA_STORAGE_ERROR"), LogDir(4, "/data/2"))}
+    expected = (Cause.LOG_DIR_OFFLINE, "log dir /data/1 on broker 4 is offline")
+    assert cause(folded(standing(40, log_dirs=dirs))) == expected
+
+
+def test_an_offline_replica_on_a_live_broker_has_lost_its_log_dir() -> None:
+    state = a_move(offline=(4,))
+    polls = [an_observation([state], float(n)) for n in range(40)]
+    assert cause(folded(polls))[0] is Cause.LOG_DIR_OFFLINE
+
+
+def test_a_partition_without_a_leader_is_named() -> None:
+    polls = [an_observation([a_move(leader=None)], float(n)) for n in range(40)]
+    assert cause(folded(polls)) == (Cause.NO_LEADER, "no leader to copy from")
+
+
+def test_a_follower_that_does_not_fetch_is_named() -> None:
+    assert cause(folded(standing(40)))[0] is Cause.NOT_FETCHING
+
+
+def test_a_kept_replica_out_of_the_isr_holds_up_a_move_that_is_otherwise_complete() -> None:
+    state = a_move(isr=(1, 2, 4))
+    polls = [an_observation([state], float(n)) for n in range(40)]
+    assert stall(folded(polls[:30])) is None
+    now = folded(polls)
+    assert cause(now) == (Cause.KEPT_OUT_OF_SYNC, "broker 3 is out of the ISR")
+    assert now.timelines[T0].lanes[3].stall == stall(now)
+
+
+def test_a_kept_replica_whose_broker_is_down_is_said_to_be() -> None:
+    polls = [an_observation([a_move(isr=(1, 2, 4))], float(n), down=[3]) for n in range(40)]
+    assert cause(folded(polls))[1] == "broker 3 is out of the ISR and down"
+
+
+def test_a_move_that_kafka_never_completes_is_stalled_too() -> None:
+    hung = a_partition(T0, (2, 1, 3, 4), isr=(2, 1, 3), adding=(4,), removing=(4,), leader=2)
+    now = folded(an_observation([hung], float(n)) for n in range(40))
+    assert cause(now) == (Cause.UNKNOWN, "all in sync, yet not completed")
+
+
+def test_a_lag_that_rises_for_a_minute_is_falling_behind() -> None:
+    slow = list(moving(seconds=70, inbound_s=400, copied_s=200))
+    assert stall(folded(slow[:55])) is None
+    now = folded(slow)
+    found = stall(now)
+    assert found is not None
+    assert found.kind is StallKind.FALLING_BEHIND
+    assert (found.cause, found.detail) == (Cause.UNKNOWN, "0.2 MB/s copied, 0.4 MB/s in")
+    assert now.timelines[T0].phase is Phase.MOVING
+
+
+def test_a_lag_that_rises_only_between_gulps_is_not_falling_behind() -> None:
+    polls = [
+        an_observation(
+            [a_move()],
+            float(n),
+            ends={(T0, 1): 100_000 + 50 * n, (T0, 4): 1_100 * (n // 11)},
+            starts={T0: 0},
+        )
+        for n in range(200)
+    ]
+    assert all(stall(folded(polls[:end])) is None for end in range(60, 200, 7))
+
+
+def test_a_throttle_below_the_inbound_rate_is_named_with_both_figures() -> None:
+    configs = {4: BrokerConfig(follower_throttle_rate=2_000_000)}
+    polls = moving(
+        seconds=90, inbound_s=4_100, copied_s=2_000, topic_configs=LISTED, broker_configs=configs
+    )
+    expected = (Cause.THROTTLED, "2.0 MB/s throttle, 4.1 MB/s in")
+    assert cause(folded(polls)) == expected
+
+
+def test_a_throttle_is_shared_by_all_that_it_binds() -> None:
+    configs = {4: BrokerConfig(follower_throttle_rate=3_000_000)}
+    listed = {"orders": TopicConfig(follower_throttled_replicas="0:4,1:4")}
+    polls = moving(
+        [a_move(T0), a_move(T1)],
+        seconds=90,
+        inbound_s=2_000,
+        copied_s=1_500,
+        topic_configs=listed,
+        broker_configs=configs,
+    )
+    assert cause(folded(polls)) == (Cause.THROTTLED, "3.0 MB/s throttle, 4.0 MB/s in")
+
+
+def test_a_leaders_throttle_must_feed_its_in_sync_followers_too() -> None:
+    configs = {1: BrokerConfig(leader_throttle_rate=6_000_000)}
+    polls = moving(
+        seconds=90, inbound_s=4_000, copied_s=0, topic_configs=LISTED, broker_configs=configs
+    )
+    expected = (Cause.THROTTLED, "6.0 MB/s leader throttle, 12.0 MB/s in")
+    assert cause(folded(polls)) == expected
+
+
+@pytest.mark.parametrize("entries", ["", "0:5", "1:4"])
+def test_a_throttle_that_does_not_list_the_replica_is_not_the_cause(entries: str) -> None:
+    configs = {4: BrokerConfig(follower_throttle_rate=1_000)}
+    topics = {"orders": TopicConfig(follower_throttled_replicas=entries)}
+    assert cause(folded(standing(40, topic_configs=topics, broker_configs=configs)))[0] is (
+        Cause.NOT_FETCHING
+    )
+
+
+def test_a_throttle_that_lets_enough_through_is_mentioned_but_not_blamed() -> None:
+    configs = {4: BrokerConfig(follower_throttle_rate=20_000_000)}
+    now = folded(standing(40, topic_configs=LISTED, broker_configs=configs))
+    assert cause(now) == (Cause.UNKNOWN, "20.0 MB/s throttle")
+
+
+ALL_LISTED = {"orders": TopicConfig(follower_throttled_replicas="*")}
+MANY = [a_move(TopicPartition("orders", n)) for n in range(20)]
+
+
+def in_turn(seconds: int, *, at_work: int, rate: int = 900_000) -> list[Observation]:
+    """Polls in which broker 4 copies the first partitions of MANY and has no turn for the rest."""
+    return [
+        an_observation(
+            MANY,
+            float(n),
+            ends={
+                **{(state.tp, 1): 100_000 for state in MANY},
+                **{(state.tp, 4): 0 for state in MANY[at_work:]},
+                **{(state.tp, 4): 900 * n // at_work for state in MANY[:at_work]},
+            },
+            starts={state.tp: 0 for state in MANY},
+            topic_configs=ALL_LISTED,
+            broker_configs={4: BrokerConfig(follower_throttle_rate=rate)},
+        )
+        for n in range(seconds)
+    ]
+
+
+def test_a_replica_that_waits_for_its_turn_under_a_throttle_in_use_is_not_stalled() -> None:
+    now = folded(in_turn(90, at_work=2))
+    assert {timeline.phase for timeline in now.timelines.values()} == {Phase.MOVING}
+    assert not [event for event in now.events if event.severity]
+    waiting = stall_of_last(now)
+    assert (waiting.kind, waiting.alarm) == (StallKind.WAITING, False)
+    assert (waiting.cause, waiting.broker) == (Cause.THROTTLED, 4)
+    assert waiting.detail == "waits for its turn: 0.9 MB/s throttle, 20 replicas"
+    assert totals(now).stalled == totals(now).falling_behind == 0
+    assert now.timelines[MANY[0].tp].stall is None
+
+
+def test_replicas_that_are_done_between_two_polls_have_used_the_throttle_too() -> None:
+    polls = in_turn(40, at_work=1)
+    standing_still = [a_partition(MANY[0].tp, (4, 2, 3)), *MANY[1:]]
+    polls = [
+        msgspec.structs.replace(
+            poll,
+            partitions={state.tp: state for state in (MANY if n < 25 else standing_still)},
+            ends={
+                r: msgspec.structs.replace(e, value=min(e.value, 50_000 if r.broker == 1 else 0))
+                for r, e in poll.ends.items()
+            },
+        )
+        for n, poll in enumerate(polls)
+    ]
+    assert not [event for event in folded(polls).events if event.severity]
+
+
+def test_a_broker_on_which_nothing_makes_headway_is_stalled_by_its_throttle() -> None:
+    stopped = [at_a_stop(poll) for poll in in_turn(40, at_work=20, rate=1_000)]
+    now = folded(stopped)
+    assert {timeline.phase for timeline in now.timelines.values()} == {Phase.STALLED}
+    assert cause(now) == (Cause.THROTTLED, "1.0 kB/s throttle, 20 replicas")
+
+
+def stall_of_last(progress: Progress) -> Stall:
+    found = progress.timelines[MANY[-1].tp].stall
+    assert found is not None
+    return found
+
+
+def at_a_stop(poll: Observation) -> Observation:
+    """The same poll, but what is being copied has not moved."""
+    ends = {r: reading for r, reading in poll.ends.items() if r.broker == 1}
+    still = {r: Reading(7, poll.monotonic_s) for r in poll.ends if r.broker != 1}
+    return msgspec.structs.replace(poll, ends={**ends, **still})
+
+
+def test_waiting_ends_in_an_alarm_when_the_others_stop_too() -> None:
+    now = folded(in_turn(60, at_work=2))
+    stopped = [at(at_a_stop(poll), 60.0 + n) for n, poll in enumerate(in_turn(40, at_work=2))]
+    stopped = [
+        msgspec.structs.replace(
+            poll, ends={r: Reading(e.value, poll.monotonic_s) for r, e in poll.ends.items()}
+        )
+        for poll in stopped
+    ]
+    assert now.timelines[MANY[-1].tp].phase is Phase.MOVING
+    assert folded(stopped, now).timelines[MANY[-1].tp].phase is Phase.STALLED
+
+
+def test_a_stall_that_turns_into_waiting_is_not_told_as_headway() -> None:
+    now = folded(at_a_stop(poll) for poll in in_turn(40, at_work=2))
+    polls = [at(poll, 40.0 + n) for n, poll in enumerate(in_turn(4, at_work=2)[1:])]
+    after = folded(
+        (
+            msgspec.structs.replace(
+                poll,
+                ends={
+                    r: Reading(7 + e.value if r.broker != 1 else e.value, poll.monotonic_s)
+                    for r, e in poll.ends.items()
+                },
+            )
+            for poll in polls
+        ),
+        now,
+    )
+    assert [event.what for event in after.events[len(now.events) :]] == [
+        "replica 4 makes headway again",
+        "replica 4 makes headway again",
+        f"broker 4: 18 replicas are no longer stalled: {stall_of_last(after).detail}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"down": [4]}, (Cause.TARGET_DOWN, "broker 4 is down")),
+        (
+            {"states": [a_move(offline=(4,))]},
+            (Cause.LOG_DIR_OFFLINE, "its log dir on broker 4 is offline"),
+        ),
+        ({"states": [a_move(leader=None)]}, (Cause.NO_LEADER, "no leader to copy from")),
+    ],
+)
+def test_what_hinders_a_copy_is_said_at_once_and_alarms_after_30_s(
+    more: dict[str, Any], expected: tuple[Cause, str]
+) -> None:
+    states = more.pop("states", [a_move()])
+    now = folded([an_observation(states, 0.0, **more)])
+    found = stall(now)
+    assert found is not None
+    assert (found.kind, cause(now)) == (StallKind.WAITING, expected)
+    assert now.timelines[T0].phase is Phase.MOVING
+    assert not [event for event in now.events if event.tp and event.severity]
+    later = folded((an_observation(states, float(n), **more) for n in range(1, 40)), now)
+    assert later.timelines[T0].phase is Phase.STALLED
+    assert cause(later) == expected
+
+
+@pytest.mark.parametrize("seconds", [20, 50])
+def test_a_broker_that_is_back_has_30_s_to_make_headway(seconds: int) -> None:
+    down = [an_observation([a_move()], 10.0 + n, down=[4]) for n in range(seconds)]
+    now = folded([*standing(10), *down])
+    back = standing(40, from_s=10.0 + seconds)
+    for end in (1, 2, 29):
+        after = folded(back[:end], now)
+        assert stall(after) is None
+        assert "stalled" not in " ".join(e.what for e in after.events[len(now.events) :])
+    told = [event.what for event in folded(back[:29], now).events[len(now.events) :]]
+    assert told == ["broker 4 is back", *(["replica 4 can copy again"] if seconds == 50 else [])]
+    assert cause(folded(back, now))[0] is Cause.NOT_FETCHING
+
+
+def test_the_cause_follows_what_is_seen() -> None:
+    now = folded(standing(40))
+    down = [at(poll, 40.0 + n) for n, poll in enumerate(standing(2, down=[4]))]
+    after = folded(down, now)
+    assert cause(after)[0] is Cause.TARGET_DOWN
+    assert [event.what for event in after.events[-2:]] == [
+        "broker 4 is down",
+        "replica 4 stalled: broker 4 is down",
+    ]
+
+
+def test_the_end_of_a_move_ends_its_alarm() -> None:
+    now = folded(standing(40))
+    done = folded([an_observation([a_partition(T0, (4, 2, 3))], 40.0)], now)
+    assert stall(done) is None
+    assert done.timelines[T0].phase is Phase.DONE
