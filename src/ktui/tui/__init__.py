@@ -1,0 +1,1 @@
+"""The terminal application: draws and asks, decides nothing."""

@@ -1,0 +1,98 @@
+"""Every key of the app and of the Watch screen: the one list that footer, help and palette use.
+
+The list's own keys (up, down, enter and so on) are with `widgets/partition_list.py`, those of the
+other screens with each of them; `help_groups` gathers all for `?`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from textual.binding import Binding
+
+APP_BINDINGS = [
+    Binding("b", "show_brokers", "brokers", tooltip="Show the brokers: traffic, disks, throttles"),
+    Binding("e", "show_events", "events", tooltip="Show everything that has happened"),
+    Binding(
+        "question_mark,f1", "show_help", "help", key_display="?", tooltip="Show every key and sign"
+    ),
+    Binding(
+        "q", "quit_view", "quit", tooltip="Close this view; nothing on the cluster stops or changes"
+    ),
+    Binding(
+        "ctrl+p", "command_palette", "commands", show=False, key_display="ctrl+p",
+        tooltip="Find any action or theme by name",
+    ),
+    Binding("ctrl+c", "quit_view", "quit", show=False, key_display="ctrl+c", priority=True),
+]  # fmt: skip
+WATCH_BINDINGS = [
+    Binding(
+        "slash", "filter", "filter", key_display="/",
+        tooltip="Show only what matches: words, topic:x, broker:3, state:stalled, partition:0",
+    ),
+    Binding("s", "sort", "sort", tooltip="Sort by the next column"),
+    Binding("S", "reverse", "reverse the order", show=False, tooltip="Turn the order round"),
+    Binding(
+        "v", "view", "view",
+        tooltip="Show what is reassigning, what is unhealthy, or the topics chosen",
+    ),
+    Binding(
+        "z", "zoom", "zoom", show=False, tooltip="Let the timelines show 10, 5 or 2 minutes"
+    ),
+    Binding("T", "choose_topics", "choose topics", show=False, tooltip="Choose the topics to show"),
+    Binding(
+        "space", "freeze", "freeze", key_display="space",
+        tooltip="Freeze the list to read it, and let it go on again; the header goes on",
+    ),
+    Binding("escape", "clear", "clear the filter", show=False, tooltip="Clear the filter"),
+]  # fmt: skip
+
+_NAMES = {
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "question_mark": "?",
+    "slash": "/",
+    "escape": "esc",
+    "pageup": "pgup",
+    "pagedown": "pgdn",
+    "enter": "enter",
+}
+
+
+class KeyHelp(msgspec.Struct, frozen=True):
+    """One line of the help: the keys of an action and what it does."""
+
+    keys: str
+    words: str
+
+
+class HelpGroup(msgspec.Struct, frozen=True):
+    """The keys of one screen."""
+
+    title: str
+    keys: tuple[KeyHelp, ...]
+
+
+def help_group(title: str, bindings: Iterable[object]) -> HelpGroup:
+    """Make the help of a screen from its bindings; those without a tooltip tell nothing new."""
+    keys: dict[str, list[str]] = {}
+    for binding in bindings:
+        if isinstance(binding, Binding) and binding.tooltip:
+            keys.setdefault(binding.tooltip, []).append(_keys(binding))
+    return HelpGroup(
+        title, tuple(KeyHelp(" ".join(dict.fromkeys(k)), words) for words, k in keys.items())
+    )
+
+
+def _keys(binding: Binding) -> str:
+    return " ".join(_NAMES.get(key.strip(), key.strip()) for key in binding.key.split(","))
+
+
+def palette_entries(bindings: Sequence[object]) -> list[tuple[str, str, str]]:
+    """Give (name, help, action) of every action that can be called by name."""
+    return [
+        (binding.description, f"{binding.tooltip}  ({_keys(binding)})", binding.action)
+        for binding in bindings
+        if isinstance(binding, Binding) and binding.tooltip and binding.action != "command_palette"
+    ]

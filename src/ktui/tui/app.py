@@ -1,0 +1,260 @@
+"""The app: one loop that polls, and the screens that are given what it sees."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol, runtime_checkable
+
+import msgspec
+from rich.text import Text
+from textual import on
+from textual.app import App
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.theme import BUILTIN_THEMES
+
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.observer import Interest
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.timeline import Progress
+from ktui.tui import figures
+from ktui.tui.actions import APP_BINDINGS, HelpGroup, help_group
+from ktui.tui.outages import Outage, Outages
+from ktui.tui.overview import Overview
+from ktui.tui.palette import Commands
+from ktui.tui.polling import Lost, Observations, Polled, Polling
+from ktui.tui.screens.brokers import BrokersScreen, BrokerTable
+from ktui.tui.screens.detail import DetailScreen
+from ktui.tui.screens.events import EventsScreen
+from ktui.tui.screens.help import HelpScreen
+from ktui.tui.screens.watch import WatchScreen
+from ktui.tui.themes import DEFAULT, LoadedThemes, role_defaults
+from ktui.tui.widgets.eventlist import EventList
+from ktui.tui.widgets.partition_list import PartitionList
+from ktui.tui.widgets.status_header import Status, StatusHeader
+
+_KEEP_TITLE, _RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
+"""xterm's stack of titles; other terminals ignore it."""
+
+
+@runtime_checkable
+class Shows(Protocol):
+    """A screen that draws progress."""
+
+    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+        """Take in a new progress, or why the one known is not current any more."""
+        ...
+
+
+class KtuiApp(App[None]):
+    """Watches a cluster until it is quit.
+
+    Args:
+        source: where observations come from; the app neither opens nor closes it.
+        cluster_name: the context's name, or the cluster's id, for people.
+        read_only: whether the badge says so.
+        poll_interval_s: seconds between the starts of two polls.
+        theme: the theme to start with; None for the default.
+        themes: all there are, and what was wrong with the others.
+        topics: the topics to show first; empty to show what is reassigning.
+        clock: time.
+    """
+
+    TITLE = "ktui"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar = {Commands}
+    BINDINGS: ClassVar[list[BindingType]] = list(APP_BINDINGS)
+
+    def __init__(  # noqa: PLR0913 - what the command line knows, each by its name
+        self,
+        source: Observations,
+        *,
+        cluster_name: str,
+        read_only: bool,
+        poll_interval_s: float,
+        theme: str | None,
+        themes: LoadedThemes,
+        topics: frozenset[str] = frozenset(),
+        clock: Clock | None = None,
+    ) -> None:
+        self._themes = themes
+        super().__init__()
+        self._wanted_theme = theme
+        self._use_themes()
+        self._clock = clock or SystemClock()
+        self.progress, self.overview = Progress(), Overview()
+        self.watch_screen = WatchScreen(
+            cluster_name=cluster_name,
+            interval_s=poll_interval_s,
+            topics=topics,
+            clock=self._clock,
+        )
+        self._read_only, self._interval_s = read_only, poll_interval_s
+        self._outages = Outages()
+        self._polled = Progress()
+        self._polling = Polling(
+            source,
+            self._clock,
+            poll_interval_s,
+            interest=self._interest,
+            tell=self.post_message,
+        )
+
+    def _use_themes(self) -> None:
+        for each in self._themes.themes.values():
+            self.register_theme(each)
+        wanted = self._wanted_theme or DEFAULT
+        self.theme = wanted if wanted in self._themes.themes else DEFAULT
+        for name in BUILTIN_THEMES.keys() - self._themes.themes.keys() - {self.theme}:
+            self.unregister_theme(name)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Give every role a colour, also in a theme that knows none."""
+        return role_defaults(self.current_theme)
+
+    def get_default_screen(self) -> Screen[None]:
+        """Start with the Watch screen."""
+        return self.watch_screen
+
+    def on_mount(self) -> None:
+        """Begin to poll, and say what is wrong with themes."""
+        self._write(_KEEP_TITLE)
+        self.run_worker(self._polling.run(), group="polling", exclusive=True, exit_on_error=False)
+        for problem in self._themes.problems:
+            self.notify(str(problem), title="Theme left out", severity="warning", markup=False)
+        if self._wanted_theme is not None and self._wanted_theme not in self._themes.themes:
+            known = ", ".join(sorted(self._themes.themes))
+            words = f"There is no theme {self._wanted_theme!r}; there are {known}."
+            self.notify(words, severity="warning", markup=False)
+
+    def _interest(self) -> Interest:
+        wanted = self.watch_screen.interest
+        census = any(isinstance(screen, BrokersScreen) for screen in self.screen_stack)
+        return Interest(topics=wanted.topics, unhealthy=wanted.unhealthy, census=census)
+
+    @on(Polled)
+    def _show(self, message: Polled) -> None:
+        self._polled, self.overview = message.progress, message.overview
+        if message.progress.last is not None:
+            self._outages.answered(message.progress.last.at, message.progress.last.monotonic_s)
+        self._show_all()
+        self._set_terminal_title(_title(message.overview))
+
+    @on(Lost)
+    def _show_lost(self, message: Lost) -> None:
+        last = self._polled.last
+        since_s = None if last is None else last.monotonic_s
+        now = self._clock.now(), self._clock.monotonic()
+        self._outages.lost(message.outage, now[0], since_s, now[1])
+        self._show_all()
+        self._set_terminal_title("cluster lost")
+
+    def _show_all(self) -> None:
+        """Hand every screen what was seen last, and whether that is current."""
+        events = self._outages.among(self._polled.events)
+        self.progress = msgspec.structs.replace(self._polled, events=events)
+        for screen in self.screen_stack:
+            if isinstance(screen, Shows):
+                screen.show(self.progress, self._outages.current)
+            for header in screen.query(StatusHeader):
+                header.update_status()
+
+    def cluster_status(self) -> Status:
+        """Tell how the cluster is now."""
+        return Status(
+            cluster_name=self.watch_screen.cluster_name,
+            read_only=self._read_only,
+            interval_s=self._interval_s,
+            now=self._clock.now(),
+            now_s=self._clock.monotonic(),
+            seen=self._polled.last,
+            overview=self.overview,
+            outage=self._outages.current,
+        )
+
+    @on(WatchScreen.InterestChanged)
+    def _look_now(self) -> None:
+        self._polling.look_now()
+
+    @on(WatchScreen.DetailWanted)
+    async def _show_detail(self, message: WatchScreen.DetailWanted) -> None:
+        await self._open(DetailScreen(message.tp))
+
+    async def action_show_brokers(self) -> None:
+        """Show the brokers."""
+        await self._open(BrokersScreen())
+        self._polling.look_now()
+
+    async def action_show_events(self) -> None:
+        """Show what has happened."""
+        await self._open(EventsScreen())
+
+    async def action_show_help(self) -> None:
+        """Show every key."""
+        await self.push_screen(HelpScreen(self.help_groups()))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave out the key of the screen that is open already."""
+        del parameters
+        own = {"show_brokers": BrokersScreen, "show_events": EventsScreen}.get(action)
+        return own is None or not isinstance(self.screen, own)
+
+    async def _open(self, screen: Screen[None]) -> None:
+        """Open a screen with what is known; one of its kind that is on top already stays."""
+        if type(self.screen) is type(screen):
+            return
+        await self.push_screen(screen)
+        if isinstance(screen, Shows):
+            screen.show(self.progress, self._outages.current)
+
+    def help_groups(self) -> list[HelpGroup]:
+        """Give every key of every screen."""
+        return [
+            help_group("everywhere", self.BINDINGS),
+            help_group("list of partitions", [*PartitionList.BINDINGS, *WatchScreen.BINDINGS]),
+            help_group("detail of a partition", DetailScreen.BINDINGS),
+            help_group("brokers", [*BrokersScreen.BINDINGS, *BrokerTable.BINDINGS]),
+            help_group("events", [*EventsScreen.BINDINGS, *EventList.BINDINGS]),
+        ]
+
+    def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
+        """Give the partition so many rows below in the list; None beyond its ends."""
+        return self.watch_screen.partition_list.neighbour(tp, step)
+
+    def filter_by_broker(self, broker: int) -> None:
+        """Show only the partitions that have to do with a broker."""
+        self.watch_screen.filter_by(f"broker:{broker}")
+
+    def use_theme(self, name: str) -> None:
+        """Draw everything in another theme."""
+        self.theme = name
+
+    def action_quit_view(self) -> None:
+        """Close the view, saying what goes on without it."""
+        moving = self.overview.open
+        goes_on = "is being reassigned" if moving == 1 else "are being reassigned"
+        words = "ktui: view closed; nothing on the cluster was changed by it."
+        if moving:
+            words += (
+                f" {figures.as_count(moving, 'partition')} {goes_on} and will go on without it."
+            )
+        self.exit(message=Text(words))
+
+    def _set_terminal_title(self, words: str) -> None:
+        self._write(f"\x1b]0;ktui {self.watch_screen.cluster_name}: {words}\x07")
+
+    def _write(self, sequence: str) -> None:
+        if self._driver is not None:
+            self._driver.write(sequence)
+
+    def on_unmount(self) -> None:
+        """Give the terminal its own title back."""
+        self._write(_RESTORE_TITLE)
+
+
+def _title(overview: Overview) -> str:
+    if not overview.open:
+        return "nothing is moving"
+    sums = overview.totals
+    share = f"{figures.as_share(sums.share)}, " if sums.share is not None else ""
+    stalled = f", {sums.stalled:,} STALLED" if sums.stalled else ""
+    return f"{share}{sums.moving:,} moving{stalled}"

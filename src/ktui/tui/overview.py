@@ -1,0 +1,47 @@
+"""What the header tells of a whole progress; made beside the fold, off the event loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.progress.health import Health, health
+from ktui.progress.summary import Totals, totals
+from ktui.progress.timeline import Progress
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """The totals, how many brokers there are and which are down, and partitions in trouble."""
+
+    totals: Totals = Totals()
+    brokers: int = 0
+    down: tuple[int, ...] = ()
+    offline: int = 0
+    """Of the partitions looked at."""
+    under_min: int = 0
+
+    @property
+    def open(self) -> int:
+        """Partitions that are being reassigned."""
+        return self.totals.moving + self.totals.stalled
+
+
+def overview(progress: Progress) -> Overview:
+    """Sum a progress up. A broker that only a replica list names counts as down."""
+    seen = progress.last
+    if seen is None:
+        return Overview()
+    known = _known(seen)
+    down = tuple(sorted(broker for broker in known if not seen.alive(broker)))
+    found = Counter(
+        health(state, seen.topic_configs.get(tp.topic)) for tp, state in seen.partitions.items()
+    )
+    return Overview(
+        totals(progress), len(known), down, found[Health.OFFLINE], found[Health.UNDER_MIN_ISR]
+    )
+
+
+def _known(seen: Observation) -> set[int]:
+    return set(seen.brokers).union(*(state.replicas for state in seen.partitions.values()))

@@ -1,0 +1,193 @@
+"""The Events screen: everything that happened, to read, filter and export."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
+
+import platformdirs
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Input, Static
+
+from ktui.progress.timeline import Event, Progress
+from ktui.tui.event_export import SEVERITIES, write_events
+from ktui.tui.figures import as_count
+from ktui.tui.outages import Outage
+from ktui.tui.widgets.eventlist import SIGNS, EventList, subject
+from ktui.tui.widgets.keys import Keys
+from ktui.tui.widgets.status_header import StatusHeader
+
+NOTHING_YET = (
+    "Nothing has happened since this view was opened.\n\n"
+    "What happens to reassignments and brokers, and what could not be read, appears here."
+)
+
+
+class EventsScreen(Screen[None]):
+    """Shows `Progress.events`; the app hands each new progress to `show`."""
+
+    CSS = """
+    EventsScreen {
+        background: $background;
+        & > #events-title { height: 1; padding: 0 1; text-overflow: ellipsis; text-wrap: nowrap; }
+        & > #events-filter { height: 1; border: none; padding: 0 1; background: $cursor; }
+        & > #events-filter.-closed { display: none; }
+        & > #events-empty { padding: 1 2; color: $dim; }
+        & > EventList { height: 1fr; margin-top: 1; }
+        & .-away { display: none; }
+    }
+    """
+    AUTO_FOCUS = "EventList"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", tooltip="Clear the filter, or go back"),
+        Binding("q", "back", "back", show=False, tooltip="Go back"),
+        Binding("slash", "filter", "filter", key_display="/", tooltip="Show only what matches"),
+        Binding("x", "export", "export", tooltip="Write the events shown to a JSON-lines file"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._events: Sequence[Event] = ()
+        self._wanted = ""
+        self._counts: Sequence[tuple[str, str]] = ()
+
+    def compose(self) -> ComposeResult:
+        """Lay out the top, the filter, the events and the keys."""
+        yield StatusHeader()
+        yield Static(id="events-title", markup=False)
+        yield Input(
+            placeholder="words to look for; enter keeps the filter, escape clears it",
+            id="events-filter",
+            classes="-closed",
+        )
+        yield EventList()
+        yield Static(id="events-empty", markup=False)
+        yield Keys()
+
+    def on_mount(self) -> None:
+        """Say that there is nothing until there is."""
+        self._refresh()
+
+    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+        """Take in the events of a new progress; they stay true whether or not it is current."""
+        del outage
+        if progress.events is self._events:
+            return
+        self._events = progress.events
+        if self.is_mounted:
+            self._refresh()
+
+    @property
+    def shown(self) -> Sequence[Event]:
+        """The events that pass the filter, oldest first."""
+        words = self._wanted.casefold().split()
+        if not words:
+            return self._events
+        return [event for event in self._events if _matches(event, words)]
+
+    def _refresh(self) -> None:
+        events = self.query_one(EventList)
+        events.show(self.shown)
+        self._counts = _counts(events.events, len(self._events))
+        empty = self.query_one("#events-empty", Static)
+        events.set_class(not events.events, "-away")
+        empty.set_class(bool(events.events), "-away")
+        empty.update(self._why_empty())
+        self._refresh_title()
+
+    def _why_empty(self) -> Content:
+        if not self._events:
+            return Content(NOTHING_YET)
+        return Content(f"No event has {self._wanted!r} in it. Escape clears the filter.")
+
+    @on(EventList.Moved)
+    def _refresh_title(self) -> None:
+        events = self.query_one(EventList)
+        self.query_one("#events-title", Static).update(
+            Content.assemble(
+                ("events", "bold $foreground"),
+                ("   ", ""),
+                *self._counts,
+                *self._place(events),
+            )
+        )
+
+    def _place(self, events: EventList) -> list[tuple[str, str]]:
+        parts = [(f"   filter: {self._wanted}", "$header")] if self._wanted else []
+        if events.lines_below and not events.follows:
+            below = as_count(events.lines_below, "line")
+            parts.append((f"   {below} below, end: follow", "$dim"))
+        return parts
+
+    def action_filter(self) -> None:
+        """Open the filter line."""
+        line = self.query_one("#events-filter", Input)
+        line.remove_class("-closed")
+        line.focus()
+
+    def action_back(self) -> None:
+        """Clear the filter if there is one, else go back."""
+        line = self.query_one("#events-filter", Input)
+        if line.has_class("-closed") and not self._wanted:
+            self.dismiss()
+            return
+        line.value = ""
+        self._close(line)
+
+    def _close(self, line: Input) -> None:
+        line.add_class("-closed")
+        self.query_one(EventList).focus()
+
+    @on(Input.Changed, "#events-filter")
+    def _filter_changed(self, event: Input.Changed) -> None:
+        self._wanted = event.value.strip()
+        self._refresh()
+
+    @on(Input.Submitted, "#events-filter")
+    def _filter_kept(self, event: Input.Submitted) -> None:
+        self._close(event.input)
+
+    def action_export(self) -> None:
+        """Write the events shown to a file."""
+        events = list(self.shown)
+        if events:
+            self._export(events)
+        else:
+            self.notify("There are no events to write.", severity="warning", markup=False)
+
+    @work(thread=True, exit_on_error=False, group="export", exclusive=True)
+    def _export(self, events: Sequence[Event]) -> None:
+        folders = (Path.cwd(), platformdirs.user_state_path("ktui"))
+        try:
+            path = write_events(events, folders, datetime.now(UTC))
+        except OSError as error:
+            words, severity = f"Could not write the events: {error}", "error"
+        else:
+            words, severity = f"Wrote {as_count(len(events), 'event')} to {path}", "information"
+        self.app.call_from_thread(
+            self.notify, words, title="Export", severity=severity, markup=False
+        )
+
+
+def _matches(event: Event, words: Sequence[str]) -> bool:
+    text = f"{subject(event)} {SEVERITIES[event.severity]} {event.what}".casefold()
+    return all(word in text for word in words)
+
+
+def _counts(shown: Sequence[Event], total: int) -> list[tuple[str, str]]:
+    number = f"{len(shown):,}" if len(shown) == total else f"{len(shown):,} of {total:,}"
+    severities = Counter(event.severity for event in shown)
+    _, warnings, troubles = (severities[severity] for severity in range(len(SEVERITIES)))
+    parts = [(number, "$header")]
+    if warnings:
+        parts.append((f"   {SIGNS[1]} warnings {warnings:,}", "$warning"))
+    if troubles:
+        parts.append((f"   {SIGNS[2]} trouble {troubles:,}", "bold $error"))
+    return parts

@@ -1,0 +1,163 @@
+"""Which partitions the list shows, and in what order: kept up to date by differences."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.cells import cell_len
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.timeline import Timeline
+from ktui.tui.widgets.columns import Extents
+from ktui.tui.widgets.moment import Moment
+from ktui.tui.widgets.ordering import Key, Ordering
+from ktui.tui.widgets.rowfilter import RowFilter
+
+Belongs = Callable[[Timeline], bool]
+
+
+class Arrangement:
+    """The rows of the list, in order.
+
+    An update costs what changed: a timeline that is the same object is not looked at again. Each
+    row stands by the key that it was placed with, so that rows keep their places until `place_anew`
+    is asked for, and new ones come in where they belong.
+    """
+
+    def __init__(self, belongs: Belongs) -> None:
+        self.rows: list[TopicPartition] = []
+        self.timelines: Mapping[TopicPartition, Timeline] = {}
+        self.ordering = Ordering()
+        self.rowfilter = RowFilter()
+        self.extents = Extents()
+        self._moment = Moment(0.0)
+        self._belongs = belongs
+        self._belonging: set[TopicPartition] = set()
+        self._placed: dict[TopicPartition, Key] = {}
+        self._kept: set[TopicPartition] = set()
+        """Rows that kept their places though they have changed."""
+        self._index: dict[TopicPartition, int] | None = None
+
+    @property
+    def belonging(self) -> int:
+        """How many partitions there would be without the filter."""
+        return len(self._belonging)
+
+    def index_of(self, tp: TopicPartition | None) -> int | None:
+        """Give the row of a partition; None if it is not shown."""
+        if self._index is None:
+            self._index = {each: row for row, each in enumerate(self.rows)}
+        return None if tp is None else self._index.get(tp)
+
+    def arrange(
+        self,
+        *,
+        belongs: Belongs | None = None,
+        ordering: Ordering | None = None,
+        rowfilter: RowFilter | None = None,
+        moment: Moment | None = None,
+    ) -> None:
+        """Change what is shown or how it is ordered, and place everything anew."""
+        self._belongs = belongs or self._belongs
+        self.ordering = ordering or self.ordering
+        self.rowfilter = self.rowfilter if rowfilter is None else rowfilter
+        timelines, self.timelines = self.timelines, {}
+        self._belonging.clear()
+        self._placed.clear()
+        self._kept.clear()
+        self.rows, self._index, self.extents = [], None, Extents()
+        self.update(timelines, moment or self._moment, place_anew=True)
+
+    def update(
+        self, timelines: Mapping[TopicPartition, Timeline], moment: Moment, *, place_anew: bool
+    ) -> bool:
+        """Take in new timelines; whether rows came, went or changed places.
+
+        Args:
+            timelines: all of them, whether they are to be shown or not.
+            moment: when they are shown.
+            place_anew: move rows whose key has changed, too.
+        """
+        gone, changed = _differences(self.timelines, timelines)
+        if moment.configs != self._moment.configs:  # by which health is judged
+            changed = list(timelines.values())
+        self.timelines, self._moment = timelines, moment
+        for tp in gone:
+            self._belonging.discard(tp)
+        lost = [tp for tp in gone if self._placed.pop(tp, None) is not None]
+        moved = [t for t in changed if self._take(t, place_anew=place_anew)]
+        shown = [t for t in changed if t.tp in self._placed]
+        self.extents = _widest(self.extents, shown)
+        if lost or moved:
+            self._place()
+        return bool(lost or moved)
+
+    def place_anew(self) -> bool:
+        """Move the rows that were kept in their places to where they belong; whether any moved."""
+        kept, self._kept = self._kept, set()
+        there = [self.timelines[tp] for tp in kept if tp in self._placed]
+        moved = [timeline for timeline in there if self._take(timeline, place_anew=True)]
+        if moved:
+            self._place()
+        return bool(moved)
+
+    def _take(self, timeline: Timeline, *, place_anew: bool) -> bool:
+        """Note one changed timeline; whether its row came, went or has to move."""
+        tp = timeline.tp
+        if not self._belongs(timeline):
+            self._belonging.discard(tp)
+            return self._placed.pop(tp, None) is not None
+        self._belonging.add(tp)
+        if not self.rowfilter.matches(timeline):
+            return self._placed.pop(tp, None) is not None
+        placed = self._placed.get(tp)
+        if placed is not None and not place_anew:
+            self._kept.add(tp)
+            return False
+        key = self.ordering.key(timeline, self._moment)
+        self._placed[tp] = key
+        return key != placed
+
+    def _place(self) -> None:
+        known = [tp for tp in self.rows if tp in self._placed]
+        if len(known) != len(self._placed):
+            shown = set(known)
+            known += [tp for tp in self._placed if tp not in shown]
+        known.sort(key=self._placed.__getitem__)
+        self.rows, self._index = known, None
+
+
+def _differences(
+    before: Mapping[TopicPartition, Timeline], after: Mapping[TopicPartition, Timeline]
+) -> tuple[list[TopicPartition], list[Timeline]]:
+    """Give who has gone, and the timelines that are new or other objects than before.
+
+    A fold that neither adds nor drops partitions leaves their order as it was, and then nothing
+    has to be looked up.
+    """
+    if len(before) == len(after) and all(map(operator.is_, before, after)):
+        pairs = zip(before.values(), after.values(), strict=True)
+        return [], [now for was, now in pairs if was is not now]
+    gone = [tp for tp in before if tp not in after]
+    return gone, [timeline for tp, timeline in after.items() if before.get(tp) is not timeline]
+
+
+def _widest(extents: Extents, timelines: Sequence[Timeline]) -> Extents:
+    """Widen by what is new: columns never shrink under the reader's eyes."""
+    name = max((_name_width(t.tp) for t in timelines), default=0)
+    replicas = max((_replicas_width(t.state) for t in timelines), default=0)
+    if name <= extents.name and replicas <= extents.replicas:
+        return extents
+    return Extents(max(name, extents.name), max(replicas, extents.replicas))
+
+
+def _name_width(tp: TopicPartition) -> int:
+    return cell_len(tp.topic) + 1 + len(str(tp.partition))
+
+
+def _replicas_width(state: PartitionState) -> int:
+    """Give the cells of the replicas, with room for a leader, a next one and one sign more."""
+    signs = len(state.adding) + len(state.removing) + 3
+    commas = max(1, len(state.replicas) - 1)
+    return len(str(state.replicas)) - len("()") - commas + signs

@@ -1,0 +1,149 @@
+"""What the Detail screen says of one partition, as lines: facts, alarms, lanes, lag and events."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from datetime import datetime
+
+from textual.content import Content
+
+from ktui.cluster.observation import Observation
+from ktui.progress.timeline import Event, Phase, Timeline
+from ktui.tui import figures
+from ktui.tui.cells import replica_pieces
+from ktui.tui.paint import content
+from ktui.tui.widgets.eventlist import SIGNS
+from ktui.tui.widgets.facts import facts
+from ktui.tui.widgets.lagcurve import SCALE_WIDTH, lag_curve
+from ktui.tui.widgets.lanes import LaneTable, lane_table
+from ktui.tui.widgets.partition_words import alarm
+
+_BESIDE = 60
+"""With so many cells left of the time axis, the events stand beside the curve, else below it."""
+_LEAST_CURVE, _MOST_CURVE = 6, 16
+_EVENT_COLOURS = ("$foreground", "$warning", "$error")
+
+
+def detail_body(
+    timeline: Timeline, observation: Observation, width: int, height: int
+) -> list[Content]:
+    """Lay everything out in `width` cells; the curve grows with what `height` leaves for it."""
+    lines = [
+        *facts(_facts(timeline, observation.at), width),
+        *_alarms(timeline, observation.monotonic_s),
+        Content(""),
+    ]
+    times = (timeline.began_at, timeline.ended_at or observation.at)
+    begin, end = map(figures.as_time, times)
+    table = lane_table(timeline, observation.brokers, width, (begin, end))
+    lines += [*table.lines, Content("")]
+    return lines + _curve_and_events(timeline, table, width, height - len(lines))
+
+
+def _curve_and_events(timeline: Timeline, table: LaneTable, width: int, room: int) -> list[Content]:
+    if table.axis is None or not timeline.lag_history:
+        return _events(timeline.events, width)
+    lag, left = _lag(timeline), table.left - SCALE_WIDTH
+    if table.left < _BESIDE:
+        curve = lag_curve(timeline.lag_history, table.axis, _height(room - 4))
+        events = _events(timeline.events, width)
+        return [*_side_by_side(lag, curve, left), Content(""), *events]
+    curve = lag_curve(timeline.lag_history, table.axis, _height(room - 2))
+    heading = Content("  ").join(lag).truncate(width - table.left, ellipsis=True)
+    beside = [heading.pad_left(SCALE_WIDTH), *curve]
+    return _side_by_side(_events(timeline.events, left - 2), beside, left)
+
+
+def _height(room: int) -> int:
+    """Give an even number of rows, so that half of the scale falls on one."""
+    return min(_MOST_CURVE, max(_LEAST_CURVE, room)) // 2 * 2
+
+
+def _side_by_side(left: Sequence[Content], right: Sequence[Content], width: int) -> list[Content]:
+    pairs = itertools.zip_longest(left, right, fillvalue=Content(""))
+    return [
+        Content.assemble(one.truncate(width, ellipsis=True, pad=True), other)
+        for one, other in pairs
+    ]
+
+
+def _lag(timeline: Timeline) -> list[Content]:
+    peak = max(messages for _, messages in timeline.lag_history)
+    last = timeline.lag_messages
+    lines = [Content.assemble(("peak ", "$dim"), figures.as_messages(peak))]
+    if last is not None:
+        lines.insert(0, Content.assemble(("lag ", "$dim"), figures.as_messages(last)))
+    return lines
+
+
+def _facts(timeline: Timeline, now: datetime) -> list[tuple[str, Content]]:
+    state = timeline.state
+    order = "" if timeline.original_ordered else "  (order not known)"
+    return [
+        _span(timeline, now),
+        ("leader", _leader(timeline)),
+        ("topic id", Content(state.topic_id or figures.UNKNOWN)),
+        ("original", Content(f"{_brokers(timeline.original)}{order}")),
+        ("target", Content(_brokers(timeline.target))),
+        ("ISR", Content(_brokers(state.isr) if state.described else figures.UNKNOWN)),
+        ("replicas", content(replica_pieces(state))),
+    ]
+
+
+def _leader(timeline: Timeline) -> Content:
+    state = timeline.state
+    if not state.described:
+        return Content(figures.UNKNOWN)
+    if state.leader is None:
+        return Content.styled("none: offline", "$error")
+    return Content(
+        f"{state.leader}, epoch {state.leader_epoch}"
+        if state.leader_epoch is not None
+        else str(state.leader)
+    )
+
+
+def _span(timeline: Timeline, now: datetime) -> tuple[str, Content]:
+    begin = figures.as_time(timeline.began_at)
+    if timeline.phase is Phase.SETTLED:
+        return "watched", Content(f"since {begin}")
+    seconds = ((timeline.ended_at or now) - timeline.began_at).total_seconds()
+    took = figures.as_seen(seconds, whole=timeline.seen_from_start)
+    if timeline.ended_at is None:
+        seen = "" if timeline.seen_from_start else "seen "
+        return "moving", Content(f"{seen}since {begin}, for {took}")
+    return "moved", Content(f"{begin} to {figures.as_time(timeline.ended_at)}, {took}")
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return " ".join(map(str, ids)) or "none"
+
+
+def _alarms(timeline: Timeline, now_s: float) -> list[Content]:
+    stalls = [lane.stall for lane in timeline.lanes.values() if lane.stall is not None]
+    lines = [alarm(stall, now_s) for stall in stalls]
+    return [Content(""), *lines] if lines else []
+
+
+def _events(events: Sequence[Event], width: int) -> list[Content]:
+    lines = [Content.styled("events, newest first", "$header")]
+    if not events:
+        return [*lines, Content.styled("none yet", "$dim")]
+    dated = events[-1].at.astimezone().date() != events[0].at.astimezone().date()
+    for event in reversed(events):
+        lines += _event(event, width, dated=dated)
+    return lines
+
+
+def _event(event: Event, width: int, *, dated: bool) -> list[Content]:
+    day = f"{event.at.astimezone():%b %d} " if dated else ""
+    time = f"{day}{figures.as_time(event.at)}  "
+    sign = f"{SIGNS[event.severity]} "
+    colour = _EVENT_COLOURS[event.severity]
+    first, *more = Content(event.what).wrap(width - len(time) - len(sign))
+    indent = " " * (len(time) + len(sign))
+    return [
+        Content.assemble((time, "$dim"), (f"{sign}{first.plain}", colour)),
+        *(Content.assemble(indent, (line.plain, colour)) for line in more),
+    ]

@@ -1,0 +1,165 @@
+"""One partition's row: what each column says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ktui.progress.timeline import Phase, Timeline
+from ktui.tui import figures
+from ktui.tui.cells import (
+    Piece,
+    caught_up,
+    cut_pieces,
+    cut_sentence,
+    partition_text,
+    pieces_width,
+    replica_pieces,
+    timeline_cells,
+)
+from ktui.tui.widgets.columns import Column, Layout
+from ktui.tui.widgets.moment import Moment
+
+CURSOR = "▌"
+_ENDED = {
+    Phase.DONE: ("done", "done"),
+    Phase.CANCELLED: ("cancelled", "cancelled"),
+    Phase.CHANGED_ELSEWHERE: ("changed", "foreign"),
+    Phase.TOPIC_GONE: ("topic gone", "gone"),
+    Phase.SETTLING: ("settling", "waiting"),
+}
+
+
+def row_pieces(timeline: Timeline, layout: Layout, moment: Moment) -> list[Piece]:
+    """Draw a row but for the sign of the cursor: each column at its width, gaps between."""
+    pieces: list[Piece] = []
+    gap = Piece(" " * layout.gap, "rule")
+    words = None if layout.width_of(Column.REASON) else reason(timeline, moment)
+    aside = _first_aside(layout) if words else None
+    for column, start, width in layout.spans():
+        if words and column is aside:
+            return [*pieces, *_sentence(words, layout.width - start - 1)]
+        if column is Column.TIMELINE:
+            cell = timeline_cells(timeline.recent, width, moment.now_s, layout.span)
+        else:
+            cell = _CELLS[column](timeline, width, moment)
+        if column.numeric:
+            cell.insert(0, Piece(" " * (width - pieces_width(cell)), "rule"))
+        pieces += cut_pieces(cell, width)
+        pieces.append(gap)
+    return pieces
+
+
+def state_cell(timeline: Timeline, moment: Moment) -> Piece:
+    """Give the word for where a partition stands, and for trouble how long it has lasted."""
+    well = moment.health(timeline)
+    if moment.told_by_health(timeline, well):
+        return Piece(well.word, well.role, bold=well.role == "stalled")
+    if timeline.phase in _ENDED:
+        return Piece(*_ENDED[timeline.phase])
+    return _moving(timeline, moment)
+
+
+def _moving(timeline: Timeline, moment: Moment) -> Piece:
+    stall = timeline.stall if timeline.stall is not None and timeline.stall.alarm else None
+    age = "" if stall is None else f" {figures.as_age(moment.now_s - stall.since_s)}"
+    if timeline.phase is Phase.STALLED:
+        return Piece(f"STALLED{age}", "stalled", bold=True)
+    if stall is not None:
+        return Piece(f"behind{age}", "falling-behind")
+    share, approximate = caught_up(timeline)
+    percent = "" if share is None else f" {figures.as_share(share, approximate=approximate)}"
+    return Piece(f"moving{percent}", "moving")
+
+
+def reason(timeline: Timeline, moment: Moment) -> Piece | None:
+    """Give what there is to say about trouble; None while all is as it should be."""
+    well = moment.health(timeline)
+    if moment.told_by_health(timeline, well):
+        return Piece(well.wrong, well.role) if well.wrong else None
+    stall = None if timeline.phase in _ENDED else timeline.stall
+    if stall is not None:
+        words = stall.detail or f"broker {stall.broker}: {stall.cause}"
+        role = state_cell(timeline, moment).role if stall.alarm else "waiting"
+        return Piece(words, role)
+    if well.grave and timeline.phase is not Phase.TOPIC_GONE:
+        return Piece(f"{well.word}: {well.wrong}", well.role)
+    return None
+
+
+def _first_aside(layout: Layout) -> Column:
+    """Give the column from which on a reason stands where there is no column for it."""
+    return Column.RATE if layout.width_of(Column.RATE) else Column.LEFT
+
+
+def _partition(timeline: Timeline, width: int, _moment: Moment) -> list[Piece]:
+    role = "gone" if timeline.phase is Phase.TOPIC_GONE else ""
+    return [Piece(partition_text(timeline.tp, width), role)]
+
+
+def _state(timeline: Timeline, _width: int, moment: Moment) -> list[Piece]:
+    return [state_cell(timeline, moment)]
+
+
+def _replicas(timeline: Timeline, _width: int, _moment: Moment) -> list[Piece]:
+    return replica_pieces(timeline.state)
+
+
+def _lag(timeline: Timeline, _width: int, _moment: Moment) -> list[Piece]:
+    if timeline.phase.ended or not timeline.catching_up:
+        return []
+    if timeline.lag_messages is not None:
+        return [Piece(figures.as_messages(timeline.lag_messages))]
+    if timeline.lag_bytes is not None:
+        return [Piece(f"~{figures.as_bytes(timeline.lag_bytes)}")]
+    return [Piece(figures.UNKNOWN, "dim")]
+
+
+def _to_copy(timeline: Timeline, _width: int, _moment: Moment) -> list[Piece]:
+    if timeline.phase.ended or not timeline.catching_up or timeline.lag_bytes is None:
+        return []
+    return [Piece(figures.as_bytes(timeline.lag_bytes))]
+
+
+def _rate(timeline: Timeline, _width: int, _moment: Moment) -> list[Piece]:
+    if timeline.phase.ended or not timeline.catching_up:
+        return []
+    rate = figures.as_copying(timeline.rate_bytes_s)
+    return [Piece(rate, "dim" if rate == figures.UNKNOWN else "")]
+
+
+def _left(timeline: Timeline, width: int, _moment: Moment) -> list[Piece]:
+    left = timeline.left_s
+    if timeline.phase.ended or not timeline.catching_up:
+        return []
+    if left is None:
+        return [Piece(figures.UNKNOWN, "dim")]
+    with_range = figures.as_duration_range(left)
+    return [Piece(with_range if len(with_range) <= width else figures.as_duration(left.middle))]
+
+
+def _reason(timeline: Timeline, width: int, moment: Moment) -> list[Piece]:
+    if words := reason(timeline, moment):
+        return _sentence(words, width)
+    if timeline.ended_at is None:
+        return []
+    took = (timeline.ended_at - timeline.began_at).total_seconds()
+    ended = f"at {figures.as_time(timeline.ended_at)}"
+    whole = f"{ended} after {figures.as_seen(took, whole=timeline.seen_from_start)}"
+    return _sentence(Piece(whole if len(whole) <= width else ended, "dim"), width)
+
+
+def _sentence(words: Piece, width: int) -> list[Piece]:
+    return cut_pieces([words._replace(text=cut_sentence(words.text, width))], width)
+
+
+_Cell = Callable[[Timeline, int, Moment], list[Piece]]
+_CELLS: Mapping[Column, _Cell] = {
+    Column.PARTITION: _partition,
+    Column.STATE: _state,
+    Column.REPLICAS: _replicas,
+    Column.LAG: _lag,
+    Column.TO_COPY: _to_copy,
+    Column.RATE: _rate,
+    Column.LEFT: _left,
+    Column.REASON: _reason,
+}

@@ -1,0 +1,378 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from textual.containers import VerticalScroll
+from textual.pilot import Pilot
+
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir
+from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.observation import Census, Observation
+from ktui.cluster.observer import Interest
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.timeline import Progress
+from ktui.tui.app import KtuiApp
+from ktui.tui.screens.brokers import BrokersScreen, BrokerTable
+from ktui.tui.themes import load_themes, role_style
+from support.screens import (
+    BEGAN,
+    BROKERS,
+    HOSTILE,
+    RAN_S,
+    SIZES,
+    TP,
+    Host,
+    colour_of,
+    observation,
+    progress,
+    screen_text,
+    timeline,
+)
+
+TIB = 2**40
+DIRS = {
+    1: (LogDir(1, "/var/lib/kafka", None, 4 * TIB, 3 * TIB),),
+    2: (LogDir(2, "/a", None, 10 * TIB, TIB), LogDir(2, "/b", "KAFKA_STORAGE_ERROR")),
+    3: (LogDir(3, "/c", None, 4 * TIB, TIB, cordoned=True),),
+}
+CONFIGS = {
+    1: BrokerConfig(follower_throttle_rate=50_000_000, leader_throttle_rate=40_000_000),
+    2: BrokerConfig(),
+}
+CENSUS = Census(BEGAN, 0.0, 1.0, 40, 12_034, {1: 230}, {1: 1_201}, ())
+
+
+class FilteringHost(Host[BrokersScreen]):
+    """A host that takes a filter, as the app does."""
+
+    filtered: int | None = None
+
+    def filter_by_broker(self, broker: int) -> None:
+        self.filtered = broker
+
+
+def host(theme: str = "dark") -> Host[BrokersScreen]:
+    return Host(BrokersScreen(), theme)
+
+
+def full() -> Observation:
+    return observation(
+        log_dirs=DIRS,
+        broker_configs=CONFIGS,
+        census=CENSUS,
+        partitions={TP: PartitionState(TP, None, (1, 77), (1,), 1)},
+        failures=(Failure(Operation.LOG_DIRS, "no answer in 2.0 s", broker=9),),
+    )
+
+
+async def shown(pilot: Pilot[None], app: Host[BrokersScreen], seen: Progress) -> str:
+    await pilot.pause()
+    app.shown.show(seen)
+    await pilot.pause()
+    return screen_text(app)
+
+
+async def seen_at(size: tuple[int, int], seen: Progress, *keys: str) -> str:
+    app = host()
+    async with app.run_test(size=size) as pilot:
+        await shown(pilot, app, seen)
+        await pilot.press(*keys)
+        await pilot.pause()
+        return screen_text(app)
+
+
+async def until(pilot: Pilot[None], seen: Callable[[], bool]) -> None:
+    """Let the app run until a condition holds; an app that hangs fails by the count of turns."""
+    for _ in range(500):
+        if seen():
+            return
+        await pilot.pause()
+    pytest.fail(screen_text(pilot.app))
+
+
+def selected(app: Host[BrokersScreen]) -> int | None:
+    return app.shown.selected
+
+
+def row(text: str, broker: int) -> list[str]:
+    """The words of a broker's row."""
+    return next(words for line in text.splitlines() if (words := line.split())[:1] == [str(broker)])
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_each_broker_has_a_row_with_what_the_reassignments_ask_of_it(
+    size: tuple[int, int],
+) -> None:
+    text = await seen_at(size, progress(timeline(), last=full()))
+    assert [line.split()[0] for line in text.splitlines() if line[:8].strip().isdigit()] == [
+        "1", "2", "3", "4", "5", "9", "77",
+    ]  # fmt: skip
+    adding = " ".join(row(text, 4))
+    assert "alive" in adding
+    assert "48 MB/s" in adding
+    assert "1.2 M msg" in adding
+    assert "48 MB/s" in " ".join(row(text, 1))
+
+
+async def test_added_and_retired_replicas_are_counted() -> None:
+    text = await seen_at((80, 24), progress(timeline(), last=full()))
+    heading = next(line for line in text.splitlines() if "retiring" in line)
+    adding, retiring = heading.index("adding"), heading.index("retiring")
+    lines = {
+        words[0]: line for line in text.splitlines() if (words := line.split())[1:2] == ["alive"]
+    }
+    assert lines["4"][adding : adding + 6].strip() == "1"
+    assert lines["3"][retiring : retiring + 8].strip() == "1"
+
+
+async def test_brokers_that_are_fenced_or_only_named_by_a_replica_list_are_both_down() -> None:
+    text = await seen_at((120, 30), progress(timeline(), last=full()), "end")
+    assert row(text, 9)[1] == row(text, 77)[1] == "down"
+    assert "! 2 down" in text.splitlines()[1]
+    assert "only replica lists name it" in text
+    assert "not registered" in text
+
+
+async def test_leaders_and_replicas_come_from_the_census_with_its_time() -> None:
+    text = await seen_at((120, 30), progress(last=full()))
+    assert "230" in row(text, 1)
+    assert "1,201" in row(text, 1)
+    local = BEGAN.astimezone()
+    assert f"12,034 partitions counted at {local:%H:%M:%S}" in text.splitlines()[1]
+
+
+async def test_without_a_census_the_count_is_said_to_be_under_way() -> None:
+    text = await seen_at((120, 30), progress(last=observation()))
+    assert "leaders and replicas are being counted" in text.splitlines()[1]
+
+
+async def test_how_full_the_disks_are_is_a_bar_with_a_figure() -> None:
+    text = await seen_at((80, 24), progress(last=full()))
+    assert row(text, 1)[-2:] == ["━────", "25%"]
+    assert row(text, 2)[-1] == "90%"
+    assert "!" in row(text, 2)
+    assert row(text, 4)[-1] == "-"
+
+
+async def test_a_disk_that_is_nearly_full_is_coloured() -> None:
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(last=full()))
+        assert colour_of(app, " 90%") == role_style(app.theme_variables, "stalled").color
+        assert colour_of(app, " 75%") != role_style(app.theme_variables, "stalled").color
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_panel_says_everything_of_the_broker_under_the_cursor(
+    size: tuple[int, int],
+) -> None:
+    text = await seen_at(size, progress(timeline(), last=full()))
+    for words in (
+        "broker 1", "kafka-1.eu.example:9092", "eu-1b", "in 50 MB/s out 40 MB/s",
+        "230 partitions", "1,201 replicas", "1.0 TiB of 4.0 TiB", "/var/lib/kafka",
+    ):  # fmt: skip
+        assert words in text
+    text = await seen_at(size, progress(timeline(), last=full()), "down")
+    assert "! offline: KAFKA_STORAGE_ERROR  /b" in text
+    assert "9.0 TiB of 10 TiB" in text
+    text = await seen_at(size, progress(timeline(), last=full()), "down", "down")
+    assert "! cordoned  /c" in text
+
+
+async def test_what_could_not_be_read_of_a_broker_is_in_its_panel() -> None:
+    keys = ["down"] * 5
+    text = await seen_at((120, 30), progress(timeline(), last=full()), *keys)
+    assert "! broker 9: log dirs: no answer in 2.0 s" in text
+    assert "Registered but fenced" in text
+
+
+async def test_a_wide_terminal_shows_more_columns() -> None:
+    narrow, wide, widest = [
+        next(line for line in text.splitlines() if "retiring" in line).split()
+        for text in [await seen_at(size, progress(last=full())) for size in SIZES]
+    ]
+    assert narrow == ["broker", "state", "in", "out", "adding", "retiring", "lag", "disk"]
+    assert set(wide) - set(narrow) == {"rack", "leaders", "replicas"}
+    assert set(widest) - set(wide) == {"address", "throttle"}
+
+
+async def test_only_cells_that_changed_are_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[str, str]] = []
+    original = BrokerTable.update_cell
+
+    def spy(self: BrokerTable, row_key: str, column_key: str, value: object, **_: object) -> None:
+        written.append((row_key, column_key))
+        original(self, row_key, column_key, value)  # type: ignore[arg-type] # a spy hands it on
+
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(timeline(), last=full()))
+        monkeypatch.setattr(BrokerTable, "update_cell", spy)
+        await shown(pilot, app, progress(timeline(), last=full()))
+        assert written == []
+        fenced = {**BROKERS, 2: Broker(2, "kafka-2.eu.example", 9092, "eu-1c", alive=False)}
+        changed = observation(RAN_S + 1, brokers=fenced, log_dirs=DIRS, census=CENSUS)
+        await shown(pilot, app, progress(timeline(), last=changed))
+        assert ("2", "state") in written
+        assert not [key for key in written if key[0] in ("4", "5")]
+
+
+async def test_the_cursor_stays_on_its_broker_as_others_come_and_go() -> None:
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(last=observation()))
+        await pilot.press("down", "down", "down")
+        await pilot.pause()
+        assert selected(app) == 4
+        more = {0: Broker(0, "new", 9092), **BROKERS}
+        await shown(pilot, app, progress(last=observation(brokers=more)))
+        assert selected(app) == 4
+        assert [r.key.value for r in app.shown.query_one(BrokerTable).ordered_rows] == [
+            "0", "1", "2", "3", "4", "5", "9",
+        ]  # fmt: skip
+        fewer = {i: broker for i, broker in BROKERS.items() if i > 2}
+        text = await shown(pilot, app, progress(last=observation(brokers=fewer)))
+        assert selected(app) == 4
+        assert "broker 4" in text
+        await pilot.resize_terminal(120, 30)
+        await pilot.pause()
+        assert selected(app) == 4
+
+
+@pytest.mark.parametrize("theme", load_themes(None).themes)
+async def test_the_row_under_the_cursor_has_one_unbroken_background(theme: str) -> None:
+    app = host(theme)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(timeline(), last=full()))
+        await pilot.press("down", "down")
+        await pilot.pause()
+        lines = app.screen._compositor.render_strips()
+        line = next(line for line in lines if line.text.split()[:2] == ["3", "alive"])
+        behind = {segment.style.bgcolor for segment in line if segment.style is not None}
+        assert behind == {role_style(app.theme_variables, "cursor").color}
+
+
+async def test_when_the_broker_under_the_cursor_goes_another_takes_its_place() -> None:
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(last=observation()))
+        await pilot.press("end")
+        await pilot.pause()
+        await shown(pilot, app, progress(last=observation(brokers={1: BROKERS[1]})))
+        assert selected(app) == 1
+        assert "broker 1 " in screen_text(app)
+        text = await shown(pilot, app, progress(last=observation(brokers={})))
+        assert selected(app) is None
+        assert "The cluster names no brokers." in text
+
+
+async def test_enter_shows_the_partitions_of_the_broker() -> None:
+    app = FilteringHost(BrokersScreen())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(last=observation()))
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert app.filtered == 2
+        assert app.screen is not app.shown
+
+
+class Source:
+    """A cluster on which two partitions move, of which one has a replica on broker 5."""
+
+    async def poll(self, _interest: Interest) -> Observation:
+        states = [
+            PartitionState(TopicPartition("far", 0), None, (1, 2, 3), (1, 2), 1, 0, (3,), (2,)),
+            PartitionState(TopicPartition("near", 0), None, (1, 2, 5), (1, 2), 1, 0, (5,), (2,)),
+        ]
+        return observation(partitions={state.tp: state for state in states})
+
+
+async def test_in_the_app_enter_leads_back_to_a_list_filtered_to_the_broker() -> None:
+    app = KtuiApp(
+        Source(), cluster_name="test", read_only=True, poll_interval_s=60.0, theme=None,
+        themes=load_themes(None),
+    )  # fmt: skip
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until(pilot, lambda: "far-0" in screen_text(app) and "near-0" in screen_text(app))
+        await pilot.press("b")
+        await until(pilot, lambda: "its partitions" in screen_text(app))
+        await pilot.press("down", "down", "down", "down", "enter")
+        await until(pilot, lambda: app.screen is app.watch_screen)
+        await until(pilot, lambda: "far-0" not in screen_text(app))
+        assert "near-0" in screen_text(app)
+        assert "broker:5" in screen_text(app)
+
+
+async def test_a_click_moves_the_cursor_and_goes_nowhere() -> None:
+    app = FilteringHost(BrokersScreen())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(last=observation()))
+        await pilot.click(BrokerTable, offset=(5, 4))
+        await pilot.pause()
+        assert selected(app) == 4
+        assert app.filtered is None
+        assert app.screen is app.shown
+
+
+@pytest.mark.parametrize("key", ["escape", "q"])
+async def test_escape_and_q_go_back(key: str) -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        await pilot.press(key)
+        await pilot.pause()
+        assert app.screen is not app.shown
+
+
+async def test_before_the_first_answer_it_says_so_and_enter_does_nothing() -> None:
+    app = FilteringHost(BrokersScreen())
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert "Waiting for the first answer of the cluster." in await shown(pilot, app, Progress())
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.filtered is None
+        assert app.screen is app.shown
+
+
+async def test_three_hundred_brokers_scroll() -> None:
+    many = {i: Broker(i, f"kafka-{i}", 9092) for i in range(300)}
+    app = host()
+    async with app.run_test(size=(120, 30)) as pilot:
+        await shown(pilot, app, progress(last=observation(brokers=many)))
+        await pilot.press("end")
+        await pilot.wait_for_scheduled_animations()
+        assert selected(app) == 299
+        assert row(screen_text(app), 299)[1] == "alive"
+
+
+async def test_a_panel_that_does_not_fit_can_be_reached_and_scrolled() -> None:
+    dirs = tuple(LogDir(1, f"/disk-{i:02}", None, TIB, TIB // 2) for i in range(30))
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        seen = progress(last=observation(log_dirs={1: dirs}))
+        assert "/disk-29" not in await shown(pilot, app, seen)
+        await pilot.press("tab", "end")
+        await pilot.wait_for_scheduled_animations()
+        assert app.focused is app.shown.query_one(VerticalScroll)
+        assert "/disk-29" in screen_text(app)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_hostile_names_are_shown_as_they_are(size: tuple[int, int]) -> None:
+    brokers = {1: Broker(1, HOSTILE, 9092, rack=HOSTILE)}
+    dirs = {1: (LogDir(1, HOSTILE, HOSTILE),)}
+    text = await seen_at(size, progress(last=observation(brokers=brokers, log_dirs=dirs)))
+    assert "address" in text
+    assert "[bold]x[/bold][@click=app.quit]y[/]" in text
+
+
+@pytest.mark.parametrize("theme", load_themes(None).themes)
+async def test_rows_take_a_new_theme_at_once(theme: str) -> None:
+    app = host()
+    async with app.run_test(size=(120, 30)) as pilot:
+        await shown(pilot, app, progress(timeline(), last=full()))
+        app.theme = theme
+        await pilot.pause()
+        cells = [cell for strip in app.screen._compositor.render_strips() for cell in strip]
+        (down,) = {cell.style.color for cell in cells if cell.style and cell.text.strip() == "down"}
+        assert down == role_style(app.theme_variables, "stalled").color

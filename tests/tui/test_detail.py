@@ -1,0 +1,370 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from textual.containers import VerticalScroll
+from textual.events import MouseScrollDown
+from textual.pilot import Pilot
+from textual.widgets import Footer
+
+from ktui.cluster.broker import Broker, TopicConfig
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.timeline import (
+    Cause,
+    Event,
+    Lane,
+    Mark,
+    Phase,
+    Progress,
+    Role,
+    Stall,
+    StallKind,
+)
+from ktui.tui.screens.detail import DetailScreen
+from ktui.tui.themes import load_themes, role_style
+from support.screens import (
+    BEGAN_S,
+    BROKERS,
+    HOSTILE,
+    RAN_S,
+    SIZES,
+    TP,
+    Host,
+    colour_of,
+    history,
+    observation,
+    progress,
+    screen_text,
+    timeline,
+)
+
+OTHERS = [TopicPartition("orders", 0), TP, TopicPartition("orders", 2)]
+
+
+class ListHost(Host[DetailScreen]):
+    """A host that knows an order of partitions, as the app does."""
+
+    def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
+        at = OTHERS.index(tp) + step
+        return OTHERS[at] if 0 <= at < len(OTHERS) else None
+
+
+def host(theme: str = "dark") -> Host[DetailScreen]:
+    return Host(DetailScreen(TP), theme)
+
+
+async def shown(pilot: Pilot[None], app: Host[DetailScreen], seen: Progress) -> str:
+    await pilot.pause()
+    app.shown.show(seen)
+    await pilot.pause()
+    return screen_text(app)
+
+
+async def seen_at(size: tuple[int, int], seen: Progress) -> str:
+    app = host()
+    async with app.run_test(size=size) as pilot:
+        return await shown(pilot, app, seen)
+
+
+def line_with(text: str, words: str) -> str:
+    return next(line for line in text.splitlines() if words in line)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_top_says_which_partition_how_it_is_and_from_where_to_where(
+    size: tuple[int, int],
+) -> None:
+    text = await seen_at(size, progress(timeline()))
+    assert text.splitlines()[1].split() == ["orders-1", "STALLED", "3m"]
+    for words in ("dPqkT3xvRHqXw8mXb0yZ9A", "1, epoch 12", "1 2 3  (order not known)", "1 2 9 4"):
+        assert words in text
+    assert "*1 2 +9! +4 -3" in text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_each_broker_that_was_ever_a_replica_has_a_lane(size: tuple[int, int]) -> None:
+    text = await seen_at(size, progress(timeline()))
+    assert "═" * 30 in line_with(text, "*1     ")
+    assert "━" * 30 in line_with(text, "in sync")
+    assert "╌" * 25 in line_with(text, "retiring")
+    assert "▁▁" in line_with(text, "+4     ")
+    assert "!!!!" in line_with(text, "+9     ")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_replica_that_catches_up_has_its_share_lag_rate_and_time_left(
+    size: tuple[int, int],
+) -> None:
+    text = await seen_at(size, progress(timeline()))
+    assert "87%" in line_with(text, "+4     ")
+    line = line_with(text, "1.2 M msg, 3.2 GiB")
+    assert "48 MB/s" in line
+    assert "1m 12s (1m-1m 50s)" in line
+
+
+async def test_figures_of_another_length_do_not_shift_the_lanes() -> None:
+    lane = Lane(4, Role.ADDING, lag_messages=5, share=0.999, rate_bytes_s=9.0)
+    short = timeline(lanes={4: msgspec.structs.replace(lane, history=history((99, 150)))})
+    many, few = [
+        line_with(await seen_at((120, 30), progress(seen)), "+4     ")
+        for seen in (timeline(), short)
+    ]
+    assert many.index("┄") == few.index("█")
+
+
+async def test_the_time_of_a_move_that_has_ended_ends_with_it() -> None:
+    end = observation(251)
+    done = timeline(phase=Phase.DONE, ended_at=end.at)
+    heading = line_with(await seen_at((80, 24), progress(done)), "copied")
+    assert heading.split()[-1] == f"{end.at.astimezone():%H:%M:%S}"
+
+
+async def test_only_a_replica_that_catches_up_has_a_share() -> None:
+    lanes = {1: Lane(1, Role.LEADER, share=1.0), 2: Lane(2, Role.IN_SYNC, share=1.0)}
+    assert "100%" not in await seen_at((120, 30), progress(timeline(lanes=lanes)))
+
+
+async def test_an_approximate_share_is_marked() -> None:
+    lane = Lane(4, Role.ADDING, share=0.5, approximate=True, lag_bytes=2**30)
+    text = await seen_at((120, 30), progress(timeline(lanes={4: lane})))
+    assert "~50%" in line_with(text, "+4     ")
+    assert "1.0 GiB" in line_with(text, "+4     ")
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+async def test_an_alarm_names_its_cause_and_what_to_do(cause: Cause) -> None:
+    stall = Stall(StallKind.STALLED, cause, BEGAN_S + 408, 9, "as the cluster says")
+    lane = Lane(9, Role.ADDING, stall=stall)
+    text = await seen_at((200, 60), progress(timeline(lanes={9: lane})))
+    line = line_with(text, "! broker 9")
+    assert f"stalled for 3m 12s: {cause}: as the cluster says." in line
+    assert line.rstrip().endswith(".")
+    assert len(line.split(". ", 1)[1].split()) > 3
+
+
+async def test_every_alarm_is_shown_the_falling_behind_too() -> None:
+    behind = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S + 540, 4, "2.0 MB/s")
+    lanes = {
+        4: Lane(4, Role.ADDING, stall=behind),
+        9: Lane(9, Role.ADDING, stall=Stall(StallKind.STALLED, Cause.UNKNOWN, BEGAN_S, 9)),
+    }
+    text = await seen_at((120, 30), progress(timeline(lanes=lanes)))
+    assert "! broker 4 falling behind for 1m" in text
+    assert "! broker 9 stalled for 10m: unknown. " in text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_lag_curve_has_a_scale_with_its_unit_and_shares_the_lanes_time(
+    size: tuple[int, int],
+) -> None:
+    app = host()
+    async with app.run_test(size=size) as pilot:
+        await shown(pilot, app, progress(timeline()))
+        body = str(app.shown.query_one("#detail-body").render())
+        top = line_with(body, "16 M msg ┤")
+        lane = line_with(body, "*1     ")
+        assert "8.0 M msg ┤" in body
+        axis = line_with(body, "0 └─")
+        assert "peak 14 M msg" in body
+        assert top.index("┤") + 1 == lane.index("═") == axis.index("─")
+        assert axis.rstrip().endswith("─")
+        assert len(axis.rstrip()) == len(lane.rstrip())
+
+
+async def test_the_events_of_the_partition_stand_newest_first_with_local_times() -> None:
+    text = await seen_at((120, 30), progress(timeline()))
+    lines = [line for line in text.splitlines() if "broker 2" in line and ":" in line]
+    local = timeline().events[2].at.astimezone()
+    assert lines[0].split()[1:7] == ["·", "broker", "2", "joined", "the", "ISR"]
+    assert lines[1].startswith(f" {local:%H:%M:%S}  ! broker 2 left the ISR")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_small_terminal_scrolls_to_the_first_event(size: tuple[int, int]) -> None:
+    app = host()
+    async with app.run_test(size=size) as pilot:
+        await shown(pilot, app, progress(timeline()))
+        await pilot.press("end")
+        await pilot.wait_for_scheduled_animations()
+        assert "reassignment seen: adding 9, 4; removing 3" in screen_text(app)
+        await pilot.press("home")
+        await pilot.wait_for_scheduled_animations()
+        assert "topic id" in screen_text(app)
+
+
+async def test_the_wheel_scrolls() -> None:
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(timeline()))
+        body = app.shown.query_one(VerticalScroll)
+        await pilot._post_mouse_events([MouseScrollDown], body, offset=(5, 5))
+        await pilot.wait_for_scheduled_animations()
+        assert body.scroll_offset.y > 0
+
+
+async def test_a_new_poll_leaves_the_reader_where_they_were() -> None:
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(timeline()))
+        body = app.shown.query_one(VerticalScroll)
+        await pilot.press("end")
+        await pilot.wait_for_scheduled_animations()
+        place = body.scroll_offset.y
+        assert place > 0
+        await shown(pilot, app, progress(timeline(), last=observation(RAN_S + 1)))
+        assert body.scroll_offset.y == place
+
+
+@pytest.mark.parametrize("key", ["escape", "q"])
+async def test_escape_and_q_go_back(key: str) -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        await pilot.press(key)
+        await pilot.pause()
+        assert app.screen is not app.shown
+
+
+async def test_brackets_walk_through_the_list_and_stop_at_its_ends() -> None:
+    app = ListHost(DetailScreen(TP))
+    async with app.run_test(size=(120, 30)) as pilot:
+        every = progress(*(timeline(tp) for tp in OTHERS))
+        await shown(pilot, app, every)
+        await pilot.press("]")
+        await pilot.pause()
+        assert screen_text(app).split("\n")[1].startswith(" orders-2 ")
+        await pilot.press("]")
+        await pilot.pause()
+        assert screen_text(app).split("\n")[1].startswith(" orders-2 ")
+        await pilot.press("[", "[")
+        await pilot.pause()
+        assert screen_text(app).split("\n")[1].startswith(" orders-0 ")
+
+
+async def test_before_the_first_answer_it_says_so() -> None:
+    assert "Waiting for the first answer of the cluster." in await seen_at((80, 24), Progress())
+
+
+async def test_a_partition_that_was_never_seen_to_move_is_said_to_be_so() -> None:
+    text = await seen_at((80, 24), progress())
+    assert "This partition is not being reassigned" in text
+
+
+async def test_a_partition_that_vanished_stays_as_it_was_last_seen() -> None:
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, progress(timeline()))
+        text = await shown(pilot, app, progress(last=observation(RAN_S + 60)))
+        local = observation().at.astimezone()
+        assert f"No longer watched. What follows is as of {local:%H:%M:%S}." in text
+        assert "dPqkT3xvRHqXw8mXb0yZ9A" in text
+
+
+ENDED = {
+    Phase.DONE: "done   reached its target",
+    Phase.CANCELLED: "cancelled   ended on its original replicas",
+    Phase.CHANGED_ELSEWHERE: "changed   ended on replicas that are neither",
+    Phase.TOPIC_GONE: "topic gone   the topic was deleted",
+}
+
+
+@pytest.mark.parametrize(("phase", "words"), ENDED.items())
+async def test_how_a_move_ended_is_said_with_how_long_it_took(phase: Phase, words: str) -> None:
+    ended = timeline(phase=phase, ended_at=observation(251).at, lanes={})
+    text = await seen_at((80, 24), progress(ended))
+    assert words in text.splitlines()[1]
+    assert ", 4m 11s" in line_with(text, "moved")
+
+
+async def test_of_a_move_whose_start_was_not_seen_only_what_was_seen_is_told() -> None:
+    local = f"{timeline().began_at.astimezone():%H:%M:%S}"
+    under_way = await seen_at((120, 30), progress(timeline(seen_from_start=False)))
+    assert f"seen since {local}, for at least 10m" in under_way
+    done = timeline(phase=Phase.DONE, ended_at=observation(62).at, lanes={}, seen_from_start=False)
+    assert "at least 1m 2s" in await seen_at((120, 30), progress(done))
+
+
+async def test_a_replica_that_only_waits_is_told_without_alarm() -> None:
+    turn = "waits for its turn: 2.0 MB/s throttle"
+    stall = Stall(StallKind.WAITING, Cause.THROTTLED, BEGAN_S + 588, 4, turn)
+    lanes = {4: Lane(4, Role.ADDING, share=0.125, stall=stall)}
+    app = host()
+    async with app.run_test(size=(120, 30)) as pilot:
+        text = await shown(pilot, app, progress(timeline(phase=Phase.MOVING, lanes=lanes)))
+        assert "moving 12%" in text.splitlines()[1]
+        assert "· broker 4 waits for 12 s by now: throttled: waits for its turn" in text
+        assert colour_of(app, "broker 4 waits") not in (
+            role_style(app.theme_variables, role).color for role in ("stalled", "falling-behind")
+        )
+
+
+async def test_a_replica_that_copies_nothing_has_no_rate() -> None:
+    text = await seen_at((120, 30), progress(timeline()))
+    assert "0 B/s" not in text.replace("00 B/s", "")
+    assert "48 MB/s" in text
+
+
+async def test_a_partition_that_does_not_move_says_so_and_what_is_wrong_with_it() -> None:
+    state = PartitionState(TP, None, (1, 2, 3), (1,), 1)
+    lanes = {1: Lane(1, Role.LEADER), 2: Lane(2, Role.OUT_OF_SYNC), 3: Lane(3, Role.OUT_OF_SYNC)}
+    still = timeline(
+        phase=Phase.SETTLED, state=state, lanes=lanes, target=(1, 2, 3), lag_history=(), events=()
+    )
+    seen = progress(
+        still, last=observation(topic_configs={"orders": TopicConfig(min_insync_replicas=2)})
+    )
+    text = await seen_at((120, 30), seen)
+    first = text.splitlines()[1]
+    assert "not being reassigned" in first
+    assert "UNDER MIN" in first
+    assert "out of ISR: 2, 3" in first
+    assert "none yet" in text
+
+
+async def test_an_offline_partition_and_one_not_described_say_what_is_not_known() -> None:
+    offline = PartitionState(TP, None, (1, 2), (), None)
+    text = await seen_at((120, 30), progress(timeline(state=offline)))
+    assert "none: offline" in text
+    unknown = PartitionState(TP, None, (1, 2), (), None, described=False)
+    text = await seen_at((120, 30), progress(timeline(state=unknown)))
+    assert "none: offline" not in text
+
+
+async def test_a_broker_that_the_cluster_does_not_know_has_a_lane_all_the_same() -> None:
+    lanes = {77: Lane(77, Role.OUT_OF_SYNC, history=history((Mark.OUT_OF_SYNC, 150)))}
+    text = await seen_at((200, 60), progress(timeline(lanes=lanes)))
+    assert "unknown" in line_with(text, "77!")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_hostile_names_are_shown_as_they_are_and_do_nothing(size: tuple[int, int]) -> None:
+    tp = TopicPartition(HOSTILE, 1)
+    brokers = {i: Broker(i, HOSTILE, 9092, rack=HOSTILE) for i in BROKERS}
+    hostile = timeline(tp, events=(Event(observation().at, HOSTILE, tp),))
+    app = Host(DetailScreen(tp))
+    async with app.run_test(size=size) as pilot:
+        seen = progress(hostile, last=observation(brokers=brokers))
+        text = await shown(pilot, app, seen)
+        assert "[bold]x[/bold][@click=app.quit]y[/]" in text.splitlines()[1]
+        await pilot.click(offset=(30, 0))
+        await pilot.pause()
+        assert app.screen is app.shown
+        assert app.is_running
+
+
+@pytest.mark.parametrize("theme", load_themes(None).themes)
+async def test_the_screen_takes_every_theme_while_it_is_open(theme: str) -> None:
+    app = host()
+    async with app.run_test(size=(120, 30)) as pilot:
+        before = await shown(pilot, app, progress(timeline()))
+        app.theme = theme
+        await pilot.pause()
+        assert screen_text(app) == before
+        assert colour_of(app, "retiring") == role_style(app.theme_variables, "retiring").color
+
+
+async def test_the_keys_stand_in_the_footer() -> None:
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        text = await shown(pilot, app, progress(timeline()))
+        assert app.shown.query_one(Footer).display
+        assert text.splitlines()[-1].split()[:6] == ["esc", "back", "[", "previous", "]", "next"]

@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from textual.events import MouseScrollUp
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.timeline import Event, Progress
+from ktui.tui.event_export import write_events
+from ktui.tui.screens.events import EventsScreen
+from ktui.tui.themes import load_themes, role_style
+from ktui.tui.widgets.eventlist import EventList
+from support.screens import (
+    BEGAN,
+    HOSTILE,
+    SIZES,
+    Host,
+    colour_of,
+    events,
+    screen_text,
+)
+
+ORDERS = TopicPartition("orders", 1)
+MIXED = (
+    Event(BEGAN, "broker 7 joined the ISR", ORDERS, 7),
+    Event(BEGAN + timedelta(seconds=1), "no answer in 2.0 s", None, 9, 1),
+    Event(BEGAN + timedelta(seconds=2), "reassignments could not be listed", None, None, 2),
+)
+
+
+def host(theme: str = "dark") -> Host[EventsScreen]:
+    return Host(EventsScreen(), theme)
+
+
+async def shown(pilot: Pilot[None], app: Host[EventsScreen], seen: tuple[Event, ...]) -> str:
+    await pilot.pause()
+    app.shown.show(Progress(events=seen))
+    await pilot.pause()
+    return screen_text(app)
+
+
+async def typed(pilot: Pilot[None], words: str) -> None:
+    await pilot.press("slash", *words)
+    await pilot.pause()
+
+
+def listed(text: str) -> list[str]:
+    """The lines between the title and the footer, without the scrollbar."""
+    lines = [line.rstrip(" ▁▂▃▄▅▆▇█") for line in text.splitlines()[2:-1]]
+    return [line for line in lines if line]
+
+
+def files(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_an_event_has_its_local_time_its_severity_whom_it_is_about_and_what(
+    size: tuple[int, int],
+) -> None:
+    app = host()
+    async with app.run_test(size=size) as pilot:
+        lines = listed(await shown(pilot, app, MIXED))
+    local = [f"{event.at.astimezone():%H:%M:%S}" for event in MIXED]
+    assert [line.split(maxsplit=2) for line in lines] == [
+        [local[0], "·", "orders-1  broker 7 joined the ISR"],
+        [local[1], "!", "broker 9  no answer in 2.0 s"],
+        [local[2], "‼", "cluster   reassignments could not be listed"],
+    ]
+
+
+async def test_the_title_counts_them_by_severity() -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        title = (await shown(pilot, app, MIXED)).splitlines()[1]
+    assert title.split() == ["events", "3", "!", "warnings", "1", "‼", "trouble", "1"]
+
+
+async def test_events_of_more_than_one_day_have_their_day() -> None:
+    late = Event(BEGAN + timedelta(days=2), "later", ORDERS)
+    app = host()
+    async with app.run_test() as pilot:
+        text = await shown(pilot, app, (*MIXED, late))
+    assert f"{late.at.astimezone():%b %d %H:%M:%S}" in text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_long_event_is_wrapped_not_cut(size: tuple[int, int]) -> None:
+    words = " ".join(f"word{number}" for number in range(60))
+    app = host()
+    async with app.run_test(size=size) as pilot:
+        text = await shown(pilot, app, (Event(BEGAN, words, ORDERS),))
+    assert [word for word in text.split() if word.startswith("word")] == words.split()
+
+
+async def test_a_long_topic_keeps_its_partition_number() -> None:
+    tp = TopicPartition("a-topic-with-a-name-of-many-many-words-in-it", 123)
+    app = host()
+    async with app.run_test() as pilot:
+        assert "…-123 " in await shown(pilot, app, (Event(BEGAN, "what", tp),))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_it_opens_at_the_newest_and_follows_it(size: tuple[int, int]) -> None:
+    app = host()
+    async with app.run_test(size=size) as pilot:
+        assert listed(await shown(pilot, app, events(500)))[-1].endswith("event 499")
+        assert listed(await shown(pilot, app, events(501)))[-1].endswith("event 500")
+
+
+async def test_who_has_scrolled_up_stays_there_until_they_go_to_the_end() -> None:
+    app = host()
+    many = events(520)
+    async with app.run_test() as pilot:
+        await shown(pilot, app, many[:500])
+        await pilot.press("pageup")
+        await pilot.wait_for_scheduled_animations()
+        before = listed(screen_text(app))
+        after = await shown(pilot, app, many[:510])
+        assert listed(after) == before
+        assert "lines below, end: follow" in after.splitlines()[1]
+        await pilot.press("end")
+        await pilot.wait_for_scheduled_animations()
+        assert listed(await shown(pilot, app, many))[-1].endswith("event 519")
+
+
+async def test_the_wheel_scrolls_too() -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        await shown(pilot, app, events(500))
+        await pilot._post_mouse_events([MouseScrollUp], app.shown.query_one(EventList))
+        await pilot.wait_for_scheduled_animations()
+        assert not listed(screen_text(app))[-1].endswith("event 499")
+
+
+async def test_what_falls_off_the_front_does_not_move_what_is_read() -> None:
+    app = host()
+    many = events(600)
+    async with app.run_test() as pilot:
+        await shown(pilot, app, many[:500])
+        await pilot.press("pageup")
+        await pilot.wait_for_scheduled_animations()
+        before = listed(screen_text(app))
+        assert listed(await shown(pilot, app, many[100:])) == before
+
+
+async def test_the_list_is_right_after_any_change_of_what_there_is() -> None:
+    app = host()
+    many = events(600)
+    async with app.run_test(size=(80, 60)) as pilot:
+        for seen in (many[:10], many[:30], many[5:35], many[100:140], (), many[:3]):
+            lines = listed(await shown(pilot, app, seen))
+            assert [line.split()[-1] for line in lines[-20:] if seen] == [
+                event.what.split()[-1] for event in seen[-20:]
+            ]
+
+
+async def test_ten_thousand_events_make_only_the_lines_in_sight() -> None:
+    app = host()
+    many = events(10_001)
+    drawn = 0
+    async with app.run_test(size=(120, 30)) as pilot:
+        await shown(pilot, app, many[:10_000])
+        listing = app.shown.query_one(EventList)
+        original = listing.render_line
+
+        def counted(y: int) -> object:
+            nonlocal drawn
+            drawn += 1
+            return original(y)
+
+        listing.render_line = counted  # type: ignore[method-assign,assignment] # a spy
+        text = await shown(pilot, app, many[1:])
+        assert listed(text)[-1].endswith("event 10000")
+        assert 0 < drawn < 200
+        await pilot.press("home")
+        await pilot.wait_for_scheduled_animations()
+        assert listed(screen_text(app))[0].endswith("event 1")
+
+
+async def test_the_filter_shows_what_has_all_its_words() -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        await shown(pilot, app, MIXED)
+        await typed(pilot, "ISR orders")
+        text = screen_text(app)
+        assert [line.split(maxsplit=2)[2] for line in listed(text)[1:]] == [
+            "orders-1  broker 7 joined the ISR"
+        ]
+        assert "1 of 3" in text.splitlines()[1]
+        assert "filter: ISR orders" in text.splitlines()[1]
+
+
+async def test_severities_are_words_to_filter_by() -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        await shown(pilot, app, MIXED)
+        await typed(pilot, "trouble")
+        assert listed(screen_text(app))[-1].endswith("reassignments could not be listed")
+        assert len(listed(screen_text(app))) == 2
+
+
+async def test_new_events_pass_the_filter_too() -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        await shown(pilot, app, events(20))
+        await typed(pilot, "event 2")
+        await pilot.press("enter")
+        await pilot.pause()
+        text = await shown(pilot, app, events(30))
+        assert [int(line.split()[-1]) for line in listed(text)] == [2, 12, *range(20, 30)]
+
+
+async def test_enter_keeps_the_filter_and_escape_clears_it_before_it_goes_back() -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        await shown(pilot, app, MIXED)
+        await typed(pilot, "broker")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert not app.shown.query_one(Input).display
+        assert "2 of 3" in screen_text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "of 3" not in screen_text(app)
+        assert app.screen is app.shown
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is not app.shown
+
+
+async def test_a_filter_that_nothing_passes_says_how_to_clear_it() -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        await shown(pilot, app, MIXED)
+        await typed(pilot, "zzz")
+        assert "No event has 'zzz' in it. Escape clears the filter." in screen_text(app)
+
+
+async def test_when_nothing_has_happened_it_says_so() -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        assert "Nothing has happened since this view was opened." in await shown(pilot, app, ())
+
+
+async def test_x_writes_what_is_shown_to_json_lines_and_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = host()
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await shown(pilot, app, MIXED)
+        await typed(pilot, "broker")
+        await pilot.press("enter", "x")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        (path,) = files(tmp_path)
+        assert [n.message for n in app._notifications] == [f"Wrote 2 events to {path}"]
+    lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
+    assert lines[0] == {
+        "schema_version": 1,
+        "at": "2026-11-21T14:02:31Z",
+        "severity": "news",
+        "topic": "orders",
+        "partition": 1,
+        "broker": 7,
+        "what": "broker 7 joined the ISR",
+    }
+    assert lines[1]["severity"] == "warning"
+    assert next(iter(lines[1])) == "schema_version"
+
+
+async def test_x_with_nothing_to_write_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = host()
+    async with app.run_test(notifications=True) as pilot:
+        await shown(pilot, app, ())
+        await pilot.press("x")
+        await pilot.pause()
+        assert [n.message for n in app._notifications] == ["There are no events to write."]
+    assert files(tmp_path) == []
+
+
+def test_an_export_goes_to_the_state_folder_where_the_current_one_takes_no_file(
+    tmp_path: Path,
+) -> None:
+    path = write_events(MIXED, [tmp_path / "missing", tmp_path / "state"], BEGAN)
+    assert path.parent == tmp_path / "state"
+    assert len(path.read_bytes().splitlines()) == 3
+
+
+def test_a_second_export_in_the_same_second_does_not_overwrite_the_first(tmp_path: Path) -> None:
+    first = write_events(MIXED, [tmp_path], BEGAN)
+    second = write_events(MIXED[:1], [tmp_path], BEGAN)
+    assert first != second
+    assert len(first.read_bytes().splitlines()) == 3
+    assert first.name == f"ktui-events-{BEGAN.astimezone():%Y%m%d-%H%M%S}.jsonl"
+
+
+def test_an_export_that_no_folder_takes_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        write_events(MIXED, [tmp_path / "missing", tmp_path / "file"], BEGAN)
+
+
+async def test_an_export_that_fails_is_told_and_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "cwd", lambda: tmp_path / "missing")
+    monkeypatch.setattr("platformdirs.user_state_path", lambda _name: tmp_path / "file")
+    app = host()
+    async with app.run_test(notifications=True) as pilot:
+        await shown(pilot, app, MIXED)
+        await pilot.press("x")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        (notification,) = app._notifications
+        assert notification.message.startswith("Could not write the events: ")
+        assert app.is_running
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_hostile_text_is_shown_as_it_is_and_can_be_looked_for(size: tuple[int, int]) -> None:
+    app = host()
+    hostile = Event(BEGAN, HOSTILE, TopicPartition(HOSTILE, 0), severity=2)
+    async with app.run_test(size=size) as pilot:
+        text = await shown(pilot, app, (hostile,))
+        assert "[bold]x[/bold]" in text
+        await typed(pilot, "[bold")
+        text = screen_text(app)
+        assert "filter: [bold" in text.splitlines()[1]
+        assert "1" in text.splitlines()[1]
+
+
+@pytest.mark.parametrize("theme", load_themes(None).themes)
+async def test_lines_take_a_new_theme_at_once(theme: str) -> None:
+    app = host()
+    async with app.run_test() as pilot:
+        await shown(pilot, app, MIXED)
+        app.theme = theme
+        await pilot.pause()
+        assert colour_of(app, "no answer") == role_style(app.theme_variables, "warning").color
+        assert colour_of(app, "orders-1") == role_style(app.theme_variables, "header").color
+
+
+async def test_a_new_width_cuts_the_lines_anew_and_still_follows() -> None:
+    app = host()
+    words = " ".join(f"word{number}" for number in range(30))
+    long = tuple(Event(BEGAN, f"{words} end{i}", ORDERS) for i in range(40))
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert "end39" in await shown(pilot, app, long)
+        await pilot.resize_terminal(120, 30)
+        await pilot.pause()
+        assert "end39" in screen_text(app)
+
+
+def test_times_in_an_export_are_utc(tmp_path: Path) -> None:
+    event = Event(BEGAN.astimezone(tz=None), "x")
+    line = write_events([event], [tmp_path], BEGAN).read_bytes()
+    assert f'"at":"{BEGAN.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"'.encode() in line

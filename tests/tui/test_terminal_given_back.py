@@ -1,0 +1,23 @@
+"""However the live view ends, the terminal is as it was before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from support.terminal import Terminal
+
+LEAVE_ALTERNATE_SCREEN, SHOW_CURSOR = b"\x1b[?1049l", b"\x1b[?25h"
+
+
+def test_a_view_that_another_process_ends_gives_the_terminal_back() -> None:
+    command = [sys.executable, "-m", "ktui", "--bootstrap-server", "127.0.0.1:1"]
+    with Terminal(command) as terminal:
+        terminal.wait_for("connection refused")
+        os.kill(terminal._process.pid, signal.SIGTERM)
+        terminal.wait_for_exit()
+
+        assert terminal.attributes == terminal.attributes_before
+        assert LEAVE_ALTERNATE_SCREEN in terminal.output
+        assert SHOW_CURSOR in terminal.output
