@@ -1,0 +1,109 @@
+"""Which cluster a verb works on, from its options and the config file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ktui.cli.config import Config, Context, load_config
+from ktui.cli.errors import BadInput
+from ktui.kafka.connection import Connection
+from ktui.kafka.problem import ConnectionProblem
+from ktui.kafka.reader import KafkaReader
+
+NONE_NAMED = """\
+no cluster named.
+Name one by its brokers: --bootstrap-server HOST:PORT
+or by its context:       --context NAME"""
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """A cluster that was chosen, and how its user wants to see it."""
+
+    name: str
+    """The context's name, or the first bootstrap server; both if an option moved the context."""
+    connection: Connection
+    context: Context
+    theme: str | None
+
+    def reader(self) -> KafkaReader:
+        """Make a reader; it connects at its first call."""
+        return KafkaReader(self.connection)
+
+
+def choose_cluster(
+    bootstrap_server: str | None, command_config: Path | None, context_name: str | None
+) -> Cluster:
+    """Put a cluster together; an option wins over the context that names the same.
+
+    KTUI_CONTEXT counts where no option is given, and KTUI_BOOTSTRAP_SERVER where none names
+    brokers: nobody's credentials go to a cluster that an option did not mean.
+
+    Raises:
+        BadInput: no cluster is named, or its connection settings cannot be used.
+        FileProblem: the config file cannot be used, or has no such context.
+    """
+    config = load_config()
+    if context_name is None and bootstrap_server is None:
+        bootstrap_server = os.environ.get("KTUI_BOOTSTRAP_SERVER") or None
+        if command_config is None:
+            context_name = os.environ.get("KTUI_CONTEXT") or None
+    if context_name is None and bootstrap_server is None and command_config is None:
+        raise BadInput(f"{NONE_NAMED}\n{_contexts(config)}")
+    context = Context() if context_name is None else config.context(context_name)
+    connection = _connection(config, context_name, context, bootstrap_server, command_config)
+    return Cluster(
+        _name(context_name, bootstrap_server, connection),
+        connection,
+        context,
+        context.theme or config.theme,
+    )
+
+
+def _name(context: str | None, bootstrap_server: str | None, connection: Connection) -> str:
+    first = connection.bootstrap_servers[0]
+    if context is None:
+        return first
+    return context if bootstrap_server is None else f"{context} at {first}"
+
+
+def _connection(
+    config: Config,
+    name: str | None,
+    context: Context,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+) -> Connection:
+    properties: Mapping[str, object] = context.properties
+    where = "the options" if name is None else f"{config.path}, context {name}"
+    if command_config is None and context.command_config is not None:
+        command_config = config.path.parent / Path(context.command_config).expanduser()
+    try:
+        return Connection.of(
+            properties,
+            where=where,
+            folder=config.path.parent,
+            command_config=command_config,
+            bootstrap_server=bootstrap_server,
+        )
+    except ConnectionProblem as problem:
+        raise BadInput(str(problem)) from problem
+
+
+def _contexts(config: Config) -> str:
+    if not config.contexts:
+        return f"{config.path} defines no contexts yet."
+    rows = [f"  {name:<20} {_servers(c)}" for name, c in sorted(config.contexts.items())]
+    return "\n".join((f"Contexts of {config.path}:", *rows))
+
+
+def _servers(context: Context) -> str:
+    match context.properties.get("bootstrap.servers"):
+        case str() as servers:
+            return servers
+        case list() as servers:
+            return ",".join(map(str, servers))
+    return context.command_config or ""

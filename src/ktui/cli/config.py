@@ -1,0 +1,93 @@
+"""The user's config.yaml: several clusters by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import platformdirs
+
+from ktui.fileproblem import FileProblem, unknown_key
+
+if TYPE_CHECKING:
+    from ktui.yamlfile import YamlFile
+
+DEFAULT_POLL_INTERVAL_S = 1.0
+
+
+class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One cluster of the config file."""
+
+    properties: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Connection settings under librdkafka's names."""
+    command_config: str | None = None
+    """A client properties file as Kafka's own tools take it; `properties` win over it."""
+    read_only: bool = False
+    """Verbs that change the cluster are refused."""
+    poll_interval: Annotated[float, msgspec.Meta(ge=0.1, le=3600)] = DEFAULT_POLL_INTERVAL_S
+    """Seconds."""
+    theme: str | None = None
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The whole file; an absent file is an empty one."""
+
+    path: Path
+    contexts: Mapping[str, Context]
+    theme: str | None = None
+
+    def context(self, name: str) -> Context:
+        """Give the named context.
+
+        Raises:
+            FileProblem: there is none of that name; lists those there are.
+        """
+        if name in self.contexts:
+            return self.contexts[name]
+        if not self.contexts:
+            raise FileProblem(self.path, None, f"no context {name!r}: the file defines none")
+        known = ", ".join(sorted(self.contexts))
+        raise FileProblem(self.path, None, f"no context {name!r}; there are: {known}")
+
+
+def config_dir() -> Path:
+    """Where config.yaml and the user's themes live; KTUI_CONFIG_DIR overrides it."""
+    override = os.environ.get("KTUI_CONFIG_DIR")
+    return Path(override) if override else platformdirs.user_config_path("ktui")
+
+
+def load_config(path: Path | None = None) -> Config:
+    """Read the config file.
+
+    Raises:
+        FileProblem: it cannot be read or says something unusable; names the line and the fix.
+    """
+    path = path or config_dir() / "config.yaml"
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return Config(path, {})
+    except OSError as error:
+        raise FileProblem(path, None, f"cannot be read: {error.strerror}") from None
+    from ktui.yamlfile import read_yaml  # noqa: PLC0415 - most runs have no file to read
+
+    file = read_yaml(path)
+    data = file.data or {}
+    if not isinstance(data, dict):
+        raise file.problem((), "expected keys such as 'contexts:', found something else")
+    for key in data.keys() - {"contexts", "theme"}:
+        raise file.problem((key,), unknown_key(str(key), ["contexts", "theme"]))
+    theme = file.convert(("theme",), data.get("theme"), str | None)  # type: ignore[arg-type]  # msgspec takes unions
+    return Config(path, _contexts(file, data.get("contexts") or {}), theme)
+
+
+def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
+    if not isinstance(data, dict):
+        raise file.problem(("contexts",), "contexts: expected a mapping of names to clusters")
+    return {
+        str(name): file.convert(("contexts", str(name)), value or {}, Context)
+        for name, value in data.items()
+    }

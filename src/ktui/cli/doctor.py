@@ -1,0 +1,102 @@
+"""`ktui doctor`: can it connect, what may it do, and what should be fixed before moving."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli import options
+from ktui.cli.cluster import Cluster, choose_cluster
+from ktui.cli.doctor_abilities import judge_abilities, judge_permissions
+from ktui.cli.doctor_facts import gather_facts
+from ktui.cli.doctor_findings import Finding, Level, judge
+from ktui.cli.partition_json import SCHEMA_VERSION, encode
+from ktui.cluster.errors import ClusterError
+from ktui.kafka.capabilities import Capabilities
+from ktui.kafka.connection import Connection
+from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
+from ktui.tui.figures import as_took
+
+SIGNS = {Level.GOOD: "ok  ", Level.NOTE: "note", Level.WARNING: "WARN", Level.TROUBLE: "BAD "}
+COLOURS = {
+    Level.GOOD: "green",
+    Level.NOTE: "cyan",
+    Level.WARNING: "yellow",
+    Level.TROUBLE: "red",
+}
+
+Sections = dict[str, list[Finding]]
+
+
+@click.command("doctor")
+@options.cluster_options
+@options.json_option
+def command(
+    bootstrap_server: str | None, command_config: Path | None, context: str | None, *, json: bool
+) -> None:
+    """Connect with each client and judge what matters to reassignments. Changes nothing.
+
+    Exit code 1 when something is BAD.
+    """
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    sections = asyncio.run(_examine(cluster))
+    click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
+    findings = [finding for found in sections.values() for finding in found]
+    if any(finding.level is Level.TROUBLE for finding in findings):
+        sys.exit(1)
+
+
+async def _examine(cluster: Cluster) -> Sections:
+    connection = cluster.connection
+    sections: Sections = {"connection": await _connection(connection)}
+    if any(finding.level is Level.TROUBLE for finding in sections["connection"]):
+        return sections
+    capabilities, reader = Capabilities(connection), cluster.reader()
+    try:
+        sections["brokers"] = judge_abilities(await capabilities.brokers())
+        sections["permissions"] = judge_permissions(await capabilities.permissions())
+        sections["cluster"] = judge(await gather_facts(reader))
+    except ClusterError as error:
+        sections.setdefault("cluster", []).append(Finding(Level.TROUBLE, str(error)))
+    finally:
+        await asyncio.gather(capabilities.aclose(), reader.aclose())
+    return sections
+
+
+async def _connection(connection: Connection) -> list[Finding]:
+    probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
+    warned = [Finding(Level.WARNING, warning) for warning in connection.warnings]
+    return [*warned, *(_probed(probe) for probe in probes)]
+
+
+def _probed(probe: Probe) -> Finding:
+    if probe.error is not None:
+        return Finding(Level.TROUBLE, f"{probe.client}: {probe.error}")
+    return Finding(Level.GOOD, f"{probe.client} connects ({as_took(probe.took_s)})")
+
+
+def _as_text(cluster: Cluster, sections: Sections) -> str:
+    servers = ", ".join(cluster.connection.bootstrap_servers)
+    lines = [servers if cluster.name in servers else f"{cluster.name}: {servers}"]
+    for name, findings in sections.items():
+        lines += ["", name.capitalize()]
+        for finding in findings:
+            sign = click.style(SIGNS[finding.level], fg=COLOURS[finding.level], bold=True)
+            lines.append(f"  {sign}  {finding.what}")
+            if finding.fix:
+                lines.append(f"        {finding.fix}")
+    return "\n".join(lines)
+
+
+def _as_json(cluster: Cluster, sections: Sections) -> str:
+    return encode(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "cluster": cluster.name,
+            **{name: msgspec.to_builtins(findings) for name, findings in sections.items()},
+        }
+    )

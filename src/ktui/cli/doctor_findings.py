@@ -1,0 +1,226 @@
+"""Pure: what a cluster's settings and state mean for reassignments, and what to do about it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.health import Health
+
+DEFAULT_FETCH_BACKOFF_MS = 1_000
+NEARLY_FULL = 0.85
+"""Share of a disk in use from which a move onto it deserves a look."""
+SHOWN = 5
+"""Names shown before "and N more"."""
+
+
+class Level(enum.StrEnum):
+    """How much a finding matters."""
+
+    GOOD = "good"
+    NOTE = "note"
+    WARNING = "warning"
+    TROUBLE = "trouble"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing found, and the fix where there is one."""
+
+    level: Level
+    what: str
+    fix: str = ""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the judgement rests on."""
+
+    brokers: Mapping[int, Broker]
+    moving: frozenset[TopicPartition] | None = frozenset()
+    """None where the reassignments could not be listed."""
+    log_dirs: tuple[LogDir, ...] = ()
+    broker_configs: Mapping[int, BrokerConfig]
+    topic_configs: Mapping[str, TopicConfig]
+    """Of every topic whose settings could be read."""
+    replication_factors: Mapping[str, int]
+    """The smallest of each topic's partitions."""
+    health: Mapping[Health, int] = msgspec.field(default_factory=dict)
+    """Partitions, each in the worst class it belongs to; empty where none could be seen."""
+    unread: tuple[str, ...] = ()
+    """What could not be read, and why, as sentences."""
+
+
+def judge(facts: Facts) -> list[Finding]:
+    """Give the findings, in the order an operator wants to read them."""
+    return [
+        *(Finding(Level.WARNING, f"could not look: {sentence}") for sentence in facts.unread),
+        *_brokers(facts.brokers),
+        *_health(facts.health),
+        *_disks(facts.log_dirs),
+        *_movers(facts),
+        *_leftover_throttles(facts),
+        *_broker_settings(facts.broker_configs),
+        *_min_insync(facts),
+    ]
+
+
+def _brokers(brokers: Mapping[int, Broker]) -> Iterator[Finding]:
+    down = sorted(broker.id for broker in brokers.values() if not broker.alive)
+    count = len(brokers)
+    if down:
+        fix = "Kafka accepts a move onto a broker that is down, and it hangs: plan around it."
+        up = f"{count - len(down)} of {count} are up"
+        yield Finding(Level.TROUBLE, f"down: {some('broker', down)} ({up})", fix)
+    else:
+        yield Finding(Level.GOOD, f"all {count} brokers are up")
+
+
+def _health(health: Mapping[Health, int]) -> Iterator[Finding]:
+    if offline := health.get(Health.OFFLINE):
+        fix = "No replica leads them: bring their brokers back before anything else."
+        yield Finding(Level.TROUBLE, f"{_count(offline, 'partition')} offline", fix)
+    if under_min := health.get(Health.UNDER_MIN_ISR):
+        fix = "Producers with acks=all are refused there until replicas rejoin the ISR."
+        yield Finding(Level.TROUBLE, f"{_count(under_min, 'partition')} under min ISR", fix)
+    if under := health.get(Health.UNDER_REPLICATED):
+        fix = "See them with `ktui`, key v; let them heal before adding replication traffic."
+        yield Finding(Level.WARNING, f"{_count(under, 'partition')} under-replicated", fix)
+    if not (offline or under_min or under) and (sound := health.get(Health.OK)):
+        what = _count(sound, "partition")
+        yield Finding(Level.GOOD, f"all replicas are in sync: {what} seen")
+
+
+def _disks(log_dirs: tuple[LogDir, ...]) -> Iterator[Finding]:
+    for log_dir in log_dirs:
+        where = f"broker {log_dir.broker}, {log_dir.path}"
+        if log_dir.error is not None:
+            yield Finding(Level.TROUBLE, f"{where}: log dir offline ({log_dir.error})")
+        if log_dir.cordoned:
+            fix = "Kafka accepts moves onto a broker whose log dirs are all cordoned; they hang."
+            yield Finding(Level.NOTE, f"{where}: log dir cordoned", fix)
+        if log_dir.total_bytes and log_dir.usable_bytes is not None:
+            used = 1 - log_dir.usable_bytes / log_dir.total_bytes
+            if used >= NEARLY_FULL:
+                yield Finding(
+                    Level.WARNING,
+                    f"{where}: {used:.0%} full",
+                    "Mind the room that a move onto this disk takes.",
+                )
+
+
+def _movers(facts: Facts) -> Iterator[Finding]:
+    moving = facts.moving
+    if moving:
+        topics = sorted({tp.topic for tp in moving})
+        yield Finding(
+            Level.WARNING,
+            f"{_count(len(moving), 'partition')} being reassigned now, of {some('topic', topics)}",
+            "Whoever started that counts towards the same network and disks; altering a partition "
+            "that is moving makes Kafka forget where it came from.",
+        )
+    elif moving is not None:
+        yield Finding(Level.GOOD, "nothing is being reassigned")
+    if any(
+        topic.startswith(("__CruiseControl", "__KafkaCruiseControl"))
+        for topic in facts.topic_configs
+    ):
+        fix = "Pause its self-healing and its executor while you move partitions by hand."
+        yield Finding(
+            Level.NOTE, "Cruise Control's topics are here: it may move partitions too", fix
+        )
+
+
+def _leftover_throttles(facts: Facts) -> Iterator[Finding]:
+    moving = facts.moving
+    if moving is None:
+        return  # whether a throttle is left behind or in use cannot be told
+    rated = sorted(
+        broker
+        for broker, config in facts.broker_configs.items()
+        if config.leader_throttle_rate is not None or config.follower_throttle_rate is not None
+    )
+    listed = sorted(name for name, c in facts.topic_configs.items() if _throttled(c, name, moving))
+    if not moving and rated:
+        yield Finding(
+            Level.WARNING,
+            f"replication throttle rates are set on {some('broker', rated)}, and nothing moves",
+            "Left behind by an earlier move: delete leader.replication.throttled.rate and "
+            "follower.replication.throttled.rate there with kafka-configs --entity-type brokers.",
+        )
+    if listed:
+        yield Finding(
+            Level.WARNING,
+            f"throttled replicas are listed for {some('topic', listed)}, of which nothing moves",
+            "An in-sync replica that is still listed stalls producers at every leader change: "
+            "delete *.replication.throttled.replicas with kafka-configs --entity-type topics.",
+        )
+    looked = len(facts.broker_configs) == sum(b.alive for b in facts.brokers.values())
+    if looked and not listed and (moving or not rated):
+        yield Finding(Level.GOOD, "no replication throttle lies about")
+
+
+def _throttled(config: TopicConfig, topic: str, moving: frozenset[TopicPartition]) -> bool:
+    lists = config.leader_throttled_replicas or config.follower_throttled_replicas
+    return bool(lists) and not any(tp.topic == topic for tp in moving)
+
+
+def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[Finding]:
+    unclean = sorted(b for b, c in configs.items() if c.unclean_leader_election)
+    if unclean:
+        yield Finding(
+            Level.WARNING,
+            f"unclean.leader.election.enable=true on {some('broker', unclean)}",
+            "Cancelling a move of which only added replicas are in sync then loses data.",
+        )
+    rebalancing = [c for c in configs.values() if c.auto_leader_rebalance]
+    if rebalancing:
+        every = rebalancing[0].leader_imbalance_check_interval_s
+        pace = "" if every is None else f" every {every} s"
+        yield Finding(
+            Level.NOTE,
+            f"auto.leader.rebalance.enable=true: elects preferred leaders{pace}, also mid-move",
+            "Leaders may move without anyone having asked; turn it off during a maintenance window "
+            "where that matters.",
+        )
+    backoff = max((c.fetch_backoff_ms or 0 for c in configs.values()), default=0)
+    if backoff >= DEFAULT_FETCH_BACKOFF_MS:
+        yield Finding(
+            Level.NOTE,
+            f"replica.fetch.backoff.ms={backoff}: a leader change can stall producers so long",
+            "100 to 200 ms makes moves gentler; a static setting (server.properties, restart).",
+        )
+
+
+def _min_insync(facts: Facts) -> Iterator[Finding]:
+    known = [
+        (name, factor, facts.topic_configs[name].min_insync_replicas)
+        for name, factor in facts.replication_factors.items()
+        if factor > 1 and name in facts.topic_configs
+    ]
+    tight = sorted(name for name, factor, least in known if factor <= least)
+    if tight:
+        yield Finding(
+            Level.WARNING,
+            f"min.insync.replicas leaves no replica to spare for {some('topic', tight)}",
+            "The loss of any one replica refuses producers with acks=all there.",
+        )
+    if bare := sum(least == 1 for _, _, least in known):
+        yield Finding(
+            Level.NOTE,
+            f"min.insync.replicas=1 for {_count(bare, 'topic')} with more than one replica",
+            "An acknowledged message may live on a single broker, and moves do not change that.",
+        )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def some(what: str, names: Sequence[int] | Sequence[str]) -> str:
+    """Name the first few of many: "topics a, b, c, d, e and 4 more"."""
+    shown = ", ".join(map(str, names[:SHOWN]))
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{what}{'' if len(names) == 1 else 's'} {shown}{more}"

@@ -1,0 +1,86 @@
+"""The `ktui` command: finds the verb, runs it, and turns what went wrong into words."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from ktui import __version__
+from ktui.cli.errors import BadInput
+from ktui.cluster.errors import ClusterError
+from ktui.fileproblem import FileProblem
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+"""Exit codes besides 0; 3 (some partitions not at their target) comes with verbs that move."""
+
+DEBUG = "KTUI_DEBUG"
+"""Set to anything, a defect of ktui's own is told with its traceback."""
+
+VERBS = ("watch", "list", "doctor", "lab")
+DEFAULT_VERB = "watch"
+
+
+class Verbs(click.Group):
+    """Loads a verb's module only when that verb is called, so that none pays for another."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the verbs, in the order of the help."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Give one verb's command, or None when there is no such verb."""
+        del ctx
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"ktui.cli.{cmd_name}").command
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take bare `ktui [options]` as `ktui watch [options]`."""
+        own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
+        if not args or (args[0].startswith("-") and args[0] not in own):
+            args = [DEFAULT_VERB, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ktui")
+def ktui() -> None:
+    """Live management of Kafka partition reassignments.
+
+    Without a verb: the live view, as `ktui watch`.
+    """
+
+
+def main() -> None:
+    """Run the command line; every end is an exit code and, on failure, one plain sentence."""
+    try:
+        code = ktui(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(BAD_INPUT)
+    except (BadInput, FileProblem) as problem:
+        _stop(str(problem), BAD_INPUT)
+    except ClusterError as error:
+        _stop(str(error), FAILED)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        _stop(f"{error.strerror or error}{place}", FAILED)
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        what = f"a defect of ktui itself: {type(error).__name__}: {error}"
+        _stop(f"{what}. Please report it, with what {DEBUG}=1 shows.", FAILED)
+    else:
+        sys.exit(code)
+
+
+def _stop(message: str, code: int) -> None:
+    click.echo(f"ktui: {message}", err=True)
+    sys.exit(code)

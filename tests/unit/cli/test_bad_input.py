@@ -1,0 +1,214 @@
+"""Whatever a person gets wrong, they get one clear sentence, the right exit code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def config_dir(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def ktui(config_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("KTUI_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "ktui", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**env, "KTUI_CONFIG_DIR": str(config_dir)},
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture
+def not_kafka() -> Iterator[str]:
+    """Answer every connection as a web server would."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        leave = threading.Event()
+
+        def serve() -> None:
+            while not leave.is_set():
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                with connection:
+                    connection.recv(1024)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        leave.set()
+        thread.join()
+
+
+@pytest.fixture
+def nobody_there() -> str:
+    """Give an address at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("verb", ["list", "doctor"])
+def test_an_unreachable_cluster_is_named(config_dir: Path, nobody_there: str, verb: str) -> None:
+    done = ktui(config_dir, verb, "--bootstrap-server", nobody_there)
+
+    assert done.returncode == 1
+    assert nobody_there in done.stdout + done.stderr
+    assert "connection refused" in done.stdout + done.stderr
+
+
+def test_a_port_that_is_not_kafkas_is_recognised(config_dir: Path, not_kafka: str) -> None:
+    done = ktui(config_dir, "list", "--bootstrap-server", not_kafka)
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert not_kafka in done.stderr
+    assert "this is not Kafka's" in done.stderr
+
+
+def test_no_cluster_named_lists_the_contexts_and_says_how_to_name_one(config_dir: Path) -> None:
+    (config_dir / "config.yaml").write_text(
+        "contexts:\n  prod-eu:\n    properties: {bootstrap.servers: 'broker1:9092'}\n",
+        encoding="utf-8",
+    )
+    for arguments in ((), ("list",), ("doctor",)):
+        done = ktui(config_dir, *arguments)
+
+        assert done.returncode == 2
+        assert "--bootstrap-server" in done.stderr
+        assert "--context" in done.stderr
+        assert "prod-eu" in done.stderr
+        assert "broker1:9092" in done.stderr
+
+
+def test_an_unknown_context_lists_the_known_ones(config_dir: Path) -> None:
+    (config_dir / "config.yaml").write_text("contexts: {prod-eu: {}}\n", encoding="utf-8")
+
+    done = ktui(config_dir, "list", "--context", "prod-us")
+
+    assert done.returncode == 2
+    assert "no context 'prod-us'; there are: prod-eu" in done.stderr
+
+
+def test_broken_yaml_is_named_with_its_line(config_dir: Path) -> None:
+    (config_dir / "config.yaml").write_text("contexts:\n  a: [\n", encoding="utf-8")
+
+    done = ktui(config_dir, "list", "--context", "a")
+
+    assert done.returncode == 2
+    assert f"{config_dir / 'config.yaml'}:3: not valid YAML" in done.stderr
+
+
+def test_a_context_without_brokers_says_what_is_missing(config_dir: Path) -> None:
+    (config_dir / "config.yaml").write_text("contexts: {a: {}}\n", encoding="utf-8")
+
+    done = ktui(config_dir, "list", "--context", "a")
+
+    assert done.returncode == 2
+    assert "bootstrap.servers" in done.stderr
+    assert "context a" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("lst",), "No such command 'lst'"),
+        (("list", "--bogus"), "No such option"),
+        (("list", "--json", "--kafka-json"), "exclude each other"),
+        (("list", "--partition", "orders"), "expected TOPIC:NUMBER, such as orders:3"),
+        (("list", "--command-config", "/no/such/file"), "/no/such/file"),
+    ],
+)
+def test_bad_options_are_named(config_dir: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = ktui(config_dir, *arguments)
+
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_named(config_dir: Path) -> None:
+    (config_dir / "file").touch()
+    place = str(config_dir / "file")
+
+    done = ktui(config_dir, "lab", "up", "--dir", place)
+
+    assert done.returncode == 1
+    assert done.stderr == f"ktui: Not a directory ({place})\n"
+
+
+def test_a_config_folder_that_is_none_is_named(config_dir: Path) -> None:
+    (config_dir / "file").touch()
+
+    done = ktui(config_dir / "file", "list")
+
+    assert done.returncode == 2
+    assert f"{config_dir / 'file' / 'config.yaml'}: cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--bootstrap-server", "127.0.0.1:1"), ("lab", "demo")])
+def test_the_live_view_without_a_terminal_points_to_list(
+    config_dir: Path, arguments: tuple[str, ...]
+) -> None:
+    done = ktui(config_dir, *arguments)
+
+    assert done.returncode == 2
+    assert "needs a terminal" in done.stderr
+    assert "`ktui list`" in done.stderr
+
+
+def test_whoever_stops_reading_the_output_gets_no_traceback(config_dir: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "ktui", "--help"]
+    env = {**os.environ, "KTUI_CONFIG_DIR": str(config_dir)}
+    try:
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, env=env)
+    finally:
+        os.close(write)
+
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("verb", ["", "watch", "list", "doctor", "lab"])
+def test_every_verb_explains_itself(config_dir: Path, verb: str) -> None:
+    done = ktui(config_dir, *filter(None, (verb, "--help")))
+
+    assert done.returncode == 0
+    assert "Usage: " in done.stdout
+
+
+def test_the_version_is_told(config_dir: Path) -> None:
+    assert ktui(config_dir, "--version").stdout.startswith("ktui, version ")
+
+
+def test_a_defect_of_its_own_is_one_sentence_and_a_traceback_only_on_request() -> None:
+    broken = "import ktui.cli.main as m; m.ktui = lambda **_: 1 // 0; m.main()"
+    env = {name: value for name, value in os.environ.items() if name != "KTUI_DEBUG"}
+    for debug, told in (
+        ({}, "a defect of ktui itself: ZeroDivisionError"),
+        ({"KTUI_DEBUG": "1"}, "Traceback"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", broken],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**env, **debug},
+        )
+        assert done.returncode == 1
+        assert told in done.stderr
+        assert ("Traceback" in done.stderr) == bool(debug)

@@ -1,0 +1,121 @@
+"""An error in a file that a person wrote names the line and the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ktui.fileproblem import FileProblem, unknown_key
+from ktui.yamlfile import read_yaml
+
+
+class Door(msgspec.Struct, forbid_unknown_fields=True):
+    width: float
+    colour: str = "white"
+
+
+class House(msgspec.Struct, forbid_unknown_fields=True):
+    door: Door
+    rooms: list[int] = []
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path / "file.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def read_house(path: Path) -> House:
+    file = read_yaml(path)
+    return file.convert((), file.data, House)
+
+
+def problem_of(path: Path) -> FileProblem:
+    with pytest.raises(FileProblem) as caught:
+        read_house(path)
+    return caught.value
+
+
+def test_a_good_file_is_read(write: Callable[[str], Path]) -> None:
+    path = write("door:\n  width: 1.5\nrooms: [1, 2]\n")
+
+    assert read_house(path) == House(Door(1.5), [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("door: [\n", 2, "not valid YAML"),
+        ("door:\n  width: wide\n", 2, "door.width: expected `float`, got `str`"),
+        ("door:\n  width: 1\n  color: red\n", 3, "did you mean 'colour'?"),
+        ("door:\n  width: 1\nrooms:\n  - 1\n  - two\n", 5, "rooms.1: expected `int`, got `str`"),
+        ("door:\n  width: 1\n  width: 2\n", 3, "'width' is given twice"),
+        ("door: {}\n", 1, "missing required field `width`"),
+        ("a: &x [*x]\n", 1, "an alias to itself"),
+        ("door: !!python/object:os.system {}\n", 1, "not valid YAML"),
+        ("", 1, "expected `object`, got `null`"),
+    ],
+)
+def test_a_bad_file_says_which_line_and_why(
+    write: Callable[[str], Path], text: str, line: int, words: str
+) -> None:
+    problem = problem_of(write(text))
+
+    assert problem.line == line
+    assert words in problem.problem
+    assert str(problem).startswith(f"{problem.path}:{line}: ")
+
+
+def test_an_unreadable_file_says_so(tmp_path: Path) -> None:
+    assert "cannot be read: No such file" in str(problem_of(tmp_path / "missing.yaml"))
+
+
+def test_a_file_that_is_not_text_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+
+    assert "not UTF-8" in str(problem_of(path))
+
+
+def test_a_key_like_no_other_lists_the_known_ones() -> None:
+    assert unknown_key("zzz", ["b", "a"]) == "unknown key 'zzz'; known are a, b"
+
+
+@pytest.mark.parametrize(
+    "written", ["!hunter2", "!hunter2!x", "*hunter2", "&hunter2 a\nb: &hunter2 c"]
+)
+def test_a_password_without_its_quotes_is_not_shown(
+    write: Callable[[str], Path], written: str
+) -> None:
+    problem = problem_of(write(f"password: {written}\n")).problem
+
+    assert "hunter2" not in problem
+
+
+@pytest.mark.parametrize("written", ["!hunter2", "*hunter2"])
+def test_a_text_without_its_quotes_is_told_to_get_them(
+    write: Callable[[str], Path], written: str
+) -> None:
+    problem = problem_of(write(f"door: 1\npassword: {written}\n"))
+
+    assert problem.line == 2
+    assert "in quotes" in problem.problem
+
+
+def test_what_looks_like_a_date_and_is_none_is_a_problem_of_the_file(
+    write: Callable[[str], Path],
+) -> None:
+    assert "in quotes" in problem_of(write("password: 2026-99-99\n")).problem
+
+
+def test_a_file_nested_beyond_measure_is_a_problem_of_the_file(
+    write: Callable[[str], Path],
+) -> None:
+    assert "deep" in problem_of(write("[" * 5_000)).problem
