@@ -1,0 +1,30 @@
+"""`python -m bench [PART ...]`: every figure, or the named parts of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from bench import keys, listing, polling, starting
+from bench.clusters import lab_with_a_dead_broker
+from ktui.lab.layout import Lab
+
+ALONE: dict[str, Callable[[], None]] = {"keys": keys.run, "start": starting.run}
+ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {"list": listing.run, "poll": polling.run}
+PARTS = (*ALONE, *ON_A_CLUSTER)
+
+
+def main() -> None:
+    """Run the parts named on the command line, or all."""
+    wanted = sys.argv[1:] or PARTS
+    if unknown := set(wanted) - set(PARTS):
+        sys.exit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    for part in ALONE.keys() & set(wanted):
+        ALONE[part]()
+    if on_a_cluster := [part for part in ON_A_CLUSTER if part in wanted]:
+        with lab_with_a_dead_broker() as lab:
+            for part in on_a_cluster:
+                ON_A_CLUSTER[part](lab)
+
+
+main()

@@ -1,0 +1,37 @@
+"""`ktui list` as a whole process, beside Kafka's own tool and a bare script of the same calls."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from bench.clusters import moving
+from bench.timing import milliseconds, processes_in_turn, ratio
+from ktui.lab.layout import Lab
+
+TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+AS_SHIPPED = ("-Xmx256M", "-server", "-XX:+UseG1GC", "-Djava.awt.headless=true")
+"""What kafka-run-class.sh gives the Java machine."""
+RUNS = 7
+
+
+def run(lab: Lab) -> None:
+    """Print the figures for 0 and 100 moving partitions."""
+    bootstrap = lab.bootstrap_servers.split(",")[0]
+    ktui = [str(Path(sys.executable).with_name("ktui")), "list", "--bootstrap-server", bootstrap]
+    bare = [sys.executable, "-m", "bench.bare_calls", bootstrap]
+    jars = ":".join(str(entry) for entry in lab.layout.class_path)
+    tool = [lab.layout.java, *AS_SHIPPED, "-cp", jars, TOOL]
+    tool += ["--bootstrap-server", bootstrap, "--list"]
+    for count in (0, 100):
+        with moving(lab, count):
+            mine, peer, floor = processes_in_turn([ktui, tool, bare], RUNS)
+        print(
+            f"ktui list, {count} moving: {milliseconds(mine)}; "
+            f"kafka-reassign-partitions --list: {milliseconds(peer)}; "
+            f"the same calls, bare: {milliseconds(floor)}"
+        )
+        print(
+            f"  {ratio(peer, mine):.1f} times faster than the tool (aim: at least 3), "
+            f"{ratio(mine, floor):.2f} times the bare script (aim: at most 1.5)"
+        )

@@ -1,0 +1,87 @@
+"""Preferred leader elections (KIP-460)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from support.world import World, alter, hold_back, settled, state, until
+
+
+@pytest.fixture
+async def tp(world: World, topic_name: str) -> TopicPartition:
+    """A partition on brokers 2, 1 and 3 with data to copy."""
+    await world.create_topic(topic_name, [[2, 1, 3]])
+    tp = TopicPartition(topic_name, 0)
+    await world.append(tp, 4_000, 1_000)
+    return tp
+
+
+async def elect(world: World, tp: TopicPartition) -> WriteResult:
+    return (await world.writer.elect_preferred_leaders([tp]))[tp]
+
+
+async def test_a_new_order_is_there_at_once_but_does_not_move_the_leader(
+    world: World, tp: TopicPartition
+) -> None:
+    await alter(world, tp, (3, 1, 2))
+
+    now = await settled(world, tp, (3, 1, 2))
+
+    assert now.leader == 2
+
+
+async def test_an_election_gives_the_lead_to_the_first_replica_under_a_new_epoch(
+    world: World, tp: TopicPartition
+) -> None:
+    before = await state(world, tp)
+    await alter(world, tp, (3, 1, 2))
+    await settled(world, tp, (3, 1, 2))
+
+    assert await elect(world, tp) == WriteResult(Verdict.ACCEPTED)
+
+    async def leads() -> bool:
+        return (await state(world, tp)).leader == 3
+
+    await until(leads)
+    now = await state(world, tp)
+    assert before.leader_epoch is not None
+    assert now.leader_epoch is not None
+    assert now.leader_epoch > before.leader_epoch
+
+
+async def test_an_election_that_is_not_needed_counts_as_done(
+    world: World, tp: TopicPartition
+) -> None:
+    result = await elect(world, tp)
+
+    assert (result.verdict, result.code) == (Verdict.ACCEPTED, "ELECTION_NOT_NEEDED")
+
+
+async def test_a_first_replica_that_is_not_in_sync_cannot_be_elected(
+    world: World, tp: TopicPartition
+) -> None:
+    await hold_back(world, tp, 4)
+    await alter(world, tp, (4, 2, 1, 3), factor=True)
+
+    result = await elect(world, tp)
+
+    assert (result.verdict, result.code) == (
+        Verdict.REFUSED,
+        "PREFERRED_LEADER_NOT_AVAILABLE",
+    )
+
+
+async def test_each_partition_of_an_election_has_an_answer_of_its_own(
+    world: World, tp: TopicPartition
+) -> None:
+    absent = TopicPartition(f"{tp.topic}-not-there", 3)
+
+    results = await world.writer.elect_preferred_leaders([tp, absent])
+
+    assert results[tp].verdict is Verdict.ACCEPTED
+    assert (results[absent].verdict, results[absent].code) == (
+        Verdict.REFUSED,
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    )

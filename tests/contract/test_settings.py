@@ -1,0 +1,142 @@
+"""Settings of topics and brokers, read and changed one by one (KIP-339)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.errors import Operation
+from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigScope, Verdict
+from support.world import RATE, THROTTLED, World, change, setting, until
+
+
+@pytest.fixture
+async def topic(world: World, topic_name: str) -> str:
+    await world.create_topic(topic_name, [[1, 2, 3]])
+    return topic_name
+
+
+async def config_of(world: World, topic: str) -> TopicConfig:
+    return (await world.reader.topic_configs([topic])).configs[topic]
+
+
+async def throttled(world: World, topic: str, expected: str) -> None:
+    """Wait until the broker asked shows these throttled replicas."""
+
+    async def shown() -> bool:
+        return (await config_of(world, topic)).follower_throttled_replicas == expected
+
+    await until(shown)
+
+
+async def test_a_new_topic_has_the_defaults(world: World, topic: str) -> None:
+    assert await config_of(world, topic) == TopicConfig()
+
+
+async def test_settings_that_matter_to_a_move_are_read(world: World, topic: str) -> None:
+    await change(
+        world,
+        setting(ConfigScope.TOPIC, topic, "min.insync.replicas", ConfigOp.SET, "2"),
+        setting(ConfigScope.TOPIC, topic, "cleanup.policy", ConfigOp.SET, "compact,delete"),
+    )
+
+    async def seen() -> bool:
+        return await config_of(world, topic) == TopicConfig(min_insync_replicas=2, compacted=True)
+
+    assert await until(seen)
+
+
+async def test_a_list_grows_shrinks_and_goes(world: World, topic: str) -> None:
+    for op, value, left in (
+        (ConfigOp.SET, "0:1", "0:1"),
+        (ConfigOp.APPEND, "0:2", "0:1,0:2"),
+        (ConfigOp.APPEND, "0:2", "0:1,0:2"),
+        (ConfigOp.SUBTRACT, "0:1", "0:2"),
+        (ConfigOp.DELETE, None, ""),
+    ):
+        await change(world, setting(ConfigScope.TOPIC, topic, THROTTLED, op, value))
+        await throttled(world, topic, left)
+
+
+async def test_each_resource_of_a_change_has_an_answer_of_its_own(world: World, topic: str) -> None:
+    good = setting(ConfigScope.TOPIC, topic, "min.insync.replicas", ConfigOp.SET, "2")
+    bad = setting(ConfigScope.TOPIC, f"{topic}-not-there", THROTTLED, ConfigOp.SET, "0:1")
+    unknown = setting(ConfigScope.BROKER, "3", RATE, ConfigOp.SET, "fast")
+
+    results = await world.writer.alter_configs([good, bad, unknown])
+
+    assert results[good.resource].verdict is Verdict.ACCEPTED
+    assert (results[bad.resource].verdict, results[bad.resource].code) == (
+        Verdict.REFUSED,
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    )
+    assert results[unknown.resource].verdict is Verdict.REFUSED
+    assert results[unknown.resource].code
+    assert results[unknown.resource].message
+
+
+async def test_the_changes_of_one_resource_happen_together_or_not_at_all(
+    world: World, topic: str
+) -> None:
+    results = await world.writer.alter_configs(
+        [
+            setting(ConfigScope.TOPIC, topic, "min.insync.replicas", ConfigOp.SET, "2"),
+            setting(ConfigScope.TOPIC, topic, "cleanup.policy", ConfigOp.SET, "shred"),
+        ]
+    )
+
+    assert results[ConfigResource(ConfigScope.TOPIC, topic)].verdict is Verdict.REFUSED
+    assert await config_of(world, topic) == TopicConfig()
+
+
+async def test_throttles_of_several_brokers_are_set_in_one_call_and_read_back(
+    world: World,
+) -> None:
+    await change(
+        world,
+        *(
+            setting(ConfigScope.BROKER, str(broker), RATE, ConfigOp.SET, str(broker * 1_000_000))
+            for broker in range(1, 6)
+        ),
+    )
+    for broker in range(1, 6):
+
+        async def shown(broker: int = broker) -> bool:
+            config = await world.reader.broker_config(broker)
+            return config.follower_throttle_rate == broker * 1_000_000
+
+        assert await until(shown)
+
+    await change(world, setting(ConfigScope.BROKER, "2", RATE, ConfigOp.DELETE))
+
+    async def lifted() -> bool:
+        return (await world.reader.broker_config(2)).follower_throttle_rate is None
+
+    assert await until(lifted)
+
+
+async def test_a_broker_tells_the_settings_that_matter_to_a_move(world: World) -> None:
+    config = await world.reader.broker_config(4)
+
+    assert config == BrokerConfig(
+        auto_leader_rebalance=config.auto_leader_rebalance,
+        leader_imbalance_check_interval_s=300,
+        fetch_backoff_ms=1_000,
+        min_insync_replicas=1,
+        unclean_leader_election=False,
+        replica_lag_time_max_ms=config.replica_lag_time_max_ms,
+    )
+    assert config.auto_leader_rebalance is not None
+    assert config.replica_lag_time_max_ms is not None
+
+
+async def test_an_absent_topic_is_a_failure_beside_the_others(world: World, topic: str) -> None:
+    absent = f"{topic}-not-there"
+
+    told = await world.reader.topic_configs([absent, topic])
+
+    assert told.configs.keys() == {topic}
+    (failure,) = told.failures
+    assert (failure.operation, failure.topic) == (Operation.TOPIC_CONFIGS, absent)
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in failure.answer
+    assert not failure.denied

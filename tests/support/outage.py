@@ -1,0 +1,34 @@
+"""Broken brokers, mended after the test that broke them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ktui.cli.lab import connect
+from ktui.lab import control
+from ktui.lab.layout import Lab
+from ktui.lab.readiness import until_ready
+
+
+class Outage:
+    """Breaks brokers of a lab. The fixture that gives it calls `mend` after the test."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+
+    def kill(self, broker: int) -> None:
+        """End the broker as a loss of power does."""
+        control.kill(self._lab, broker)
+
+    def suspend(self, broker: int) -> None:
+        """Let the broker hang."""
+        control.suspend(self._lab, broker)
+
+    def mend(self) -> None:
+        """Wake what hangs, start what has ended, and wait until the cluster has all back."""
+        broken = [n for n in control.status(self._lab) if n.state is not control.State.RUNNING]
+        for node in broken:
+            act = control.resume if node.state is control.State.SUSPENDED else control.start
+            act(self._lab, node.node.id)
+        if broken:
+            asyncio.run(until_ready(self._lab, connect, lambda _: None))

@@ -1,0 +1,53 @@
+"""A reassignment with real data, throttled so that it can be watched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.kafka.connection import Connection
+from ktui.kafka.load import (
+    create_topic,
+    delete_topics,
+    fill,
+    lift_throttles,
+    throttle_followers,
+)
+from ktui.kafka.writer import KafkaWriter
+
+ORIGINAL, TARGET = (2, 1, 3), (4, 1, 3)
+
+
+@contextmanager
+def slow_move(
+    connection: Connection,
+    topic: str,
+    *,
+    partitions: int = 1,
+    mebibytes: int = 12,
+    bytes_s: int = 700_000,
+) -> Iterator[list[TopicPartition]]:
+    """Have new partitions with data move from (2, 1, 3) to (4, 1, 3), slowly."""
+    tps = [TopicPartition(topic, number) for number in range(partitions)]
+    adding = [Replica(tp, 4) for tp in tps]
+    create_topic(connection, topic, [ORIGINAL] * partitions)
+    try:
+        fill(connection, topic, range(partitions), bytes_each=mebibytes * 1024 * 1024)
+        throttle_followers(connection, adding, bytes_s=bytes_s)
+        asyncio.run(_start(connection, tps))
+        yield tps
+    finally:
+        lift_throttles(connection, adding)
+        delete_topics(connection, [topic])
+
+
+async def _start(connection: Connection, tps: list[TopicPartition]) -> None:
+    writer = KafkaWriter(connection)
+    results = await writer.alter_reassignments(
+        dict.fromkeys(tps, TARGET), allow_replication_factor_change=False
+    )
+    await writer.aclose()
+    assert all(result.verdict is Verdict.ACCEPTED for result in results.values()), results

@@ -1,0 +1,123 @@
+"""A real pseudo-terminal with a program in it, and eyes on its screen."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import pyte
+
+
+class Terminal:
+    """Runs a command in a terminal of the given size; use as a context manager.
+
+    Every wait is for a condition on the screen, with a limit after which the screen is shown in
+    the error.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        columns: int = 120,
+        rows: int = 30,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self.output = b""
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.attributes_before = termios.tcgetattr(slave)
+        self._slave = slave
+        self._process = subprocess.Popen(
+            argv,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
+            start_new_session=True,
+            close_fds=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        os.close(self._master)
+        os.close(self._slave)
+
+    @property
+    def text(self) -> str:
+        """What the screen shows, a line a row."""
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    @property
+    def title(self) -> str:
+        """The terminal's title, as the program set it."""
+        return str(self.screen.title)
+
+    @property
+    def attributes(self) -> list[Any]:
+        """The terminal's settings now, to compare with `attributes_before`."""
+        return termios.tcgetattr(self._slave)
+
+    def send(self, keys: str) -> None:
+        """Type."""
+        os.write(self._master, keys.encode())
+
+    def wait_for(
+        self, condition: str | Callable[[str], Any], *, seconds: float = 60.0, why: str = ""
+    ) -> str:
+        """Wait until the screen holds a text or meets a condition; give the screen."""
+        until = time.monotonic() + seconds
+        met = (lambda text: condition in text) if isinstance(condition, str) else condition
+        while not met(self.text):
+            left = until - time.monotonic()
+            if left <= 0 or (self._process.poll() is not None and not self._read(0.2)):
+                raise AssertionError(f"never saw {why or condition!r}; the screen:\n{self.text}")
+            self._read(min(left, 0.2))
+        return self.text
+
+    def wait_for_exit(self, *, seconds: float = 30.0) -> int:
+        """Wait until the program has ended; give its exit code."""
+        until = time.monotonic() + seconds
+        while self._process.poll() is None:
+            if time.monotonic() > until:
+                raise AssertionError(f"still running; the screen:\n{self.text}")
+            self._read(0.1)
+        while self._read(0.1):
+            pass
+        return self._process.returncode
+
+    def _read(self, seconds: float) -> bool:
+        """Take in what the program wrote; False if nothing came."""
+        if not select.select([self._master], [], [], seconds)[0]:
+            return False
+        try:
+            data = os.read(self._master, 65_536)
+        except OSError:
+            return False
+        self.output += data
+        self._stream.feed(data)
+        return bool(data)
