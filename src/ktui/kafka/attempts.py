@@ -61,6 +61,10 @@ class Attempts:
         self._failed[node] += _ENOUGH if for_good else 1
         self._failures.append(error)
 
+    def answered(self) -> None:
+        """Forget the failures on the way to an answer: they are not why a later one is missing."""
+        self._failures.clear()
+
     @property
     def failure(self) -> ClusterError | None:
         """What to tell when every attempt failed."""

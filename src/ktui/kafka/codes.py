@@ -48,9 +48,15 @@ def name_of(code: int) -> str:
     return f"ERROR_{code}" if issubclass(error, UnknownError) else str(error.message)
 
 
+_DUMP = "Request Request("
+"""How a broker's message begins when it is no sentence but the Java object of the request."""
+
+
 def words(code: int, message: str | None) -> str:
     """Give a broker's answer in one line: Kafka's name for it and the broker's own message."""
-    return f"{name_of(code)}: {clean(message)}" if message else name_of(code)
+    if not message or message.startswith(_DUMP):
+        return name_of(code)
+    return f"{name_of(code)}: {clean(message)}"
 
 
 def refusal(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,6 +28,8 @@ from ktui.kafka.connection import Connection
 from ktui.kafka.quiet import hush
 
 _LIMIT_S = 60.0
+_TRY_S = 8.0
+"""What one admin client gets: one that takes a dead broker for the controller waits in vain."""
 _TURN_S = 0.05
 _RATE = "follower.replication.throttled.rate"
 _REPLICAS = "follower.replication.throttled.replicas"
@@ -51,14 +53,18 @@ def create_topic(
     Raises:
         ClusterError: the cluster refused, or did not answer within a minute.
     """
-    admin = _admin(connection)
     topic = NewTopic(
         name,
         num_partitions=len(replicas),
         replica_assignment=[list(brokers) for brokers in replicas],
         config=dict(settings or {}),
     )
-    _outcome(admin.create_topics([topic])[name], "creating a topic", name)
+
+    def ask(admin: AdminClient) -> Any:
+        return admin.create_topics([topic], request_timeout=_TRY_S)[name]
+
+    _persist(connection, ask, "creating a topic", name, before="TOPIC_ALREADY_EXISTS")
+    admin = _admin(connection)
     until = time.monotonic() + _LIMIT_S
     while not _has_leaders(admin, name, len(replicas)):
         if time.monotonic() > until:
@@ -78,10 +84,12 @@ def delete_topics(connection: Connection, names: Collection[str]) -> None:
     Raises:
         ClusterError: the cluster refused one, or did not answer within a minute.
     """
-    if names:
-        admin = _admin(connection)  # kept: an admin client that is let go gives up its calls
-        for name, future in admin.delete_topics(list(names)).items():
-            _outcome(future, "deleting a topic", name)
+    for name in names:
+
+        def ask(admin: AdminClient, name: str = name) -> Any:
+            return admin.delete_topics([name], request_timeout=_TRY_S)[name]
+
+        _persist(connection, ask, "deleting a topic", name, before="UNKNOWN_TOPIC_OR_PART")
 
 
 def fill(
@@ -192,11 +200,10 @@ def throttle_followers(
     Raises:
         ClusterError: the cluster refused.
     """
-    admin = _admin(connection)
     for topic, listed in _lists(replicas).items():
-        _set(admin, ConfigResource.Type.TOPIC, topic, _REPLICAS, ",".join(listed))
+        _set(connection, ConfigResource.Type.TOPIC, topic, _REPLICAS, ",".join(listed))
     for broker in sorted({replica.broker for replica in replicas}):
-        _set(admin, ConfigResource.Type.BROKER, str(broker), _RATE, str(bytes_s))
+        _set(connection, ConfigResource.Type.BROKER, str(broker), _RATE, str(bytes_s))
 
 
 def lift_throttles(connection: Connection, replicas: Collection[Replica]) -> None:
@@ -205,11 +212,10 @@ def lift_throttles(connection: Connection, replicas: Collection[Replica]) -> Non
     Raises:
         ClusterError: the cluster refused.
     """
-    admin = _admin(connection)
     for broker in sorted({replica.broker for replica in replicas}):
-        _set(admin, ConfigResource.Type.BROKER, str(broker), _RATE, None)
+        _set(connection, ConfigResource.Type.BROKER, str(broker), _RATE, None)
     for topic in _lists(replicas):
-        _set(admin, ConfigResource.Type.TOPIC, topic, _REPLICAS, None)
+        _set(connection, ConfigResource.Type.TOPIC, topic, _REPLICAS, None)
 
 
 def _lists(replicas: Collection[Replica]) -> dict[str, list[str]]:
@@ -220,11 +226,15 @@ def _lists(replicas: Collection[Replica]) -> dict[str, list[str]]:
     return lists
 
 
-def _set(admin: AdminClient, kind: Any, name: str, key: str, value: str | None) -> None:
+def _set(connection: Connection, kind: Any, name: str, key: str, value: str | None) -> None:
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     entry = ConfigEntry(key, value, incremental_operation=operation)
     resource = ConfigResource(kind, name, incremental_configs=[entry])
-    _outcome(admin.incremental_alter_configs([resource])[resource], f"setting {key}", name)
+
+    def ask(admin: AdminClient) -> Any:
+        return admin.incremental_alter_configs([resource], request_timeout=_TRY_S)[resource]
+
+    _persist(connection, ask, f"setting {key}", name)
 
 
 class _Tally:
@@ -276,6 +286,31 @@ def _has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
     except KafkaException as error:
         raise _error(error, "describing a topic", topic) from None
     return len(found) == partitions and all(partition.leader >= 0 for partition in found)
+
+
+def _persist(
+    connection: Connection,
+    ask: Callable[[AdminClient], Any],
+    attempted: str,
+    where: str,
+    *,
+    before: str = "",
+) -> None:
+    """Ask with one client after another until one answers; `before` tells that one had effect."""
+    until = time.monotonic() + _LIMIT_S
+    asked_before = False
+    while True:
+        admin = _admin(connection)  # kept: an admin client that is let go gives up its calls
+        try:
+            return _outcome(ask(admin), attempted, where)
+        except TimedOut:
+            if time.monotonic() > until:
+                raise
+        except Refused as refused:
+            if not asked_before or refused.code != before:
+                raise
+            return None
+        asked_before = True
 
 
 def _outcome(future: Any, attempted: str, where: str) -> None:

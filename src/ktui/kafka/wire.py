@@ -150,6 +150,7 @@ class Wire:
                 continue
             code = getattr(answer, "error_code", codes.NONE)
             if code == codes.NONE:
+                attempts.answered()
                 return answer
             refusal = self._refusal(purpose, answer, node, change=change)
             if code not in again:
@@ -235,6 +236,7 @@ class Wire:
                 attempts.failed(node, error, for_good=True)
             else:
                 self._pool.cluster.update_metadata(answer)
+                attempts.answered()
                 return
         raise attempts.failure or self._nowhere(purpose, None)
 
