@@ -9,7 +9,7 @@ from typing import Any
 
 from ktui.cluster.asking import Answered, Asking
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, first_of
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.incarnations import Incarnations
 from ktui.cluster.observation import Reading
@@ -118,7 +118,7 @@ class Figures:
         patience_s = self._patience_s
         open_ = set().union(*(a.open(younger_than_s=patience_s) for a in self._askings))
         if open_:
-            await asyncio.wait(open_, timeout=patience_s)
+            await first_of(asyncio.wait(open_), self._clock.sleep(patience_s))
         self._harvest()
 
     def _harvest(self) -> None:

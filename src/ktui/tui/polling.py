@@ -9,7 +9,7 @@ from typing import Protocol
 
 from textual.message import Message
 
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, first_of
 from ktui.cluster.errors import ClusterError, Unreachable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
@@ -122,13 +122,7 @@ class Polling:
         self._tell(Lost(Outage(_in_one_line(reason), _in_one_line(details))))
 
     async def _wait(self, seconds: float) -> None:
-        pause = asyncio.ensure_future(self._clock.sleep(seconds))
-        wake = asyncio.ensure_future(self._wake.wait())
-        try:
-            await asyncio.wait((pause, wake), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            pause.cancel()
-            wake.cancel()
+        await first_of(self._clock.sleep(seconds), self._wake.wait())
 
 
 def _reason(error: ClusterError) -> str:
