@@ -1,0 +1,84 @@
+"""What an AlterPartitionReassignments asks of one partition, or why it is refused (KIP-455)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import WriteResult
+from ktui.simulated.controller.answers import NOTHING_TO_CANCEL, refused
+from ktui.simulated.controller.change import Election, Wish
+from ktui.simulated.controller.registration import Registration
+
+Brokers = tuple[int, ...]
+
+
+def wish_to_move(
+    known: Registration, target: Brokers, brokers: Collection[int], *, guarded: bool
+) -> Wish | WriteResult:
+    """Ask for a target; the rest of the present replicas is to be removed.
+
+    A list that comes out empty is not asked for: it leaves the one of a reassignment under way as
+    it is. That is why a target which keeps what is being removed changes nothing, and why one that
+    drops what is being added may never complete.
+
+    Args:
+        known: the partition's record.
+        target: the brokers wanted, preferred leader first.
+        brokers: all that are registered, also those that are down.
+        guarded: whether another replication factor is refused (KIP-860).
+    """
+    problem = _problem(target, brokers)
+    if problem:
+        return refused("INVALID_REPLICA_ASSIGNMENT", problem)
+    present = _factor(known)
+    if guarded and present != len(target):
+        words = f"The replication factor is changed from {present} to {len(target)}"
+        return refused("INVALID_REPLICATION_FACTOR", words)
+    removing = tuple(sorted({*known.replicas} - {*target}))
+    adding = tuple(sorted({*target} - {*known.replicas}))
+    return Wish(replicas=(*target, *removing), adding=adding or None, removing=removing or None)
+
+
+def wish_to_cancel(tp: TopicPartition, known: Registration, *, unclean: bool) -> Wish | WriteResult:
+    """Ask for the replicas that are not being added, in the order in which they stand.
+
+    Args:
+        tp: the partition.
+        known: its record.
+        unclean: whether an unclean leader election is allowed, which this becomes if only adding
+            replicas are in sync.
+    """
+    if not known.reassigning:
+        return NOTHING_TO_CANCEL
+    replicas = tuple(b for b in known.replicas if b not in known.adding)
+    isr = tuple(b for b in known.isr if b not in known.adding)
+    if not isr and not unclean:
+        words = (
+            f"Unable to revert partition assignment for {tp.topic}:{tp.partition} because it "
+            "would require an unclean leader election."
+        )
+        return refused("INVALID_REPLICA_ASSIGNMENT", words)
+    election = Election.UNCLEAN if unclean else Election.ONLINE
+    return Wish(isr or replicas[:1], replicas, (), (), election)
+
+
+def _problem(target: Brokers, brokers: Collection[int]) -> str:
+    if not target:
+        return "The manual partition assignment includes an empty replica list."
+    previous = None
+    for broker in sorted(target):
+        if broker not in brokers:
+            return (
+                f"The manual partition assignment includes broker {broker}, but no such broker "
+                "is registered."
+            )
+        if broker == previous:
+            return f"The manual partition assignment includes the broker {broker} more than once."
+        previous = broker
+    return ""
+
+
+def _factor(known: Registration) -> int:
+    """Count the replicas that a partition has, or is to have once its reassignment is done."""
+    return len({*known.replicas, *known.adding} - {*known.removing})

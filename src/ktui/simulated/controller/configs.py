@@ -1,0 +1,209 @@
+"""Dynamic settings of topics and brokers, changed one by one (KIP-339)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
+from ktui.simulated.controller import schema
+from ktui.simulated.controller.incremental import NotTaken, Values, changed
+from ktui.simulated.controller.rules import Rules
+from ktui.simulated.layout import ClusterSpec
+
+ALL = "*"
+"""Every replica of a topic."""
+
+_EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")
+"""Whose settings hold on each broker that has none of its own."""
+
+
+class Configs:
+    """The settings of a cluster: each topic's, each broker's, and the static ones of all brokers.
+
+    Args:
+        spec: the brokers and their static settings.
+        topics: the names of the topics that there are.
+        rules: whether there is an ELR, which forbids some changes.
+    """
+
+    def __init__(self, spec: ClusterSpec, topics: Container[str], rules: Rules) -> None:
+        self._static = {**spec.broker_configs, **_told_by(spec)}
+        self._brokers = frozenset(str(broker.id) for broker in spec.brokers)
+        self._topics = topics
+        self._rules = rules
+        self._dynamic: dict[ConfigResource, Values] = {}
+
+    def create(self, topic: str, values: Mapping[str, str]) -> WriteResult:
+        """Give a topic that is about to be made its first settings."""
+        try:
+            self._check_topic(values)
+        except NotTaken as refusal:
+            return _refused(refusal)
+        if values:
+            self._dynamic[_topic(topic)] = dict(values)
+        return WriteResult(Verdict.ACCEPTED)
+
+    def forget(self, topic: str) -> None:
+        """Drop the settings of a topic that is deleted."""
+        self._dynamic.pop(_topic(topic), None)
+
+    def alter(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
+        """Change settings, all of one resource together or not at all, in Kafka's words."""
+        theirs: dict[ConfigResource, list[ConfigChange]] = {}
+        for change in changes:
+            theirs.setdefault(change.resource, []).append(change)
+        return {resource: self._alter(resource, its) for resource, its in theirs.items()}
+
+    def _alter(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> WriteResult:
+        try:
+            self._dynamic[resource] = self._altered(resource, changes)
+        except NotTaken as refusal:
+            return _refused(refusal)
+        return WriteResult(Verdict.ACCEPTED)
+
+    def _altered(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> Values:
+        if resource.scope is ConfigScope.TOPIC:
+            new = changed(self.of(resource), changes, schema.TOPIC)
+            self._check_topic(new)
+            if resource.name not in self._topics:
+                words = f"The topic '{resource.name}' does not exist."
+                raise NotTaken("UNKNOWN_TOPIC_OR_PARTITION", words)
+            return new
+        new = changed(self.of(resource), changes, schema.BROKER)
+        _check_broker(new)
+        self._check_min_isr(resource, changes)
+        if resource != _EVERY_BROKER and resource.name not in self._brokers:
+            words = f"No node with id {resource.name} found."
+            raise NotTaken("BROKER_ID_NOT_REGISTERED", words)
+        return new
+
+    def _check_topic(self, values: Mapping[str, str]) -> None:
+        for key in values:
+            if key not in schema.TOPIC:
+                raise NotTaken("INVALID_CONFIG", f"Unknown topic config name: {key}")
+        for key, value in values.items():
+            if problem := schema.TOPIC[key].problem(key, value):
+                raise NotTaken("INVALID_CONFIG", problem)
+        if _true(values.get(schema.TIERED)) and not _true(self._static.get(schema.TIERING)):
+            raise NotTaken(
+                "INVALID_CONFIG",
+                "Tiered Storage functionality is disabled in the broker. Topic cannot be "
+                "configured with remote log storage.",
+            )
+
+    def _check_min_isr(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> None:
+        """Keep the minimum the same on all brokers, which the ELR rests on (KIP-966)."""
+        concerned = [change for change in changes if change.key == schema.MIN_ISR]
+        if not concerned or not self._rules.eligible_leader_replicas:
+            return
+        if resource != _EVERY_BROKER:
+            words = f"Broker-level {schema.MIN_ISR} cannot be altered while ELR is enabled."
+            raise NotTaken("INVALID_CONFIG", words)
+        if concerned[0].value is None:
+            words = f"Cluster-level {schema.MIN_ISR} cannot be removed while ELR is enabled."
+            raise NotTaken("INVALID_CONFIG", words)
+
+    def of(self, resource: ConfigResource) -> Mapping[str, str]:
+        """Give the dynamic settings of one resource."""
+        return self._dynamic.get(resource, {})
+
+    def of_topic(self, topic: str, key: str, default: str) -> str:
+        """Give a setting as it holds for a topic; brokers know some by another name."""
+        own = self.of(_topic(topic)).get(key)
+        if own is not None:
+            return own
+        key = schema.BROKER_NAMES.get(key, key)
+        return self.of(_EVERY_BROKER).get(key) or self._static.get(key, default)
+
+    def min_isr(self, topic: str) -> int:
+        """Give a topic's min.insync.replicas."""
+        return int(self.of_topic(topic, schema.MIN_ISR, "1"))
+
+    def unclean(self, topic: str) -> bool:
+        """Whether a topic allows unclean leader elections."""
+        return _true(self.of_topic(topic, schema.UNCLEAN, "false"))
+
+    def retention_bytes(self, topic: str) -> int | None:
+        """Give how many bytes a partition of the topic keeps; None for all."""
+        kept = int(self.of_topic(topic, schema.RETENTION, "-1"))
+        return None if kept < 0 else kept
+
+    def throttled(self, topic: str, key: str) -> frozenset[tuple[int, int]] | str:
+        """Give the throttled replicas of a topic as (partition, broker), or `ALL`.
+
+        Args:
+            topic: its name.
+            key: the leader's side or the followers', by Kafka's name.
+        """
+        listed = [part for part in schema.parts(self.of_topic(topic, key, "")) if part]
+        if listed == [ALL]:
+            return ALL
+        pairs = (part.split(":") for part in listed)
+        return frozenset((int(partition), int(broker)) for partition, broker in pairs)
+
+    def topic_config(self, topic: str) -> TopicConfig | None:
+        """Give the settings of a topic as a reader tells them; None if there is no such topic."""
+        if topic not in self._topics:
+            return None
+        return TopicConfig(
+            min_insync_replicas=self.min_isr(topic),
+            compacted="compact" in self.of_topic(topic, schema.CLEANUP, "delete"),
+            tiered=_true(self.of_topic(topic, schema.TIERED, "false")),
+            leader_throttled_replicas=self.of_topic(topic, schema.LEADER_THROTTLED, ""),
+            follower_throttled_replicas=self.of_topic(topic, schema.FOLLOWER_THROTTLED, ""),
+        )
+
+    def broker_config(self, broker: int) -> BrokerConfig:
+        """Give the settings of a broker as it tells them."""
+        values = {**self._static, **self.of(_EVERY_BROKER), **self.of(_broker(broker))}
+
+        def number(key: str) -> int | None:
+            return int(values[key]) if key in values else None
+
+        return BrokerConfig(
+            leader_throttle_rate=number(schema.LEADER_RATE),
+            follower_throttle_rate=number(schema.FOLLOWER_RATE),
+            log_dir_throttle_rate=number(schema.LOG_DIR_RATE),
+            auto_leader_rebalance=_true(values[schema.REBALANCE]),
+            leader_imbalance_check_interval_s=number(schema.REBALANCE_INTERVAL),
+            fetch_backoff_ms=number(schema.FETCH_BACKOFF) or 1_000,
+            min_insync_replicas=number(schema.MIN_ISR) or 1,
+            unclean_leader_election=_true(values.get(schema.UNCLEAN)),
+            replica_lag_time_max_ms=number(schema.LAG_TIME),
+        )
+
+
+def _check_broker(values: Mapping[str, str]) -> None:
+    static = sorted(values.keys() & schema.STATIC)
+    if static:
+        words = f"Cannot update these configs dynamically: [{', '.join(static)}]"
+        raise NotTaken("INVALID_REQUEST", words)
+    for key, value in values.items():
+        if key in schema.BROKER and (problem := schema.BROKER[key].problem(key, value)):
+            raise NotTaken("INVALID_REQUEST", problem)
+
+
+def _told_by(spec: ClusterSpec) -> Values:
+    """Give the static settings that a spec has fields for."""
+    return {
+        schema.REBALANCE: str(spec.auto_leader_rebalance).lower(),
+        schema.REBALANCE_INTERVAL: str(int(spec.rebalance_interval_s)),
+        schema.LAG_TIME: str(int(spec.lag_time_max_s * 1_000)),
+    }
+
+
+def _topic(name: str) -> ConfigResource:
+    return ConfigResource(ConfigScope.TOPIC, name)
+
+
+def _broker(broker: int) -> ConfigResource:
+    return ConfigResource(ConfigScope.BROKER, str(broker))
+
+
+def _true(value: str | None) -> bool:
+    return value is not None and value.strip().lower() == "true"
+
+
+def _refused(refusal: NotTaken) -> WriteResult:
+    return WriteResult(Verdict.REFUSED, refusal.code, refusal.message)

@@ -1,0 +1,90 @@
+"""How incremental changes make new settings out of old ones (KIP-339)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.simulated.controller.schema import Kind
+
+Values = dict[str, str]
+"""Settings by name."""
+
+LONGEST = 32_767
+"""How many characters a value may have."""
+
+
+class NotTaken(Exception):
+    """A change of settings is refused, in Kafka's words.
+
+    Attributes:
+        code: Kafka's name for the error.
+        message: what a broker or the controller says.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(message)
+
+
+def changed(
+    old: Mapping[str, str], changes: Sequence[ConfigChange], kinds: Mapping[str, Kind]
+) -> Values:
+    """Give the settings that come out of changes.
+
+    Raises:
+        NotTaken: a change cannot be made; whether the outcome makes sense is not asked here.
+    """
+    _check_form(changes)
+    new = dict(old)
+    for change in changes:
+        value = _value(old.get(change.key), change, kinds)
+        if value is None:
+            new.pop(change.key, None)
+            continue
+        if len(value) > LONGEST:
+            raise NotTaken(
+                "INVALID_CONFIG",
+                "The configuration value cannot be added because it exceeds the maximum value "
+                f"size of {LONGEST} bytes.",
+            )
+        new[change.key] = value
+    return new
+
+
+def _check_form(changes: Sequence[ConfigChange]) -> None:
+    if len({change.key for change in changes}) < len(changes):
+        raise NotTaken("INVALID_REQUEST", "Error due to duplicate config keys")
+    empty = [c.key for c in changes if c.value is None and c.op is not ConfigOp.DELETE]
+    if empty:
+        raise NotTaken("INVALID_REQUEST", f"Null value not supported for : {', '.join(empty)}")
+
+
+def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, Kind]) -> str | None:
+    if change.op is ConfigOp.DELETE or change.value is None:
+        return None
+    if change.op is ConfigOp.SET:
+        return change.value
+    kind = kinds.get(change.key)
+    if kind is None or kind.default is None:
+        words = f"Can't {change.op.name} to key {change.key} because its type is not LIST."
+        raise NotTaken("INVALID_CONFIG", words)
+    listed = list(kind.default) if old is None else [part for part in old.split(",") if part]
+    for part in _split(change.value):
+        if change.op is ConfigOp.SUBTRACT:
+            if part in listed:
+                listed.remove(part)
+        elif part not in listed:
+            listed.append(part)
+    return ",".join(listed)
+
+
+def _split(value: str) -> list[str]:
+    """Split as Java does: blanks stay, and empty parts at the end go."""
+    if "," not in value:
+        return [value]
+    split = value.split(",")
+    while split and not split[-1]:
+        split.pop()
+    return split

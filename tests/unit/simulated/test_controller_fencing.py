@@ -1,0 +1,282 @@
+"""Brokers that fail, stop and come back, and the eligible leader replicas (KIP-966)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from support.controllers import TP, Kept
+
+WITHOUT_ELR, WITH_ELR = ("3.9", "4.0"), ("4.1", "4.2", "4.3")
+VERSIONS = (*WITHOUT_ELR, *WITH_ELR)
+UNCLEAN = {"unclean.leader.election.enable": "true"}
+TWO = {"min.insync.replicas": "2"}
+
+
+def minimum(resource: ConfigResource, value: str | None) -> ConfigChange:
+    op = ConfigOp.DELETE if value is None else ConfigOp.SET
+    return ConfigChange(resource, "min.insync.replicas", op, value)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_fenced_broker_leaves_the_isr_and_the_next_in_order_leads(version: str) -> None:
+    kept = Kept((2, 1, 3), version=version)
+
+    kept.fence(2)
+
+    assert kept.controller.is_fenced(2)
+    assert (kept.record().isr, kept.record().leader) == ((1, 3), 1)
+
+
+def test_only_the_partitions_of_a_broker_change_when_it_is_fenced() -> None:
+    kept = Kept((1, 2), (3, 4), (4, 1))
+    kept.told.clear()
+
+    kept.fence(1)
+
+    assert [change.tp.partition for change in kept.told] == [0, 2]
+
+
+def test_partitions_that_came_to_a_broker_later_change_too() -> None:
+    kept = Kept((1, 2))
+    kept.alter(1, 3)
+    kept.join(3)
+
+    kept.fence(3)
+
+    assert kept.record().isr == (1,)
+
+
+def test_a_broker_that_is_back_joins_no_isr_by_itself_and_takes_no_lead() -> None:
+    kept = Kept((2, 1, 3))
+    kept.fence(2)
+    before = kept.record()
+
+    kept.controller.unfence(2)
+
+    assert not kept.controller.is_fenced(2)
+    assert kept.record() is before
+
+
+@pytest.mark.parametrize("version", WITHOUT_ELR)
+def test_without_an_elr_the_last_in_sync_stays_in_the_isr_of_an_offline_partition(
+    version: str,
+) -> None:
+    kept = Kept((2, 1), version=version)
+
+    kept.fence(1, 2)
+
+    assert (kept.record().isr, kept.record().leader) == ((2,), None)
+    kept.controller.unfence(1)
+    assert kept.record().leader is None
+    kept.controller.unfence(2)
+    assert (kept.record().isr, kept.record().leader) == ((2,), 2)
+
+
+@pytest.mark.parametrize("version", WITH_ELR)
+def test_with_an_elr_the_last_in_sync_is_the_eligible_leader_of_an_offline_partition(
+    version: str,
+) -> None:
+    kept = Kept((2, 1), version=version)
+
+    kept.fence(1, 2)
+
+    offline = kept.record()
+    assert (offline.isr, offline.elr, offline.leader) == ((), (2,), None)
+    assert offline.last_known_leader == 2
+    kept.controller.unfence(1)
+    assert kept.record().leader is None
+    kept.controller.unfence(2)
+    back = kept.record()
+    assert (back.isr, back.elr, back.leader) == ((2,), (), 2)
+    assert back.last_known_leader is None
+
+
+def test_whoever_was_in_sync_when_the_isr_fell_below_the_minimum_is_eligible() -> None:
+    kept = Kept((1, 2, 3), configs=TWO)
+
+    kept.fence(3)
+    assert kept.record().elr == ()
+    kept.fence(2)
+    assert (kept.record().isr, kept.record().elr) == ((1,), (2,))
+    kept.fence(1)
+    assert (kept.record().isr, kept.record().elr) == ((), (1, 2))
+
+    kept.controller.unfence(2)
+    led = kept.record()
+    assert (led.isr, led.elr, led.leader) == ((2,), (1,), 2)
+
+
+def test_an_isr_that_reaches_the_minimum_again_needs_no_elr() -> None:
+    kept = Kept((1, 2, 3), configs=TWO)
+    kept.fence(3, 2)
+    kept.controller.unfence(3)
+
+    kept.join(3)
+
+    assert (kept.record().isr, kept.record().elr) == ((1, 3), ())
+
+
+def test_a_minimum_above_the_replication_factor_counts_as_the_replication_factor() -> None:
+    kept = Kept((1, 2), configs={"min.insync.replicas": "5"})
+
+    kept.drop_out(2)
+    assert kept.record().elr == (2,)
+
+    kept.join(2)
+    assert kept.record().elr == ()
+
+
+def test_a_broker_that_did_not_shut_down_properly_is_not_eligible_any_more() -> None:
+    kept = Kept((1, 2, 3), configs=TWO)
+    kept.fence(3, 2)
+
+    kept.controller.unclean_start(2)
+
+    assert kept.record().elr == ()
+
+
+def test_a_broker_that_did_shut_down_properly_stays_eligible() -> None:
+    kept = Kept((1, 2, 3), configs=TWO)
+    kept.fence(3)
+    kept.controller.controlled_shutdown(2)
+    kept.fence(2)
+
+    kept.controller.clean_start(2)
+
+    assert kept.record().elr == (2,)
+
+
+def test_a_broker_that_is_started_anew_before_its_session_ends_leaves_every_isr() -> None:
+    kept = Kept((2, 1, 3))
+
+    kept.controller.unclean_start(2)
+
+    assert kept.controller.is_fenced(2)
+    assert (kept.record().isr, kept.record().leader) == ((1, 3), 1)
+
+
+def test_the_last_known_leader_leads_again_when_nobody_is_eligible() -> None:
+    kept = Kept((1, 2))
+    kept.fence(2, 1)
+    kept.controller.unclean_start(1)
+    assert (kept.record().isr, kept.record().elr) == ((), ())
+
+    kept.controller.unfence(2)
+    assert kept.record().leader is None
+    kept.controller.unfence(1)
+
+    assert (kept.record().isr, kept.record().leader) == ((1,), 1)
+
+
+def test_another_minimum_empties_the_elrs_that_rest_on_the_old_one() -> None:
+    kept = Kept((1, 2, 3), configs=TWO)
+    kept.fence(3, 2)
+    before = kept.record()
+    topic = ConfigResource(ConfigScope.TOPIC, "orders")
+
+    kept.controller.alter_configs([minimum(topic, "2")])
+    assert kept.record() is before
+
+    kept.controller.alter_configs([minimum(topic, "1")])
+    assert kept.record().elr == ()
+    assert kept.record().partition_epoch == before.partition_epoch + 1
+    assert kept.record().leader_epoch == before.leader_epoch
+
+
+def test_another_minimum_of_all_brokers_empties_every_elr() -> None:
+    kept = Kept((1, 2, 3), static=TWO)
+    kept.fence(3, 2)
+    assert kept.record().elr == (2,)
+
+    kept.controller.alter_configs([minimum(ConfigResource(ConfigScope.BROKER, ""), "1")])
+
+    assert kept.record().elr == ()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_where_unclean_elections_are_allowed_any_replica_alive_leads(version: str) -> None:
+    kept = Kept((1, 2, 3), version=version, configs=UNCLEAN)
+    kept.drop_out(2, 3)
+
+    kept.fence(1)
+
+    lost = kept.record()
+    assert (lost.isr, lost.elr, lost.leader) == ((2,), (), 2)
+
+
+def test_where_unclean_elections_are_allowed_the_first_to_come_back_leads() -> None:
+    kept = Kept((1, 2, 3), configs=UNCLEAN)
+    kept.fence(3, 2, 1)
+    assert kept.record().leader is None
+
+    kept.controller.unfence(3)
+
+    assert (kept.record().isr, kept.record().leader) == ((3,), 3)
+
+
+def test_an_offline_partition_gets_any_leader_once_its_topic_has_come_to_allow_it() -> None:
+    kept = Kept((1, 2), (1, 2), (2, 3))
+    kept.fence(2, 1)
+    kept.controller.unfence(2)
+    assert kept.controller.elect_unclean_leaders() == 0
+
+    orders = ConfigResource(ConfigScope.TOPIC, "orders")
+    (key,) = UNCLEAN
+    kept.controller.alter_configs([ConfigChange(orders, key, ConfigOp.SET, "true")])
+    assert kept.record().leader is None
+
+    assert kept.controller.elect_unclean_leaders(most=1) == 1
+    assert (kept.record().isr, kept.record().leader) == ((2,), 2)
+    assert kept.controller.elect_unclean_leaders(most=1) == 1
+    assert kept.controller.elect_unclean_leaders(most=1) == 0
+
+
+def test_a_broker_that_shuts_down_hands_its_leaders_on_and_stays_out_until_it_is_started() -> None:
+    kept = Kept((2, 1, 3))
+
+    kept.controller.controlled_shutdown(2)
+    assert not kept.controller.is_fenced(2)
+    assert (kept.record().isr, kept.record().leader) == ((1, 3), 1)
+
+    kept.fence(2)
+    kept.controller.clean_start(2)
+    kept.controller.unfence(2)
+    assert kept.join(2) is None
+
+
+def test_a_move_goes_on_when_its_leader_fails() -> None:
+    kept = Kept((2, 1, 3))
+    kept.alter(4, 1, 3)
+
+    kept.fence(2)
+
+    assert kept.record().leader == 1
+    assert kept.join(4) is None
+    assert (kept.record().replicas, kept.record().isr) == ((4, 1, 3), (1, 3, 4))
+
+
+def test_fencing_the_last_replica_that_a_move_waits_for_does_not_end_the_move() -> None:
+    kept = Kept((2, 1, 3))
+    kept.alter(4, 5, 1)
+    kept.join(4)
+
+    kept.fence(4)
+
+    assert kept.record().adding == (4, 5)
+    assert 4 not in kept.record().isr
+
+
+def test_partitions_of_a_topic_that_is_gone_are_left_alone() -> None:
+    kept = Kept((1, 2))
+    kept.fence(2, 1)
+    kept.controller.delete_topic("orders")
+    kept.told.clear()
+
+    kept.controller.unfence(1)
+    kept.fence(1)
+
+    assert kept.told == []
+    assert kept.controller.get(TP) is None
+    assert kept.controller.get(TopicPartition("orders", -1)) is None

@@ -1,0 +1,105 @@
+"""Topics of a simulated cluster: made, deleted, and made again under their old name."""
+
+from __future__ import annotations
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.simulated.controller.controller import Controller
+from ktui.simulated.controller.registration import Registration
+from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+from support.controllers import TP, Kept
+
+ORDERS = TopicSpec(name="orders", replicas=((1, 2), (2, 3)))
+SPEC = ClusterSpec(brokers=tuple(BrokerSpec(id=broker) for broker in (1, 2, 3)))
+
+
+def ids(seed: int) -> list[str]:
+    """Make, delete and make a topic again, and give the ids told."""
+    told: list[str] = []
+    controller = Controller(SPEC, lambda change: told.append(change.topic_id), seed=seed)
+    controller.create_topic(ORDERS)
+    controller.delete_topic("orders")
+    controller.create_topic(ORDERS)
+    return told
+
+
+def test_a_topic_made_again_has_another_id_and_the_same_history_has_the_same_ids() -> None:
+    first, _, *deleted, again, _ = ids(seed=7)
+
+    assert deleted == [first, first]
+    assert again != first
+    assert ids(seed=7) == ids(seed=7)
+    assert ids(seed=8) != ids(seed=7)
+
+
+def test_a_topic_id_is_22_characters_as_kafkas_tools_print_it() -> None:
+    (topic_id,) = set(ids(seed=7)[:2])
+
+    assert len(topic_id) == 22
+    assert not set(topic_id) & set("+/=")
+
+
+def test_a_new_topic_is_in_sync_on_the_brokers_that_are_up_and_led_by_the_first_of_them() -> None:
+    kept = Kept((1, 2, 3))
+    kept.fence(1)
+
+    kept.controller.create_topic(TopicSpec(name="audit", replicas=((1, 2, 3),)))
+
+    audit = kept.record(TopicPartition("audit", 0))
+    assert audit == Registration((1, 2, 3), (2, 3), 2)
+    kept.controller.unfence(1)
+    assert kept.controller.rebalance_leaders() == 0
+
+
+def test_a_topic_is_not_made_on_brokers_that_are_all_down() -> None:
+    kept = Kept((3, 4))
+    kept.fence(1, 2)
+
+    result = kept.controller.create_topic(TopicSpec(name="audit", replicas=((3,), (1, 2))))
+
+    assert result == WriteResult(
+        Verdict.REFUSED,
+        "INVALID_REPLICA_ASSIGNMENT",
+        "All brokers specified in the manual partition assignment for partition 1 are fenced or "
+        "in controlled shutdown.",
+    )
+    assert kept.controller.topic("audit") is None
+
+
+def test_a_topic_is_not_made_twice() -> None:
+    kept = Kept((1, 2))
+
+    assert kept.controller.create_topic(ORDERS) == WriteResult(
+        Verdict.REFUSED, "TOPIC_ALREADY_EXISTS", "Topic 'orders' already exists."
+    )
+
+
+def test_a_topic_is_not_made_with_settings_that_kafka_refuses() -> None:
+    kept = Kept((1, 2))
+
+    result = kept.controller.create_topic(
+        TopicSpec(name="audit", replicas=((1,),), configs={"min.insync.replicas": "none"})
+    )
+
+    assert (result.verdict, result.code) == (Verdict.REFUSED, "INVALID_CONFIG")
+    assert kept.controller.topic("audit") is None
+
+
+def test_a_deleted_topic_takes_its_moves_and_settings_with_it() -> None:
+    kept = Kept((1, 2), configs={"min.insync.replicas": "2"})
+    kept.alter(1, 3)
+    before = kept.record()
+
+    assert kept.controller.delete_topic("orders") == WriteResult(Verdict.ACCEPTED)
+
+    assert not kept.controller.reassigning
+    assert (kept.told[-1].tp, kept.told[-1].before, kept.told[-1].after) == (TP, before, None)
+    kept.controller.create_topic(ORDERS)
+    assert kept.controller.configs.min_isr("orders") == 1
+    assert kept.cancel().code == "NO_REASSIGNMENT_IN_PROGRESS"
+
+
+def test_a_topic_that_is_not_there_cannot_be_deleted() -> None:
+    result = Kept((1, 2)).controller.delete_topic("audit")
+
+    assert (result.verdict, result.code) == (Verdict.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION")
