@@ -1,0 +1,1 @@
+"""Logs, and how followers copy them through networks, disks and throttles."""

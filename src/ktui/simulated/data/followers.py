@@ -1,0 +1,223 @@
+"""Which replicas are in step with their leaders, and which copy what they lack."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Collection
+
+from ktui.cluster.partition import TopicPartition
+from ktui.simulated.controller.registration import Registration
+from ktui.simulated.data.channels import NOTHING, Channels, Key
+from ktui.simulated.data.hosts import Host, resources
+from ktui.simulated.data.ledger import Ledger
+from ktui.simulated.data.logs import Flow, Log
+from ktui.simulated.data.tides import Moment
+
+
+class Followers:
+    """The replicas of all logs, as the controller's records and the machines have them.
+
+    Args:
+        hosts: the brokers' machines.
+        moment: the present.
+        lag_time_max_s: how long a replica may lag and stay in the ISR.
+    """
+
+    def __init__(self, hosts: dict[int, Host], moment: Moment, lag_time_max_s: float) -> None:
+        self._hosts = hosts
+        self._moment = moment
+        self._lag_time_max_s = lag_time_max_s
+        self.ledger = Ledger(hosts)
+        self.channels = Channels(lambda key: resources(hosts, key))
+        self.outside: dict[tuple[TopicPartition, int], Log] = {}
+        """Replicas in step that are not in the ISR yet."""
+        self._number = itertools.count()
+        self._watched: list[tuple[float, int, Flow]] = []
+
+    def create(self, log: Log) -> None:
+        """Take in a new log, which the members of its ISR have in full."""
+        log.at = self._moment.tide_s
+        for broker in log.record.replicas:
+            if broker not in log.record.isr:
+                self._set_apart(log, broker, log.start)
+        self._arrange(log)
+        self.ledger.put(log, self._moment.tide_s)
+
+    def delete(self, log: Log) -> None:
+        """Take out a log and all its replicas."""
+        self.ledger.take(log, self._moment.tide_s)
+        for broker in log.record.replicas:
+            self._forget(log, broker)
+
+    def change(self, log: Log, record: Registration) -> None:
+        """Carry out a decision of the controller about a log."""
+        before = log.record
+        if before.replicas == record.replicas and before.leader == record.leader:
+            self._change_isr(log, record)
+            return
+        self._take(log)
+        self._assign(log, record)
+        self.resume(log)
+
+    def pause(self, log: Log) -> None:
+        """Take a log down as it stands, before something that its traffic depends on changes."""
+        self._take(log)
+        for flow in (log.apart or {}).values():
+            self.channels.stop(flow, self._moment)
+
+    def resume(self, log: Log) -> None:
+        """Let a log that was paused go on, each replica in the way that it now has to."""
+        self._arrange(log)
+        self.ledger.put(log, self._moment.tide_s)
+
+    def rearrange(self, log: Log) -> None:
+        """Let a log's replicas follow what has become of the machines."""
+        self._take(log)
+        self.resume(log)
+
+    def catch_up(self, flow: Flow) -> bool:
+        """Let a flow that has caught up be in step; tell whether it is outside the ISR."""
+        log, broker = flow.log, flow.broker
+        self._take(log)
+        self._forget(log, broker)
+        outside = broker not in log.record.isr
+        if outside:
+            self.outside[log.tp, broker] = log
+        self.resume(log)
+        return outside
+
+    def evict(self, log: Log, brokers: Collection[int]) -> None:
+        """Let followers fall out of step, because machines cannot keep up."""
+        self._take(log)
+        for broker in brokers:
+            self._set_apart(log, broker, log.end)
+        self.resume(log)
+
+    def next_watched_s(self) -> float:
+        """Give when the next replica may have lagged for too long."""
+        return self._watched[0][0] if self._watched else float("inf")
+
+    def lagging(self) -> list[Flow]:
+        """Give the members of an ISR that have lagged for too long; again if they stay there."""
+        late = []
+        now_s, tide_s = self._moment.now_s, self._moment.tide_s
+        while self._watched and self._watched[0][0] <= now_s:
+            at_s, _, flow = heapq.heappop(self._watched)
+            log = flow.log
+            gone = flow not in self._hosts[flow.broker].apart or flow.broker not in log.record.isr
+            if gone or at_s < flow.behind_since_s + self._lag_time_max_s:
+                continue
+            if log.writing and log.end_at(tide_s) - flow.position_at(now_s) > NOTHING:
+                late.append(flow)
+            self._watch(flow)
+        return late
+
+    def _take(self, log: Log) -> None:
+        self.ledger.take(log, self._moment.tide_s)
+        log.settle(self._moment.tide_s)
+
+    def _assign(self, log: Log, record: Registration) -> None:
+        before = log.record
+        if before.leader != record.leader:
+            for flow in (log.apart or {}).values():
+                self.channels.stop(flow, self._moment)
+            self._follow(log, record)
+        for broker in before.replicas:
+            if broker not in record.replicas:
+                self._forget(log, broker)
+        log.record = record
+        self._let_in(log)
+        for broker in record.replicas:
+            if broker not in before.replicas:
+                self._set_apart(log, broker, log.start)
+
+    def _change_isr(self, log: Log, record: Registration) -> None:
+        lost = any(broker not in record.isr for broker in log.record.isr)
+        log.record = record
+        self._let_in(log)
+        if lost:
+            self.rearrange(log)
+        else:
+            self._route_all(log)
+
+    def _let_in(self, log: Log) -> None:
+        if self.outside:
+            for broker in log.record.isr:
+                self.outside.pop((log.tp, broker), None)
+
+    def _follow(self, log: Log, record: Registration) -> None:
+        """Let a new leader's log be the log: who has more cuts it off."""
+        apart = log.apart or {}
+        if record.leader in apart:
+            leading = apart[record.leader]
+            log.end = leading.position
+            log.start = min(log.start, log.end)
+            self._forget(log, leading.broker)
+        for flow in apart.values():
+            flow.position = min(flow.position, log.end)
+            if flow.broker in record.isr:
+                self._watch(flow)
+
+    def _arrange(self, log: Log) -> None:
+        """Let producers write if they can, and each replica copy that has to."""
+        record, hosts = log.record, self._hosts
+        leader = record.leader
+        log.writing = leader is not None and hosts[leader].up
+        if log.writing:
+            apart = log.apart or ()
+            for broker in record.replicas:
+                if broker != leader and broker not in apart and not self._keeps_step(log, broker):
+                    self._set_apart(log, broker, log.end)
+        self._route_all(log)
+
+    def _keeps_step(self, log: Log, broker: int) -> bool:
+        if not self._hosts[broker].up:
+            return False
+        return broker in log.record.isr or (log.tp, broker) in self.outside
+
+    def _route_all(self, log: Log) -> None:
+        for flow in (log.apart or {}).values():
+            key = self._key(flow)
+            if flow.channel is None or flow.channel.key != key:
+                self.channels.stop(flow, self._moment)
+                if key is not None:
+                    self.channels.start(flow, key, self._moment)
+
+    def _key(self, flow: Flow) -> Key | None:
+        """Tell what a flow shares with others; None while it cannot copy."""
+        log, broker = flow.log, flow.broker
+        leader = log.record.leader
+        if not log.writing or leader is None or not self._hosts[broker].up:
+            return None
+        topic, number = log.topic, log.partition
+        follower_bound = (number, broker) in topic.followers_listed
+        leader_bound = (number, leader) in topic.leaders_listed and broker not in log.record.isr
+        return leader, broker, follower_bound, leader_bound
+
+    def _set_apart(self, log: Log, broker: int, position: float) -> None:
+        flow = Flow(log, broker, position, self._moment.now_s)
+        if log.apart is None:
+            log.apart = {}
+        log.apart[broker] = flow
+        self._hosts[broker].apart[flow] = None
+        self.outside.pop((log.tp, broker), None)
+        if broker in log.record.isr:
+            self._watch(flow)
+
+    def _forget(self, log: Log, broker: int) -> None:
+        """Let nothing be known of a replica's own position."""
+        flow = log.apart.pop(broker, None) if log.apart else None
+        if flow is not None:
+            self.channels.stop(flow, self._moment)
+            del self._hosts[broker].apart[flow]
+            if not log.apart:
+                log.apart = None  # the records refer to each other, and are not collected
+        if self.outside:
+            self.outside.pop((log.tp, broker), None)
+
+    def _watch(self, flow: Flow) -> None:
+        """See whether a replica still lags when it may no longer."""
+        flow.behind_since_s = self._moment.now_s
+        until_s = flow.behind_since_s + self._lag_time_max_s
+        heapq.heappush(self._watched, (until_s, next(self._number), flow))

@@ -1,0 +1,58 @@
+"""What the machine of each broker can do, as far as data is concerned."""
+
+from __future__ import annotations
+
+from ktui.simulated.data.channels import Key
+from ktui.simulated.data.ledger import Ledger
+from ktui.simulated.data.logs import Flow
+from ktui.simulated.data.throttles import Throttle
+from ktui.simulated.layout import BrokerSpec
+
+_RESOURCES = 4
+"""A host's resources, in order: into it and its disk, out of it, its two throttles."""
+
+
+class Host:
+    """One broker's machine. Rates in bytes a second."""
+
+    def __init__(self, spec: BrokerSpec, number: int) -> None:
+        self.spec = spec
+        self.first_resource = number * _RESOURCES
+        self.up = True
+        self.share = 1.0
+        self.foreign = 0.0
+        """Bytes on its disk that are nobody's log."""
+        self.follower_throttle = Throttle()
+        self.leader_throttle = Throttle()
+        self.apart: dict[Flow, None] = {}
+        """Its replicas that are not in step."""
+
+    @property
+    def into(self) -> float:
+        """What it can take in and write to its disk."""
+        return min(self.spec.net_in, self.spec.disk_write) * self.share
+
+    @property
+    def out(self) -> float:
+        """What it can send."""
+        return self.spec.net_out * self.share
+
+    def rooms(self, ledger: Ledger, factor: float, now_s: float) -> tuple[float, ...]:
+        """Give what the traffic that is in step leaves of each of its resources to flows."""
+        broker = self.spec.id
+        return (
+            self.into - ledger.into[broker] * factor,
+            self.out - ledger.out[broker] * factor,
+            self.follower_throttle.room(ledger.follower_listed[broker] * factor, now_s),
+            self.leader_throttle.room(ledger.leader_listed[broker] * factor, now_s),
+        )
+
+
+def resources(hosts: dict[int, Host], key: Key) -> tuple[int, ...]:
+    """Name the resources of a channel: those of its two hosts, and the throttles that bind it."""
+    source, destination, follower_bound, leader_bound = key
+    first, second = hosts[source].first_resource, hosts[destination].first_resource
+    used: tuple[int, ...] = (first + 1, second)
+    if follower_bound:
+        used = (*used, second + 2)
+    return (*used, first + 3) if leader_bound else used

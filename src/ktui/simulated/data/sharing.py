@@ -1,0 +1,102 @@
+"""How the flows of a simulated cluster share what its machines and throttles have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ktui.simulated.data.bandwidth import max_min_rates
+from ktui.simulated.data.followers import Followers
+from ktui.simulated.data.hosts import Host
+from ktui.simulated.data.logs import Log, Topic
+from ktui.simulated.data.tides import Moment, Tides
+
+_ROUNDING = 1 + 1e-9
+
+
+class Sharing:
+    """Gives each flow its rate, of what the traffic that is in step leaves."""
+
+    def __init__(
+        self, hosts: dict[int, Host], followers: Followers, moment: Moment, tides: Tides
+    ) -> None:
+        self._hosts = hosts
+        self._followers = followers
+        self._ledger, self._channels = followers.ledger, followers.channels
+        self._moment = moment
+        self._peak = tides.peak if tides.turns else 1.0
+
+    def share(self, topics: Iterable[Topic]) -> None:
+        """Share anew, after anything has changed."""
+        self._evict(topics)
+        channels = list(self._channels)
+        if not channels:
+            return
+        capacities: list[float] = []
+        for host in self._hosts.values():
+            capacities += host.rooms(self._ledger, self._moment.factor, self._moment.now_s)
+        classes = [(channel.resources, channel.count) for channel in channels]
+        for channel, rate in zip(channels, max_min_rates(capacities, classes), strict=True):
+            channel.set_rate(rate, self._moment)
+
+    def next_s(self) -> float:
+        """Give when a flow has caught up or a throttle opens, if nothing changes before."""
+        if not len(self._channels):
+            return math.inf
+        now_s = self._moment.now_s
+        throttles = [
+            throttle.opens_s
+            for host in self._hosts.values()
+            for throttle in (host.follower_throttle, host.leader_throttle)
+            if throttle.opens_s > now_s
+        ]
+        finishes = [channel.finish_s for channel in self._channels]
+        return min([*throttles, *finishes])
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether a turn of the tide matters: something copies, or a machine may be overloaded."""
+        return bool(len(self._channels)) or any(
+            any(self._short(host, self._peak)) for host in self._hosts.values()
+        )
+
+    def throttled(self, broker: int) -> tuple[float, float]:
+        """Give what counts for a broker's follower's and leader's throttles, bytes a second."""
+        factor = self._moment.factor
+        follower = self._ledger.follower_listed[broker] * factor
+        leader = self._ledger.leader_listed[broker] * factor
+        for channel in self._channels:
+            source, destination, follower_bound, leader_bound = channel.key
+            follower += channel.rate * channel.count * (follower_bound and destination == broker)
+            leader += channel.rate * channel.count * (leader_bound and source == broker)
+        return follower, leader
+
+    def _short(self, host: Host, factor: float) -> tuple[bool, bool]:
+        """Tell whether what is in step is more than a host can take in, or send."""
+        broker, ledger = host.spec.id, self._ledger
+        into, out = ledger.into[broker], ledger.out[broker]
+        follows = into - ledger.produced[broker] > into * (_ROUNDING - 1)
+        return (
+            follows and into * factor > host.into * _ROUNDING,
+            out * factor > host.out * _ROUNDING,
+        )
+
+    def _evict(self, topics: Iterable[Topic]) -> None:
+        """Let all followers fall out of step that a machine is too slow for."""
+        short = {b: self._short(host, self._moment.factor) for b, host in self._hosts.items()}
+        taking = {broker for broker, (into, _) in short.items() if into}
+        sending = {broker for broker, (_, out) in short.items() if out}
+        if not (taking or sending):
+            return
+        for topic in topics:
+            for log in topic.logs.values():
+                late = _late(log, taking, sending) if log.inbound else []
+                if late:
+                    self._followers.evict(log, late)
+
+
+def _late(log: Log, taking: set[int], sending: set[int]) -> list[int]:
+    """Name the followers in step that cannot take in, or are not sent, all that is written."""
+    if log.record.leader in sending:
+        return log.in_step()
+    return [broker for broker in log.in_step() if broker in taking]

@@ -1,0 +1,70 @@
+"""Kafka's replication throttles: whom they bind, and how long a lowered one stays shut."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+WINDOW_S = 11.0
+"""Over how long Kafka averages what a throttle lets through (11 samples of 1 s)."""
+
+
+class Listed(frozenset[tuple[int, int]]):
+    """A topic's list of throttled replicas, leaders or followers: pairs of partition and broker."""
+
+    everywhere = False
+
+
+class _Everywhere(Listed):
+    """A list of "*": every partition, whichever broker."""
+
+    everywhere = True
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __bool__(self) -> bool:
+        return True
+
+
+NOWHERE = Listed()
+EVERYWHERE = _Everywhere()
+
+
+class _Excess(msgspec.Struct, frozen=True):
+    """What flowed when a throttle was lowered below it; the window's average begins there."""
+
+    rate: float
+    at_s: float
+
+    def average(self, now_s: float) -> float:
+        """Give the window's average while nothing has flowed since."""
+        return self.rate * max(0.0, 1 - (now_s - self.at_s) / WINDOW_S)
+
+
+class Throttle:
+    """One broker's leader. or follower.replication.throttled.rate. Bytes a second."""
+
+    def __init__(self) -> None:
+        self.rate = math.inf
+        self.opens_s = 0.0
+        """Until then nothing flows: the window's average is above the rate."""
+        self._excess = _Excess(0.0, 0.0)
+
+    def set_rate(self, rate: float | None, flowing: float, now_s: float) -> None:
+        """Change the rate; `flowing` is what went through it until now. None lifts it."""
+        new = math.inf if rate is None else rate
+        if new == self.rate:
+            return
+        self.rate = new
+        if flowing > self._excess.average(now_s):
+            self._excess = _Excess(flowing, now_s)
+        self.opens_s = now_s
+        if self._excess.average(now_s) > self.rate:
+            excess = self._excess
+            self.opens_s = excess.at_s + WINDOW_S * (1 - self.rate / excess.rate)
+
+    def room(self, steady: float, now_s: float) -> float:
+        """Give what it leaves to flows beside the in-sync traffic of listed replicas."""
+        return max(0.0, self.rate - steady) if now_s >= self.opens_s else 0.0

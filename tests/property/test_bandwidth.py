@@ -1,0 +1,275 @@
+"""Whatever happens to a cluster, its data keeps to what machines and throttles let through."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.cluster.partition import TopicPartition
+from ktui.simulated.data.bandwidth import max_min_rates
+from ktui.simulated.data.channels import Channel
+from ktui.simulated.data.events import Event
+from ktui.simulated.data.logs import Flow, Log
+from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE
+from ktui.simulated.layout import Tide
+from support.data_plane import MB, DataPlane, broker, data_plane, topic
+
+BROKERS = 4
+TIGHT = 1e-6
+
+Classes = list[tuple[tuple[int, ...], int]]
+
+
+@st.composite
+def demands(draw: st.DrawFn) -> tuple[list[float], Classes]:
+    """Draw resources and who uses them; the first binds always."""
+    capacities = draw(st.lists(st.floats(0, 1e9) | st.just(math.inf), min_size=1, max_size=8))
+    capacities[0] = draw(st.floats(0, 1e9))
+    used = st.sets(st.integers(0, len(capacities) - 1), max_size=3).map(lambda s: tuple({0, *s}))
+    return capacities, draw(st.lists(st.tuples(used, st.integers(1, 1_000)), max_size=20))
+
+
+@given(demands())
+def test_no_resource_gives_more_than_it_has_and_nobody_can_get_more(
+    drawn: tuple[list[float], Classes],
+) -> None:
+    capacities, classes = drawn
+    rates = max_min_rates(capacities, classes)
+    taken = [
+        sum(rate * count for rate, (used, count) in zip(rates, classes, strict=True) if r in used)
+        for r in range(len(capacities))
+    ]
+    for total, capacity in zip(taken, capacities, strict=True):
+        assert total <= capacity * (1 + TIGHT) + TIGHT
+    for rate, (used, _) in zip(rates, classes, strict=True):
+        most = [
+            max(r for r, (other, _) in zip(rates, classes, strict=True) if resource in other)
+            for resource in used
+            if taken[resource] >= capacities[resource] * (1 - TIGHT) - TIGHT
+        ]
+        assert any(rate >= other * (1 - TIGHT) - TIGHT for other in most)
+
+
+class Step(NamedTuple):
+    """One thing that happens, and how long it is until the next."""
+
+    kind: str
+    number: int
+    other: int
+    amount: float
+    then_s: float
+
+
+KINDS = (
+    "add", "drop", "lead", "down", "up", "slow", "inbound", "retain", "rate", "leader_rate",
+    "list", "list_leaders", "fill", "shut_out", "recreate",
+)  # fmt: skip
+
+steps = st.lists(
+    st.builds(
+        Step,
+        st.sampled_from(KINDS),
+        st.integers(0, 5),
+        st.integers(0, BROKERS - 1),
+        st.sampled_from([0.0, 0.001, 0.1, 0.5, 1.0]),
+        st.sampled_from([0.0, 0.0, 0.3, 4.0, 31.0, 200.0]),
+    ),
+    min_size=6,
+    max_size=25,
+)
+
+
+def world(seed: int = 0) -> DataPlane:
+    brokers = [broker(number, disk_bytes=100_000 * MB) for number in range(BROKERS)]
+    return data_plane(
+        topic("a", (0, 1, 2), (1, 2, 3), (2, 3), bytes_each=200 * MB, inbound=1.0 * MB),
+        topic("b", (3, 0), (0, 3), (1,), bytes_each=900 * MB, message_bytes=333),
+        brokers=brokers,
+        seed=seed,
+        tide=Tide(swing=0.4, noise=0.3),
+        lag_time_max_s=10.0,
+    )
+
+
+def act(plane: DataPlane, step: Step) -> None:  # noqa: C901, PLR0912 - one line a kind
+    """Let one thing happen, where it can."""
+    tps = sorted(plane.records)
+    tp = tps[step.number % len(tps)]
+    known, replication, other = plane.records[tp], plane.replication, step.other
+    match step.kind:
+        case "add" if other not in known.replicas:
+            plane.add(tp, other)
+        case "drop" if other in known.replicas[1:] and other != known.leader:
+            plane.drop(tp, other)
+        case "lead":
+            leader = other if other in known.replicas else None
+            kept = known.isr if leader in known.isr or leader is None else (leader,)
+            plane.decide(tp, leader=leader, isr=kept)
+        case "down":
+            replication.broker_down(other)
+        case "up":
+            replication.broker_up(other)
+        case "slow":
+            replication.slow(other, step.amount)
+        case "inbound":
+            replication.set_inbound(tp.topic, step.amount * 70 * MB)
+        case "retain":
+            keep = None if step.amount == 1 else int(step.amount * 1_000 * MB)
+            replication.set_retention(tp.topic, keep)
+        case "rate" | "leader_rate":
+            rate = None if step.amount == 1 else step.amount * 100 * MB
+            bound = "follower" if step.kind == "rate" else "leader"
+            replication.set_throttle_rates(other, **{"follower": None, "leader": None, bound: rate})
+        case "list":
+            listed = EVERYWHERE if step.amount else NOWHERE
+            replication.set_throttled_replicas(tp.topic, followers=listed, leaders=NOWHERE)
+        case "list_leaders":
+            listed = EVERYWHERE if step.amount else NOWHERE
+            replication.set_throttled_replicas(tp.topic, followers=NOWHERE, leaders=listed)
+        case "fill":
+            replication.fill_disk(other, int(step.amount * 10_000 * MB))
+        case "shut_out" if other in known.isr and other != known.leader:
+            plane.decide(tp, isr=tuple(b for b in known.isr if b != other))
+        case "recreate":
+            plane.delete("b")
+            plane.create(topic("b", (other,), bytes_each=50 * MB), f"after {plane.ids}")
+
+
+def logs(plane: DataPlane) -> list[Log]:
+    return [log for each in plane.replication._topics.values() for log in each.logs.values()]
+
+
+def flows(plane: DataPlane) -> Iterator[tuple[Flow, Channel]]:
+    for log in logs(plane):
+        for flow in (log.apart or {}).values():
+            if flow.channel is not None:
+                yield flow, flow.channel
+
+
+def room(plane: DataPlane) -> list[float]:
+    """What the traffic in step leaves of each resource, counted anew."""
+    replication, factor = plane.replication, plane.replication._moment.factor
+    left = [0.0] * (4 * BROKERS)
+    for number, host in replication._hosts.items():
+        throttles = host.follower_throttle, host.leader_throttle
+        open_ = [t.rate if plane.replication.now_s >= t.opens_s else 0.0 for t in throttles]
+        left[4 * number : 4 * number + 4] = [host.into, host.out, *open_]
+    for log in logs(plane):
+        rate, leader = log.inbound * factor, log.record.leader
+        if leader is None or not rate:
+            continue
+        left[4 * leader] -= rate
+        for follower in log.in_step():
+            left[4 * follower] -= rate
+            left[4 * leader + 1] -= rate
+            left[4 * follower + 2] -= rate if log.topic.followers_listed else 0
+            left[4 * leader + 3] -= rate if log.topic.leaders_listed else 0
+    return left
+
+
+def check_shares(plane: DataPlane) -> None:
+    """No capacity is exceeded, and no flow could have more without a smaller one having less."""
+    plane.replication.next_event_s()
+    rooms = room(plane)
+    for log in logs(plane):
+        for follower in log.in_step() if log.inbound else ():
+            assert rooms[4 * follower] >= -1
+            assert rooms[4 * (log.record.leader or 0) + 1] >= -1
+    left = [max(0.0, each) for each in rooms]
+    taken = [0.0] * len(left)
+    most = [0.0] * len(left)
+    for _, channel in flows(plane):
+        for resource in channel.resources:
+            taken[resource] += channel.rate
+            most[resource] = max(most[resource], channel.rate)
+    for total, capacity in zip(taken, left, strict=True):
+        assert total <= capacity * (1 + TIGHT) + 1
+    for _, channel in flows(plane):
+        assert any(
+            taken[r] >= left[r] * (1 - TIGHT) - 1 and channel.rate >= most[r] * (1 - TIGHT) - 1
+            for r in channel.resources
+        )
+
+
+def check_bytes(plane: DataPlane) -> None:
+    """Sums kept as things change are those counted anew, and no replica is ahead of its leader."""
+    replication = plane.replication
+    for number, host in replication._hosts.items():
+        held = sum(replication.size(tp, number) for tp in plane.records)
+        assert replication.used(number) == pytest.approx(host.foreign + held, abs=100)
+    for tp, known in plane.records.items():
+        ends = [plane.end(tp, each) for each in known.replicas]
+        if known.leader is not None:
+            assert max(ends) <= plane.end(tp, known.leader)
+        assert min(ends) >= replication.start(tp)
+
+
+def check_flow(plane: DataPlane, to_s: float) -> None:
+    """What a replica has gained at the end of a time is its rate over it."""
+    replication = plane.replication
+    next_s = min(to_s, replication.next_event_s(), replication.now_s + 1)
+    next_s = min(next_s, replication._tides.next_turn_s(replication.now_s))
+    took_s = next_s - replication.now_s
+    rates = {
+        (tp, each): (plane.end(tp, each), replication.rate(tp, each))
+        for tp, known in plane.records.items()
+        for each in known.replicas
+    }
+    if next_s < replication.next_event_s():
+        replication.advance(next_s)
+        for (tp, each), (end, rate) in rates.items():
+            size = replication._topics[tp.topic].spec.message_bytes
+            gained = (plane.end(tp, each) - end) * size
+            start = replication.start(tp)
+            skipped = plane.end(tp, each) == start
+            assert skipped or gained == pytest.approx(rate * took_s, abs=size + 1)
+
+
+@given(steps)
+def test_capacities_throttles_and_bytes_hold_whatever_happens(drawn: list[Step]) -> None:
+    plane = world()
+    for step in drawn:
+        act(plane, step)
+        check_shares(plane)
+        check_bytes(plane)
+        until_s = plane.replication.now_s + step.then_s
+        check_flow(plane, until_s)
+        plane.run(max(until_s, plane.replication.now_s), accepting=step.number % 2 == 0)
+        check_shares(plane)
+        check_bytes(plane)
+
+
+History = tuple[list[tuple[float, Event]], dict[tuple[TopicPartition, int], int | None]]
+
+
+def history(drawn: list[Step], *, cuts: int = 1, seed: int = 0) -> History:
+    """Let the steps happen, time passing in so many pieces."""
+    plane = world(seed)
+    for step in drawn:
+        act(plane, step)
+        begin_s = plane.replication.now_s
+        for piece in range(1, cuts):
+            plane.run(begin_s + step.then_s * piece / cuts)
+            check_bytes(plane)
+        plane.run(begin_s + step.then_s)
+    ends = {
+        (tp, each): plane.replication.end(tp, each)
+        for tp in plane.records
+        for each in range(BROKERS)
+    }
+    return plane.events, ends
+
+
+@given(steps, st.integers(2, 5))
+def test_history_does_not_depend_on_how_often_it_is_looked_at(drawn: list[Step], cuts: int) -> None:
+    assert history(drawn, cuts=cuts) == history(drawn)
+
+
+@given(steps, st.integers(0, 2**32))
+def test_one_seed_gives_one_history(drawn: list[Step], seed: int) -> None:
+    assert history(drawn, seed=seed) == history(drawn, seed=seed)

@@ -1,0 +1,173 @@
+"""What producers write and followers copy."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.simulated.data.events import CaughtUp
+from ktui.simulated.layout import Tide
+from support.data_plane import MB, broker, data_plane, topic
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def test_producers_write_at_the_topics_rate_and_in_sync_followers_keep_step() -> None:
+    plane = data_plane(topic("t", (0, 1), bytes_each=5_000, inbound=2_000.0))
+    assert plane.end(T0, 0) == 5
+    plane.run(10.0)
+    assert plane.end(T0, 0) == plane.end(T0, 1) == 25
+    assert plane.replication.size(T0, 1) == 25_000
+    assert plane.replication.rate(T0, 1) == 2_000.0
+
+
+def test_a_cluster_in_which_nothing_copies_has_nothing_to_do_for_hours() -> None:
+    plane = data_plane(topic("t", (0, 1), inbound=2_000.0), tide=Tide(swing=0.3, noise=0.1))
+    plane.run(1.0)
+    assert plane.replication.next_event_s() > 2 * 3_600
+
+
+def test_ends_are_read_as_whole_messages() -> None:
+    plane = data_plane(topic("t", (0,), message_bytes=700, inbound=1_000.0))
+    plane.run(1.0)
+    assert plane.end(T0, 0) == 1
+
+
+def test_the_tide_carries_all_topics_together() -> None:
+    spec = (topic("t", (0,), inbound=1_000.0), topic("u", (1,), inbound=3_000.0))
+    plane = data_plane(*spec, tide=Tide(swing=0.5, period_s=3_600.0))
+    plane.run(1_800.0)
+    assert plane.end(T0, 0) == pytest.approx(1_800 * (1 + 1 / 3.1416), rel=0.01)
+    assert plane.end(TopicPartition("u", 0), 1) == pytest.approx(3 * plane.end(T0, 0), abs=3)
+
+
+def test_an_added_replica_begins_empty_and_copies_until_it_has_caught_up() -> None:
+    plane = data_plane(topic("t", (0, 1), bytes_each=1_000 * MB))
+    plane.add(T0, 2)
+    assert (plane.end(T0, 2), plane.replication.size(T0, 2)) == (0, 0)
+    assert plane.replication.rate(T0, 2) == 100 * MB
+    plane.run(4.0)
+    assert (plane.end(T0, 2), plane.lag(T0, 2)) == (400_000, 600_000)
+    assert plane.run(20.0) == [(pytest.approx(10.0), CaughtUp(T0, 2))]
+    assert plane.lag(T0, 2) == 0
+
+
+def test_a_log_that_grows_takes_longer_to_catch_up_with() -> None:
+    plane = data_plane(topic("t", (0,), bytes_each=950 * MB, inbound=1.0 * MB))
+    plane.add(T0, 1)
+    assert plane.run(20.0) == [(pytest.approx(950 / 99), CaughtUp(T0, 1))]
+
+
+def test_a_follower_slower_than_the_producers_never_catches_up() -> None:
+    slow = [broker(0), broker(1, net_in=1.0 * MB)]
+    plane = data_plane(topic("t", (0,), bytes_each=10 * MB, inbound=2.0 * MB), brokers=slow)
+    plane.add(T0, 1)
+    assert plane.run(3_600.0) == []
+    assert plane.lag(T0, 1) == 10_000 + 3_600 * 1_000
+
+
+def test_in_sync_traffic_leaves_less_for_those_who_copy() -> None:
+    busy = topic("busy", (0, 1), inbound=60.0 * MB)
+    plane = data_plane(topic("t", (0,), bytes_each=1_000 * MB), busy)
+    plane.add(T0, 2)
+    assert plane.replication.rate(T0, 2) == pytest.approx(40 * MB)
+
+
+def test_flows_that_share_a_broker_share_what_it_can() -> None:
+    plane = data_plane(topic("t", (0,), (1,), bytes_each=1_000 * MB), brokers=4)
+    plane.add(T0, 2)
+    plane.add(T1, 2, 3)
+    assert plane.replication.rate(T0, 2) == pytest.approx(50 * MB)
+    assert plane.replication.rate(T1, 2) == pytest.approx(50 * MB)
+    assert plane.replication.rate(T1, 3) == pytest.approx(50 * MB)
+
+
+def test_a_slow_disk_holds_back_who_writes_to_it() -> None:
+    brokers = [broker(0), broker(1, disk_write=30.0 * MB)]
+    plane = data_plane(topic("t", (0,), bytes_each=1_000 * MB), brokers=brokers)
+    plane.add(T0, 1)
+    assert plane.replication.rate(T0, 1) == pytest.approx(30 * MB)
+
+
+def test_when_one_has_caught_up_the_others_get_its_share() -> None:
+    small = topic("small", (0,), bytes_each=100 * MB)
+    plane = data_plane(topic("t", (0,), bytes_each=1_000 * MB), small)
+    plane.add(T0, 1)
+    plane.add(TopicPartition("small", 0), 2)
+    assert [at for at, _ in plane.run(60.0)] == [pytest.approx(2.0), pytest.approx(11.0)]
+
+
+def test_a_replica_that_the_controller_does_not_accept_keeps_step_and_asks_each_second() -> None:
+    plane = data_plane(topic("t", (0,), bytes_each=100 * MB, inbound=10_000.0))
+    plane.add(T0, 1)
+    asked = [round(at, 1) for at, _ in plane.run(4.5, accepting=False)]
+    assert asked == [1.0, 2.0, 3.0, 4.0]
+    assert plane.lag(T0, 1) == 0
+    plane.accept(T0, 1)
+    assert plane.run(60.0) == []
+
+
+def test_a_replica_taken_away_takes_its_bytes_with_it() -> None:
+    plane = data_plane(topic("t", (0, 1), bytes_each=100 * MB))
+    plane.add(T0, 2)
+    plane.run(0.5)
+    assert plane.replication.used(2) == 50 * MB
+    plane.drop(T0, 2, 1)
+    assert plane.replication.end(T0, 2) is None
+    assert (plane.replication.used(0), plane.replication.used(1)) == (100 * MB, 0)
+    assert plane.replication.used(2) == 0
+    plane.add(T0, 1)
+    assert plane.end(T0, 1) == 0
+
+
+def test_when_the_lead_changes_hands_copying_goes_on_from_the_new_leader() -> None:
+    plane = data_plane(topic("t", (0, 1), bytes_each=200 * MB))
+    plane.add(T0, 2)
+    plane.run(1.0)
+    plane.decide(T0, leader=1, leader_epoch=1)
+    assert plane.end(T0, 2) == 100_000
+    plane.replication.slow(0, 0.1)
+    assert plane.run(5.0) == [(pytest.approx(2.0), CaughtUp(T0, 2))]
+
+
+def test_a_change_of_the_inbound_rate_counts_from_now_on() -> None:
+    plane = data_plane(topic("t", (0, 1), inbound=1_000.0))
+    plane.run(10.0)
+    plane.replication.set_inbound("t", 5_000.0)
+    plane.run(20.0)
+    assert plane.end(T0, 0) == plane.end(T0, 1) == 60
+    plane.replication.set_inbound("no such topic", 1.0)
+
+
+def test_a_deleted_topic_takes_everything_with_it() -> None:
+    plane = data_plane(topic("t", (0, 1), bytes_each=100 * MB, inbound=1_000.0))
+    plane.add(T0, 2)
+    plane.run(0.5)
+    plane.delete("t")
+    assert plane.replication.end(T0, 0) is None
+    assert [plane.replication.used(b) for b in range(3)] == [0, 0, 0]
+    assert plane.run(60.0) == []
+
+
+def test_a_recreated_topic_is_another_one() -> None:
+    plane = data_plane(topic("t", (0, 1), bytes_each=100 * MB))
+    plane.delete("t")
+    plane.create(topic("t", (1, 2), bytes_each=1_000), topic_id="second")
+    assert (plane.end(T0, 1), plane.replication.end(T0, 0)) == (1, None)
+
+
+def test_an_offset_of_a_partition_that_is_not_there_is_none() -> None:
+    plane = data_plane(topic("t", (0, 1)))
+    assert plane.replication.end(TopicPartition("t", 9), 0) is None
+    assert plane.replication.end(T0, 3) is None
+    assert plane.replication.size(T0, 3) == 0
+
+
+def test_time_goes_neither_back_nor_past_the_next_event() -> None:
+    plane = data_plane(topic("t", (0,), bytes_each=100 * MB))
+    plane.add(T0, 1)
+    with pytest.raises(ValueError, match="the next event"):
+        plane.replication.advance(2.0)
+    plane.replication.advance(0.5)
+    with pytest.raises(ValueError, match="not between"):
+        plane.replication.advance(0.4)
