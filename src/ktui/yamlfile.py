@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,8 @@ T = TypeVar("T")
 Keys = tuple[str | int, ...]
 
 DEEPEST = 32
+MOST = 200_000
+"""Values in a file: anchors and aliases can write any number of them in a few lines."""
 
 
 class YamlFile:
@@ -32,14 +34,21 @@ class YamlFile:
             keys = keys[:-1]
         return FileProblem(self.path, self._lines.get(keys, 1), problem)
 
-    def convert(self, keys: Keys, value: Any, to: type[T]) -> T:
-        """Check `value`, found at `keys`, against a msgspec type.
+    def convert(
+        self,
+        keys: Keys,
+        value: Any,
+        to: type[T],
+        *,
+        hook: Callable[[type, Any], Any] | None = None,
+    ) -> T:
+        """Check `value`, found at `keys`, against a msgspec type; `hook` reads types of our own.
 
         Raises:
             FileProblem: with the line, the offending key and a near match for a misspelt one.
         """
         try:
-            return msgspec.convert(value, to)
+            return msgspec.convert(value, to, dec_hook=hook)
         except msgspec.ValidationError as error:
             message, inner = _split(str(error))
             unknown = re.search(r"unknown field `(.+)`", message)
@@ -98,6 +107,8 @@ def _note_lines(path: Path, node: yaml.Node, keys: Keys, lines: dict[Keys, int])
     line = node.start_mark.line + 1
     if len(keys) > DEEPEST:
         raise FileProblem(path, line, f"nested more than {DEEPEST} deep, or an alias to itself")
+    if len(lines) > MOST:
+        raise FileProblem(path, line, f"more than {MOST:,} values, counting aliases as written out")
     lines.setdefault(keys, line)
     if isinstance(node, yaml.MappingNode):
         for key_node, value in node.value:

@@ -119,3 +119,11 @@ def test_a_file_nested_beyond_measure_is_a_problem_of_the_file(
     write: Callable[[str], Path],
 ) -> None:
     assert "deep" in problem_of(write("[" * 5_000)).problem
+
+
+def test_aliases_that_write_out_more_than_any_file_holds_are_a_problem_of_the_file(
+    write: Callable[[str], Path],
+) -> None:
+    tens = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 10))
+
+    assert "more than 200,000 values" in problem_of(write(f"x0: &x0 [1]\n{tens}")).problem

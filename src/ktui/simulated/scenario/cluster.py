@@ -1,0 +1,93 @@
+"""Makes the cluster of a scenario: its brokers with what their machines can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
+from ktui.simulated.scenario.file import BrokerPart, ClusterPart, Place, as_text
+
+MOST_BROKERS = 1_000
+_MACHINE = {
+    "network_in": "net_in",
+    "network_out": "net_out",
+    "disk_write": "disk_write",
+    "disk": "disk_bytes",
+}
+"""What a machine can do: the file's key, and the record's."""
+
+
+def cluster_of(place: Place, value: dict[str, Any]) -> ClusterSpec:
+    """Read the part `cluster` of a file; the topics come later.
+
+    Raises:
+        FileProblem: with the line.
+    """
+    part = place.convert(value, ClusterPart)
+    version = str(part.version)
+    if version not in VERSIONS:
+        raise place.at("version").problem(f"expected one of {', '.join(VERSIONS)}, got {version}")
+    tide = part.tide
+    if not tide.period:
+        raise place.at("tide", "period").problem("expected more than 0 s")
+    if not part.rebalance_interval:
+        raise place.at("rebalance-interval").problem("expected more than 0 s")
+    return ClusterSpec(
+        brokers=_brokers(place, part),
+        version=version,
+        name=part.name,
+        tide=Tide(float(tide.swing), float(tide.period), float(tide.noise)),
+        session_timeout_s=float(part.session_timeout),
+        lag_time_max_s=float(part.replica_lag_time),
+        startup_s=float(part.startup),
+        metadata_lag_s=float(part.metadata_lag),
+        auto_leader_rebalance=part.auto_leader_rebalance,
+        rebalance_interval_s=float(part.rebalance_interval),
+        broker_configs={key: as_text(value) for key, value in part.configs.items()},
+    )
+
+
+def with_topics(spec: ClusterSpec, topics: tuple[TopicSpec, ...]) -> ClusterSpec:
+    """Give the cluster its topics."""
+    return msgspec.structs.replace(spec, topics=topics)
+
+
+def _brokers(place: Place, part: ClusterPart) -> tuple[BrokerSpec, ...]:
+    here = place.at("brokers")
+    parts = _listed(here, part.brokers) if isinstance(part.brokers, list) else _counted(part)
+    if not 1 <= len(parts) <= MOST_BROKERS:
+        raise here.problem(f"expected 1 to {MOST_BROKERS:,} brokers")
+    ids: set[int] = set()
+    for index, broker in enumerate(parts):
+        if broker.id in ids:
+            raise here.at(index).problem(f"there are two brokers {broker.id}")
+        ids.add(broker.id)
+    return tuple(_broker(here, each, part, turn) for turn, each in enumerate(parts))
+
+
+def _counted(part: ClusterPart) -> list[BrokerPart]:
+    """Number so many brokers from 1 on; beyond measure, one too many stands for all."""
+    assert isinstance(part.brokers, int)  # noqa: S101 - the other kind was told apart already
+    return [BrokerPart(id=number) for number in range(1, min(part.brokers, MOST_BROKERS + 1) + 1)]
+
+
+def _listed(place: Place, values: list[Any]) -> list[BrokerPart]:
+    return [
+        place.at(index).convert(value if isinstance(value, dict) else {"id": value}, BrokerPart)
+        for index, value in enumerate(values)
+    ]
+
+
+def _broker(place: Place, own: BrokerPart, shared: ClusterPart, turn: int) -> BrokerSpec:
+    """Fill in what a broker does not say itself; racks of the cluster go round in turn."""
+    rack = shared.racks[turn % len(shared.racks)] if shared.racks else None
+    known: dict[str, Any] = {}
+    for key, name in _MACHINE.items():
+        value = getattr(own, key) if getattr(own, key) is not None else getattr(shared, key)
+        if value is not None and value <= 0:
+            raise place.problem(f"{key.replace('_', '-')} of broker {own.id}: expected more than 0")
+        if value is not None:
+            known[name] = value
+    return BrokerSpec(id=own.id, rack=own.rack or rack, **known)

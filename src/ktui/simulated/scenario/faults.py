@@ -1,0 +1,250 @@
+"""Makes what befalls the cluster of a scenario, in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ktui.cluster.ports import (
+    ClusterReader,
+    ClusterWriter,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+)
+from ktui.fileproblem import unknown_key
+from ktui.simulated import acts
+from ktui.simulated.acts import Act, Due
+from ktui.simulated.layout import TopicSpec
+from ktui.simulated.scenario.file import (
+    BrokerId,
+    Part,
+    Place,
+    TargetsPart,
+    Text,
+    TopicPart,
+    as_text,
+)
+from ktui.simulated.scenario.plan import targets_of
+from ktui.simulated.scenario.topics import topic_of
+from ktui.simulated.scenario.world import World
+from ktui.units import Rate, Seconds, Share, Size
+
+Read = Callable[[Place, Any, World], tuple[Act, ...]]
+CALLS = frozenset(
+    name
+    for port in (ClusterReader, ClusterWriter)
+    for name in vars(port)
+    if not name.startswith("_") and name != "aclose"
+)
+"""What a principal may be denied: the methods of both ports."""
+
+
+class SlowPart(Part, frozen=True, kw_only=True):
+    """Of `slow`."""
+
+    broker: BrokerId
+    share: Share
+
+
+class FillDiskPart(Part, frozen=True, kw_only=True):
+    """Of `fill-disk`."""
+
+    broker: BrokerId
+    leave: Size = Size(0)
+
+
+class InboundPart(Part, frozen=True, kw_only=True):
+    """Of `set-inbound`."""
+
+    topic: str
+    inbound: Rate
+
+
+class NewTopicPart(TopicPart, frozen=True, kw_only=True):
+    """Of `create-topic`."""
+
+    name: str
+
+
+class SettingPart(Part, frozen=True, kw_only=True):
+    """Of `configure`: one setting of a topic or a broker."""
+
+    topic: str | None = None
+    broker: BrokerId | None = None
+    key: str
+    op: Literal["set", "delete", "append", "subtract"] = "set"
+    value: Text | None = None
+
+
+def faults_of(place: Place, values: list[dict[str, Any]], world: World) -> tuple[Due, ...]:
+    """Read the part `faults` of a file; topics come and go in `world` as the story has it.
+
+    Raises:
+        FileProblem: with the line; also when something is named that is not there at the time.
+    """
+    times = [_time(place.at(index), value) for index, value in enumerate(values)]
+    in_order = sorted(range(len(values)), key=times.__getitem__)
+    return tuple(
+        Due(times[index], act)
+        for index in in_order
+        for act in _acts(place.at(index), values[index], world)
+    )
+
+
+def _time(place: Place, value: dict[str, Any]) -> float:
+    if "at" not in value:
+        raise place.problem("expected 'at', the time at which it happens")
+    return float(place.at("at").convert(value["at"], Seconds))
+
+
+def _acts(place: Place, value: dict[str, Any], world: World) -> tuple[Act, ...]:
+    names = [name for name in value if name != "at"]
+    for name in names:
+        if name not in FAULTS:
+            raise place.at(name).problem(unknown_key(str(name), ["at", *FAULTS]))
+    if len(names) != 1:
+        raise place.problem(f"expected 'at' and one thing that happens, got {len(names)} of them")
+    return FAULTS[names[0]](place.at(names[0]), value[names[0]], world)
+
+
+def _broker(make: Callable[[int], Act]) -> Read:
+    def read(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+        return (make(world.broker(place, place.convert(value, int))),)
+
+    return read
+
+
+def _plain(act: Act) -> Read:
+    def read(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+        del world
+        if value is not None:
+            raise place.problem("expected nothing after the colon")
+        return (act,)
+
+    return read
+
+
+def _call(make: Callable[[str], Act]) -> Read:
+    def read(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+        del world
+        call = place.convert(value, str)
+        if call not in CALLS:
+            raise place.problem(f"expected one of {', '.join(sorted(CALLS))}, got {call!r}")
+        return (make(call),)
+
+    return read
+
+
+def _slow(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    part = place.convert(value, SlowPart)
+    return (acts.Slow(world.broker(place.at("broker"), part.broker), float(part.share)),)
+
+
+def _fill_disk(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    part = place.convert(value, FillDiskPart)
+    return (acts.FillDisk(world.broker(place.at("broker"), part.broker), int(part.leave)),)
+
+
+def _set_inbound(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    part = place.convert(value, InboundPart)
+    topic = world.topic(place.at("topic"), part.topic)
+    return (acts.SetInbound(topic.name, float(part.inbound)),)
+
+
+def _create_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    part = place.convert(value, NewTopicPart)
+    topic = topic_of(place, part.name, part, world)
+    world.topics[topic.name] = topic
+    return (acts.CreateTopic(topic),)
+
+
+def _delete_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    topic = world.topic(place, place.convert(value, str))
+    del world.topics[topic.name]
+    return (acts.DeleteTopic(topic.name),)
+
+
+def _recreate_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    """Delete a topic, and make one of its name and layout that is empty."""
+    topic = world.topic(place, place.convert(value, str))
+    empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0)
+    world.topics[topic.name] = empty
+    return (acts.DeleteTopic(topic.name), acts.CreateTopic(empty))
+
+
+def _alter(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    targets = targets_of(place, place.convert(value, TargetsPart), world)
+    return (acts.Alter(dict(targets)),)
+
+
+def _cancel(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    if value == "all":
+        partitions = tuple(world.all_partitions(world.topics.values()))
+    else:
+        partitions = world.partitions(place, place.convert(value, list[str]))
+    return (acts.Alter(dict.fromkeys(partitions)),)
+
+
+def _elect(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    return (acts.Elect(world.partitions(place, place.convert(value, list[str]))),)
+
+
+def _configure(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    entries = place.convert(value, list[Any])
+    changes = tuple(_change(place.at(i), each, world) for i, each in enumerate(entries))
+    if not changes:
+        raise place.problem("expected at least one setting")
+    return (acts.Configure(changes),)
+
+
+def _change(place: Place, value: Any, world: World) -> ConfigChange:
+    part = place.convert(value, SettingPart)
+    op = ConfigOp(part.op)
+    if (op is ConfigOp.DELETE) != (part.value is None):
+        wanted = "no value" if op is ConfigOp.DELETE else "a value"
+        raise place.problem(f"expected {wanted} with op {op.value}")
+    text = None if part.value is None else as_text(part.value)
+    return ConfigChange(_resource(place, part, world), part.key, op, text)
+
+
+def _resource(place: Place, part: SettingPart, world: World) -> ConfigResource:
+    if part.topic is not None and part.broker is None:
+        return ConfigResource(ConfigScope.TOPIC, world.topic(place.at("topic"), part.topic).name)
+    if part.broker is not None and part.topic is None:
+        broker = world.broker(place.at("broker"), part.broker)
+        return ConfigResource(ConfigScope.BROKER, str(broker))
+    raise place.problem("expected either 'topic' or 'broker'")
+
+
+def _delay_request(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+    del world
+    return (acts.DelayRequest(float(place.convert(value, Seconds))),)
+
+
+FAULTS: Mapping[str, Read] = {
+    "kill": _broker(acts.Kill),
+    "shutdown": _broker(acts.Shutdown),
+    "start": _broker(acts.Start),
+    "hang": _broker(acts.Hang),
+    "resume": _broker(acts.Resume),
+    "slow": _slow,
+    "fill-disk": _fill_disk,
+    "change-controller": _plain(acts.ChangeController()),
+    "set-inbound": _set_inbound,
+    "create-topic": _create_topic,
+    "delete-topic": _delete_topic,
+    "recreate-topic": _recreate_topic,
+    "alter": _alter,
+    "cancel": _cancel,
+    "elect": _elect,
+    "configure": _configure,
+    "lose-request": _plain(acts.LoseRequest()),
+    "lose-answer": _plain(acts.LoseAnswer()),
+    "delay-request": _delay_request,
+    "deny": _call(acts.Deny),
+    "allow": _call(acts.Allow),
+}

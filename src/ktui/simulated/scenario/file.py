@@ -1,0 +1,148 @@
+"""What may stand in a scenario file, key by key. docs/scenarios.md tells it to people."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from ktui import units
+from ktui.cluster.text import clean
+from ktui.fileproblem import FileProblem
+from ktui.simulated.scenario.record import Limits
+from ktui.units import Rate, Seconds, Share, Size
+from ktui.yamlfile import Keys, YamlFile
+
+T = TypeVar("T")
+Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+BrokerId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Speed = Annotated[float, msgspec.Meta(gt=0, le=1_000)]
+Text = str | int | float | bool
+"""A setting's value, which YAML may take for a number or for yes or no."""
+
+
+class Place:
+    """A value in a file, for errors that name its line."""
+
+    def __init__(self, file: YamlFile, keys: Keys = ()) -> None:
+        self._file = file
+        self._keys = keys
+
+    def at(self, *keys: str | int) -> Place:
+        """Go down to a part of the value."""
+        return Place(self._file, (*self._keys, *keys))
+
+    def problem(self, words: str) -> FileProblem:
+        """Make the error that names this value and its line."""
+        name = clean(".".join(map(str, self._keys)))
+        return self._file.problem(self._keys, f"{name}: {words}" if name else words)
+
+    def convert(self, value: Any, to: type[T]) -> T:
+        """Check the value against a type.
+
+        Raises:
+            FileProblem: with the line, and what was expected.
+        """
+        return self._file.convert(self._keys, value, to, hook=units.read)
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Some part of a file: keys in kebab-case, and none that is not known."""
+
+
+class BrokerPart(Part, frozen=True, kw_only=True):
+    """One broker; what is left out is as the cluster says for all."""
+
+    id: BrokerId
+    rack: str | None = None
+    network_in: Rate | None = None
+    network_out: Rate | None = None
+    disk_write: Rate | None = None
+    disk: Size | None = None
+
+
+class TidePart(Part, frozen=True, kw_only=True):
+    """How traffic rises and falls."""
+
+    swing: Share = Share(0)
+    period: Seconds = Seconds(3_600)
+    noise: Share = Share(0)
+
+
+class ClusterPart(Part, frozen=True, kw_only=True):
+    """The cluster. `brokers` is a count, or a list of ids and of `BrokerPart`."""
+
+    brokers: int | list[Any] = 3
+    racks: list[str] = []
+    network_in: Rate | None = None
+    network_out: Rate | None = None
+    disk_write: Rate | None = None
+    disk: Size | None = None
+    version: str | float = "4.3"
+    name: str = "simulated"
+    tide: TidePart = TidePart()
+    session_timeout: Seconds = Seconds(9)
+    replica_lag_time: Seconds = Seconds(30)
+    startup: Seconds = Seconds(5)
+    metadata_lag: Seconds = Seconds(0.1)
+    auto_leader_rebalance: bool = True
+    rebalance_interval: Seconds = Seconds(300)
+    configs: dict[str, Text] = {}
+
+
+class TopicPart(Part, frozen=True, kw_only=True):
+    """A topic, or many alike: `replicas` says where each partition is, or the others how many."""
+
+    partitions: Count | None = None
+    replication_factor: Count | None = None
+    brokers: list[BrokerId] | None = None
+    replicas: list[list[BrokerId]] | None = None
+    size: Size = Size(0)
+    message_size: Size = Size(1_000)
+    inbound: Rate = Rate(0)
+    configs: dict[str, Text] = {}
+
+
+class MovePart(Part, frozen=True, kw_only=True, rename=None):
+    """One partition's target, as in the plan files of Kafka's own tool."""
+
+    topic: str
+    partition: int
+    replicas: list[BrokerId]
+    log_dirs: list[Literal["any"]] | None = None
+
+
+class TargetsPart(Part, frozen=True, kw_only=True):
+    """What is to be moved: exactly one of these, `topics` aside."""
+
+    topics: list[str] | None = None
+    drain: list[BrokerId] | None = None
+    expand: list[BrokerId] | None = None
+    replication_factor: Count | None = None
+    leaders_off: list[BrokerId] | None = None
+    partitions: list[MovePart] | None = None
+
+
+class PlanPart(TargetsPart, frozen=True, kw_only=True):
+    """The plan."""
+
+    start: Seconds = Seconds(5)
+    throttle: Rate | None = None
+    limits: Limits = Limits()
+
+
+class ScenarioPart(Part, frozen=True, kw_only=True):
+    """The whole file; its larger parts are read one by one."""
+
+    title: str
+    about: str = ""
+    speed: Speed = 1.0
+    cluster: dict[str, Any] = {}
+    topics: dict[str | int, Any] = {}
+    faults: list[dict[str, Any]] = []
+    plan: dict[str, Any] | None = None
+
+
+def as_text(value: Text) -> str:
+    """Give a setting's value as Kafka takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

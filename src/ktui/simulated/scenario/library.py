@@ -1,0 +1,57 @@
+"""Reads scenario files: YAML that people write, and those that come with the program."""
+
+from __future__ import annotations
+
+import importlib.resources
+from pathlib import Path
+
+from ktui.cluster.text import clean
+from ktui.simulated.scenario.cluster import cluster_of, with_topics
+from ktui.simulated.scenario.faults import faults_of
+from ktui.simulated.scenario.file import Place, ScenarioPart
+from ktui.simulated.scenario.plan import plan_of
+from ktui.simulated.scenario.record import Limits, Scenario
+from ktui.simulated.scenario.topics import add_topics
+from ktui.simulated.scenario.world import World
+from ktui.yamlfile import read_yaml
+
+DEFAULT = "drain-a-broker"
+_FOLDER = Path(str(importlib.resources.files("ktui"))) / "simulated" / "scenarios"
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read a scenario file and check all of it.
+
+    Raises:
+        FileProblem: it cannot be read, or says something that cannot be; with the line.
+    """
+    file = read_yaml(path)
+    root = Place(file)
+    part = root.convert(file.data, ScenarioPart)
+    cluster = cluster_of(root.at("cluster"), part.cluster)
+    world = World({broker.id: broker.rack for broker in cluster.brokers})
+    add_topics(root.at("topics"), part.topics, world)
+    spec = with_topics(cluster, tuple(world.topics.values()))
+    plan, limits = None, Limits()
+    if part.plan is not None:
+        plan, limits = plan_of(root.at("plan"), part.plan, world)
+    return Scenario(
+        title=clean(part.title),
+        about=clean(" ".join(part.about.split())),
+        spec=spec,
+        faults=faults_of(root.at("faults"), part.faults, world),
+        plan=plan,
+        limits=limits,
+        speed=part.speed,
+    )
+
+
+def shipped() -> tuple[str, ...]:
+    """Name the scenarios that come with the program, the default first."""
+    names = sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+    return tuple(sorted(names, key=lambda name: name != DEFAULT))
+
+
+def shipped_path(name: str) -> Path:
+    """Give the file of a shipped scenario."""
+    return _FOLDER / f"{name}.yaml"

@@ -1,0 +1,105 @@
+"""Makes the plan of a scenario: where each partition is to go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ktui.simulated.scenario.file import Place, PlanPart, TargetsPart
+from ktui.simulated.scenario.record import Limits, Plan
+from ktui.simulated.scenario.targets import (
+    NoRoom,
+    Targets,
+    draining,
+    expanding,
+    leading_elsewhere,
+    with_factor,
+)
+from ktui.simulated.scenario.topics import names_of
+from ktui.simulated.scenario.world import World
+
+GOALS = ("drain", "expand", "replication-factor", "leaders-off", "partitions")
+
+
+def plan_of(place: Place, value: dict[str, Any], world: World) -> tuple[Plan, Limits]:
+    """Read the part `plan` of a file.
+
+    Raises:
+        FileProblem: with the line; also when nothing would move.
+    """
+    part = place.convert(value, PlanPart)
+    if part.throttle is not None and part.throttle < 1:
+        raise place.at("throttle").problem("expected at least 1 byte a second")
+    targets = targets_of(place, part, world)
+    throttle = None if part.throttle is None else float(part.throttle)
+    return Plan(targets=targets, start_s=float(part.start), throttle=throttle), part.limits
+
+
+def targets_of(place: Place, part: TargetsPart, world: World) -> Targets:
+    """Give the targets that a part of the file comes to, of the partitions that change.
+
+    Raises:
+        FileProblem: with the line; also when nothing would move.
+    """
+    goal = _goal(place, part)
+    topics = world.topics.values()
+    moved = _moved(place, part, world)
+    here = place.at(goal)
+    try:
+        if part.drain is not None:
+            targets = draining(topics, moved, world.racks, world.brokers(here, part.drain))
+        elif part.expand is not None:
+            targets = expanding(topics, moved, world.racks, world.brokers(here, part.expand))
+        elif part.replication_factor is not None:
+            targets = with_factor(topics, moved, world.racks, _factor(here, part, world))
+        elif part.leaders_off is not None:
+            targets = leading_elsewhere(topics, moved, world.brokers(here, part.leaders_off))
+        else:
+            targets = _explicit(here, part, world)
+    except NoRoom as error:
+        raise here.problem(str(error)) from None
+    if not targets:
+        raise here.problem("nothing would move: every partition is where it should be already")
+    return targets
+
+
+def _goal(place: Place, part: TargetsPart) -> str:
+    given = [goal for goal in GOALS if getattr(part, goal.replace("-", "_")) is not None]
+    if len(given) == 1:
+        return given[0]
+    expected = f"expected one of {', '.join(GOALS)}"
+    if given:
+        raise place.at(given[1]).problem(f"{expected}; there is {given[0]} already")
+    raise place.problem(expected)
+
+
+def _moved(place: Place, part: TargetsPart, world: World) -> frozenset[str]:
+    if part.topics is None:
+        return frozenset(world.topics)
+    if part.partitions is not None:
+        raise place.at("topics").problem("not beside 'partitions', which says it already")
+    here = place.at("topics")
+    return frozenset(
+        world.topic(here.at(index), name).name
+        for index, pattern in enumerate(part.topics)
+        for name in names_of(here.at(index), pattern)
+    )
+
+
+def _factor(place: Place, part: TargetsPart, world: World) -> int:
+    factor = part.replication_factor or 0
+    if factor > len(world.racks):
+        raise place.problem(f"{factor} replicas need as many brokers; there are {len(world.racks)}")
+    return factor
+
+
+def _explicit(place: Place, part: TargetsPart, world: World) -> Targets:
+    targets: Targets = {}
+    for index, move in enumerate(part.partitions or ()):
+        here = place.at(index)
+        tp = world.partition(here, move.topic, move.partition)
+        if tp in targets:
+            raise here.problem(f"{tp} is named twice")
+        target = world.brokers(here.at("replicas"), move.replicas)
+        if target != world.topics[move.topic].replicas[move.partition]:
+            targets[tp] = target
+    return targets

@@ -1,0 +1,97 @@
+"""Carries out a scenario's plan as Kafka's own tool does: throttles first, then all of it at once.
+
+It differs in how it throttles: on the followers' side only, and only the replicas being added.
+Listed leaders and replicas in sync would be held back with them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.ports import (
+    ClusterWriter,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Verdict,
+    WriteResult,
+)
+from ktui.simulated.layout import ClusterSpec
+from ktui.simulated.scenario.record import Plan
+
+RATE = "follower.replication.throttled.rate"
+REPLICAS = "follower.replication.throttled.replicas"
+_CHUNK = 5_000
+"""Partitions a request: brokers write at most 10,000 records for one."""
+
+Refusals = tuple[str, ...]
+"""What was not accepted, a sentence each."""
+
+
+async def carry_out(plan: Plan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock) -> Refusals:
+    """Wait until the plan is due, and submit it. Partitions that only change order are elected."""
+    await clock.sleep(plan.start_s)
+    current = {
+        TopicPartition(topic.name, number): replicas
+        for topic in spec.topics
+        for number, replicas in enumerate(topic.replicas)
+    }
+    refused: list[str] = []
+    if plan.throttle is not None:
+        changes = _throttles(_adding(plan, current), int(plan.throttle))
+        refused += _refused(await writer.alter_configs(changes))
+    targets = list(plan.targets.items())
+    for start in range(0, len(targets), _CHUNK):
+        chunk = dict(targets[start : start + _CHUNK])
+        refused += _refused(
+            await writer.alter_reassignments(chunk, allow_replication_factor_change=True)
+        )
+    reordered = [tp for tp, target in targets if set(target) == set(current[tp])]
+    if reordered:
+        refused += _refused(await writer.elect_preferred_leaders(reordered))
+    return tuple(refused)
+
+
+def _adding(plan: Plan, current: Mapping[TopicPartition, tuple[int, ...]]) -> list[Replica]:
+    return [
+        Replica(tp, broker)
+        for tp, target in plan.targets.items()
+        for broker in target
+        if broker not in current[tp]
+    ]
+
+
+def _throttles(adding: Iterable[Replica], rate: int) -> list[ConfigChange]:
+    """List what is added at its topic, and set the rate of every broker that takes it in."""
+    entries: defaultdict[str, list[str]] = defaultdict(list)
+    brokers: set[int] = set()
+    for replica in adding:
+        entries[replica.tp.topic].append(f"{replica.tp.partition}:{replica.broker}")
+        brokers.add(replica.broker)
+    lists = [
+        ConfigChange(ConfigResource(ConfigScope.TOPIC, topic), REPLICAS, ConfigOp.SET, ",".join(of))
+        for topic, of in entries.items()
+    ]
+    rates = [
+        ConfigChange(ConfigResource(ConfigScope.BROKER, str(broker)), RATE, ConfigOp.SET, str(rate))
+        for broker in sorted(brokers)
+    ]
+    return lists + rates
+
+
+def _refused(
+    results: Mapping[TopicPartition, WriteResult] | Mapping[ConfigResource, WriteResult],
+) -> list[str]:
+    return [
+        f"{_name(what)}: {result.code or result.verdict.value} {result.message}".rstrip()
+        for what, result in results.items()
+        if result.verdict is not Verdict.ACCEPTED
+    ]
+
+
+def _name(what: TopicPartition | ConfigResource) -> str:
+    return f"{what.scope.value} {what.name}" if isinstance(what, ConfigResource) else str(what)

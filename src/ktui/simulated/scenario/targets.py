@@ -1,0 +1,160 @@
+"""The target replicas that an operator's intent comes to: drain, expand, another factor."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from itertools import chain
+
+from ktui.cluster.partition import TopicPartition
+from ktui.simulated.layout import TopicSpec
+from ktui.simulated.scenario.placing import Racks
+
+Targets = dict[TopicPartition, tuple[int, ...]]
+
+
+class NoRoom(ValueError):
+    """There are not enough brokers for what is wanted."""
+
+
+def draining(
+    topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, off: Collection[int]
+) -> Targets:
+    """Have other brokers take the places of those `off`, the least loaded first.
+
+    Args:
+        topics: all of the cluster: the load of a broker is its replicas of the topic, then of all.
+        moved: the topics whose partitions may move.
+        racks: all brokers of the cluster.
+        off: the brokers to be drained.
+
+    Raises:
+        NoRoom: a partition has a replica on every broker that would be left.
+    """
+    loads = _Loads(racks, topics)
+    stay = [broker for broker in racks if broker not in off]
+    targets: Targets = {}
+    for tp, replicas in _partitions(topics, moved):
+        target = list(replicas)
+        for place, broker in enumerate(replicas):
+            if broker in off:
+                target[place] = loads.take(tp, stay, target, instead_of=broker)
+        if tuple(target) != replicas:
+            targets[tp] = tuple(target)
+    return targets
+
+
+def expanding(
+    topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, onto: Collection[int]
+) -> Targets:
+    """Give the brokers `onto` their even share of each topic's replicas, from the fullest."""
+    loads = _Loads(racks, ())
+    seen = 0
+    targets: Targets = {}
+    for tp, replicas in _partitions(topics, moved):
+        loads.add(replicas)
+        seen += len(replicas)
+        target = list(replicas)
+        for turn, broker in enumerate(onto):
+            share = seen / len(racks) + turn / len(onto)  # not all at the same partitions
+            if broker not in target and loads.of(broker) + 1 <= share:
+                loads.replace_fullest(target, broker, kept=onto)
+        if tuple(target) != replicas:
+            targets[tp] = tuple(target)
+    return targets
+
+
+def with_factor(
+    topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, factor: int
+) -> Targets:
+    """Add replicas on the least loaded brokers, or drop the last ones, until there are `factor`.
+
+    Raises:
+        NoRoom: there are fewer brokers.
+    """
+    loads = _Loads(racks, topics)
+    targets: Targets = {}
+    for tp, replicas in _partitions(topics, moved):
+        target = list(replicas[:factor])
+        while len(target) < factor:
+            target.append(loads.take(tp, racks, target))
+        if tuple(target) != replicas:
+            targets[tp] = tuple(target)
+    return targets
+
+
+def leading_elsewhere(
+    topics: Collection[TopicSpec], moved: Collection[str], off: Collection[int]
+) -> Targets:
+    """Put another replica first where one of `off` stands first, those that lead least first.
+
+    A partition that has all its replicas on `off` stays as it is.
+    """
+    leads = Counter(replicas[0] for _, replicas in _partitions(topics, {t.name for t in topics}))
+    targets: Targets = {}
+    for tp, replicas in _partitions(topics, moved):
+        others = [broker for broker in replicas if broker not in off]
+        if replicas[0] in off and others:
+            leader = min(others, key=lambda broker: (leads[broker], broker))
+            leads[leader] += 1
+            leads[replicas[0]] -= 1
+            targets[tp] = (leader, *(broker for broker in replicas if broker != leader))
+    return targets
+
+
+def _partitions(
+    topics: Iterable[TopicSpec], moved: Collection[str]
+) -> Iterable[tuple[TopicPartition, tuple[int, ...]]]:
+    for topic in topics:
+        if topic.name in moved:
+            for number, replicas in enumerate(topic.replicas):
+                yield TopicPartition(topic.name, number), replicas
+
+
+class _Loads:
+    """Replicas a broker, as a plan is being made."""
+
+    def __init__(self, racks: Racks, topics: Iterable[TopicSpec]) -> None:
+        self._racks = racks
+        self._loads: Counter[int] = Counter()
+        self._of_topic: dict[str, Counter[int]] = {}
+        for topic in topics:
+            of_topic = Counter(chain.from_iterable(topic.replicas))
+            self._of_topic[topic.name] = of_topic
+            self._loads.update(of_topic)
+
+    def of(self, broker: int) -> int:
+        return self._loads[broker]
+
+    def add(self, replicas: Iterable[int]) -> None:
+        self._loads.update(replicas)
+
+    def take(
+        self,
+        tp: TopicPartition,
+        candidates: Iterable[int],
+        target: list[int],
+        instead_of: int | None = None,
+    ) -> int:
+        """Choose a broker for a place: in a rack without a replica if can be, then least loaded."""
+        of_topic = self._of_topic[tp.topic]
+        taken = {self._racks[b] for b in target if b != instead_of} - {None}
+        free = [broker for broker in candidates if broker not in target]
+        if not free:
+            raise NoRoom(f"no broker is left that has no replica of {tp}")
+        chosen = min(free, key=lambda b: (self._racks[b] in taken, of_topic[b], self._loads[b], b))
+        of_topic[chosen] += 1
+        self._loads[chosen] += 1
+        return chosen
+
+    def replace_fullest(self, target: list[int], broker: int, kept: Collection[int]) -> None:
+        """Put `broker` in the place of the fullest one, in its own rack if there is one."""
+        rack = self._racks[broker]
+        old = [member for member in target if member not in kept]
+        if not old:
+            return
+        same = [member for member in old if rack is not None and self._racks[member] == rack]
+        fullest = max(same or old, key=lambda member: (self._loads[member], -member))
+        target[target.index(fullest)] = broker
+        self._loads[fullest] -= 1
+        self._loads[broker] += 1

@@ -1,0 +1,49 @@
+"""docs/ tell every key of a scenario file, and every story that comes with ktui."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ktui.simulated.scenario.faults import CALLS, FAULTS
+from ktui.simulated.scenario.file import (
+    BrokerPart,
+    ClusterPart,
+    PlanPart,
+    ScenarioPart,
+    TidePart,
+    TopicPart,
+)
+from ktui.simulated.scenario.library import load_scenario, shipped
+from ktui.simulated.scenario.record import Limits, Mode, Order, Shape
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "scenarios.md").read_text(encoding="utf-8")
+PARTS = (ScenarioPart, ClusterPart, BrokerPart, TidePart, TopicPart, PlanPart, Limits)
+KEYS = sorted({field.encode_name for part in PARTS for field in msgspec.structs.fields(part)})
+WORDS = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
+
+
+@pytest.mark.parametrize("key", [*KEYS, *FAULTS, *sorted(CALLS), *Shape, *Mode, *Order])
+def test_every_key_is_explained(key: str) -> None:
+    assert key in WORDS
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_story_is_told(name: str) -> None:
+    assert f"| `{name}` |" in (DOCS / "demo.md").read_text(encoding="utf-8")
+
+
+def test_the_example_can_be_played(tmp_path: Path) -> None:
+    example = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert example is not None
+    path = tmp_path / "example.yaml"
+    path.write_text(example[1], encoding="utf-8")
+
+    scenario = load_scenario(path)
+
+    assert scenario.plan is not None
+    assert len(scenario.spec.topics) == 101

@@ -1,0 +1,413 @@
+"""A scenario file says what it says; a mistake in one is named with its line and the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.fileproblem import FileProblem
+from ktui.simulated import acts
+from ktui.simulated.acts import Act
+from ktui.simulated.layout import TopicSpec
+from ktui.simulated.scenario.library import load_scenario
+from ktui.simulated.scenario.record import Limits, Mode, Order, Scenario, Shape
+
+Read = Callable[[str], Scenario]
+
+TWO_TOPICS = """
+title: A story
+cluster: {brokers: 4}
+topics:
+  orders: {partitions: 4, size: 1GiB, inbound: 1MB/s}
+  audit: {replicas: [[1, 2], [3, 4]]}
+"""
+AUDIT = ConfigResource(ConfigScope.TOPIC, "audit")
+BROKER_1 = ConfigResource(ConfigScope.BROKER, "1")
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def read(text: str) -> Scenario:
+        path = tmp_path / "story.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_scenario(path)
+
+    return read
+
+
+def problem(read: Read, text: str) -> FileProblem:
+    with pytest.raises(FileProblem) as caught:
+        read(text)
+    return caught.value
+
+
+def act(read: Read, written: str) -> Act:
+    scenario = read(f"{TWO_TOPICS}faults:\n  - at: 1m\n    {written}\n")
+    (due,) = scenario.faults
+    assert due.at_s == 60
+    return due.act
+
+
+def tp(topic: str, partition: int) -> TopicPartition:
+    return TopicPartition(topic, partition)
+
+
+# --- what a file can say ----------------------------------------------------------------------
+
+
+def test_the_least_that_can_be_said_is_a_title(read: Read) -> None:
+    scenario = read("title: Nothing happens\n")
+
+    assert [broker.id for broker in scenario.spec.brokers] == [1, 2, 3]
+    assert scenario.plan is None
+    assert scenario.speed == 1
+
+
+def test_a_cluster_can_be_told_in_all_its_parts(read: Read) -> None:
+    spec = read(
+        """
+title: A cluster
+cluster:
+  version: 4.1
+  name: east
+  brokers: [1, {id: 7, rack: z, network-in: 1MB/s, disk: 5GiB}, 9]
+  racks: [a, b]
+  network-in: 10MB/s
+  network-out: 20MB/s
+  disk-write: 30MB/s
+  disk: 1TiB
+  tide: {swing: 30%, period: 1h, noise: 0.1}
+  session-timeout: 6s
+  replica-lag-time: 3s
+  startup: 2s
+  metadata-lag: 250ms
+  auto-leader-rebalance: false
+  rebalance-interval: 10m
+  configs: {min.insync.replicas: 2, unclean.leader.election.enable: true}
+"""
+    ).spec
+
+    first, second, third = spec.brokers
+    assert (first.id, first.rack, first.net_in, first.disk_bytes) == (1, "a", 10e6, 2**40)
+    assert (second.id, second.rack, second.net_in, second.net_out) == (7, "z", 1e6, 20e6)
+    assert second.disk_bytes == 5 * 2**30
+    assert (third.rack, third.disk_write) == ("a", 30e6)
+    assert (spec.version, spec.name) == ("4.1", "east")
+    assert (spec.tide.swing, spec.tide.period_s, spec.tide.noise) == (0.3, 3_600, 0.1)
+    assert (spec.session_timeout_s, spec.lag_time_max_s, spec.startup_s) == (6, 3, 2)
+    assert (spec.metadata_lag_s, spec.rebalance_interval_s) == (0.25, 600)
+    assert spec.auto_leader_rebalance is False
+    assert spec.broker_configs == {
+        "min.insync.replicas": "2",
+        "unclean.leader.election.enable": "true",
+    }
+
+
+def test_topics_are_placed_in_turn_or_where_they_are_said_to_be(read: Read) -> None:
+    orders, audit = read(TWO_TOPICS).spec.topics
+
+    assert orders == TopicSpec(
+        name="orders",
+        replicas=((1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2)),
+        bytes_each=2**30,
+        inbound=1e6,
+    )
+    assert audit.replicas == ((1, 2), (3, 4))
+
+
+def test_replicas_of_a_partition_stand_in_different_racks(read: Read) -> None:
+    scenario = read(
+        "title: Racks\ncluster: {brokers: 6, racks: [a, a, b, b, c, c]}\n"
+        "topics: {orders: {partitions: 12}}\n"
+    )
+    racks = {broker.id: broker.rack for broker in scenario.spec.brokers}
+
+    for replicas in scenario.spec.topics[0].replicas:
+        assert {racks[broker] for broker in replicas} == {"a", "b", "c"}
+
+
+def test_a_topic_can_be_kept_to_some_brokers(read: Read) -> None:
+    part = "{partitions: 9, brokers: [2, 4]}"
+    (topic,) = read(f"title: x\ncluster: {{brokers: 6}}\ntopics: {{a: {part}}}\n").spec.topics
+
+    assert set(topic.replicas) == {(2, 4), (4, 2)}
+
+
+def test_many_topics_alike_are_written_as_a_range(read: Read) -> None:
+    text = "title: Many\ntopics: {'t-{08..11}': {partitions: 2}}\n"
+
+    assert [topic.name for topic in read(text).spec.topics] == ["t-08", "t-09", "t-10", "t-11"]
+
+
+def test_faults_come_in_the_order_of_time(read: Read) -> None:
+    scenario = read(f"{TWO_TOPICS}faults:\n  - {{at: 2m, start: 3}}\n  - {{at: 30s, kill: 3}}\n")
+
+    assert [(due.at_s, due.act) for due in scenario.faults] == [
+        (30, acts.Kill(3)),
+        (120, acts.Start(3)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("kill: 1", acts.Kill(1)),
+        ("shutdown: 1", acts.Shutdown(1)),
+        ("start: 1", acts.Start(1)),
+        ("hang: 1", acts.Hang(1)),
+        ("resume: 1", acts.Resume(1)),
+        ("slow: {broker: 2, share: 10%}", acts.Slow(2, 0.1)),
+        ("fill-disk: {broker: 2, leave: 1GiB}", acts.FillDisk(2, 2**30)),
+        ("change-controller:", acts.ChangeController()),
+        ("set-inbound: {topic: orders, inbound: 5MB/s}", acts.SetInbound("orders", 5e6)),
+        ("delete-topic: audit", acts.DeleteTopic("audit")),
+        ("lose-request:", acts.LoseRequest()),
+        ("lose-answer:", acts.LoseAnswer()),
+        ("delay-request: 10s", acts.DelayRequest(10)),
+        ("deny: log_dirs", acts.Deny("log_dirs")),
+        ("allow: alter_configs", acts.Allow("alter_configs")),
+        (
+            "create-topic: {name: new, replicas: [[1]]}",
+            acts.CreateTopic(TopicSpec(name="new", replicas=((1,),))),
+        ),
+        (
+            "elect: ['orders:2', audit]",
+            acts.Elect((tp("orders", 2), tp("audit", 0), tp("audit", 1))),
+        ),
+        ("cancel: ['audit:1']", acts.Alter({tp("audit", 1): None})),
+        (
+            "alter: {partitions: [{topic: audit, partition: 0, replicas: [1, 3]}]}",
+            acts.Alter({tp("audit", 0): (1, 3)}),
+        ),
+        (
+            "configure: [{topic: audit, key: k, value: 5}, {broker: 1, key: k, op: delete}]",
+            acts.Configure(
+                (
+                    ConfigChange(AUDIT, "k", ConfigOp.SET, "5"),
+                    ConfigChange(BROKER_1, "k", ConfigOp.DELETE),
+                )
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_everything_that_can_happen_to_a_cluster_can_be_written(
+    read: Read, written: str, meant: Act
+) -> None:
+    assert act(read, written) == meant
+
+
+def test_a_cancel_of_all_is_of_every_partition(read: Read) -> None:
+    cancel = act(read, "cancel: all")
+
+    assert isinstance(cancel, acts.Alter)
+    assert len(cancel.targets) == 6
+    assert set(cancel.targets.values()) == {None}
+
+
+def test_a_recreated_topic_has_the_same_layout_and_nothing_in_it(read: Read) -> None:
+    scenario = read(f"{TWO_TOPICS}faults: [{{at: 5s, recreate-topic: orders}}]\n")
+    deleted, created = (due.act for due in scenario.faults)
+
+    assert deleted == acts.DeleteTopic("orders")
+    assert isinstance(created, acts.CreateTopic)
+    assert created.topic.replicas == scenario.spec.topics[0].replicas
+    assert created.topic.bytes_each == 0
+
+
+def test_a_plan_has_a_start_a_throttle_and_limits(read: Read) -> None:
+    scenario = read(
+        f"""{TWO_TOPICS}
+plan:
+  start: 90s
+  throttle: 30MB/s
+  drain: [4]
+  limits: {{replicas: 1, partitions: 4, leader-movements: 2, replica-movements: 8, per-broker: 3,
+    extra-replicas: 2, cut-together: 5, shape: kip-435, mode: wave, order: size-desc}}
+"""
+    )
+
+    assert scenario.plan is not None
+    assert (scenario.plan.start_s, scenario.plan.throttle) == (90, 30e6)
+    assert scenario.limits == Limits(
+        replicas=1,
+        partitions=4,
+        leader_movements=2,
+        replica_movements=8,
+        per_broker=3,
+        extra_replicas=2,
+        cut_together=5,
+        shape=Shape.KIP_435,
+        mode=Mode.WAVE,
+        order=Order.LARGEST_FIRST,
+    )
+
+
+def test_a_plan_can_be_pasted_from_kafkas_own_tool(read: Read) -> None:
+    move = '{"topic": "audit", "partition": 1, "replicas": [1, 4], "log_dirs": ["any", "any"]}'
+    scenario = read(f'{TWO_TOPICS}plan: {{"partitions": [{move}]}}\n')
+
+    assert scenario.plan is not None
+    assert scenario.plan.targets == {tp("audit", 1): (1, 4)}
+
+
+# --- mistakes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("topcis: {}", "unknown key 'topcis'; did you mean 'topics'?"),
+        ("speed: 0", "speed: expected `float` > 0.0"),
+        ("cluster: {brokers: 0}", "cluster.brokers: expected 1 to 1,000 brokers"),
+        ("cluster: {brokers: 5000000}", "cluster.brokers: expected 1 to 1,000 brokers"),
+        ("cluster: {brokers: [1, 1]}", "cluster.brokers.1: there are two brokers 1"),
+        ("cluster: {brokers: [{id: 1, rak: a}]}", "unknown key 'rak'; did you mean 'rack'?"),
+        ("cluster: {disk: 5Gb}", "cluster.disk: unknown unit 'Gb'"),
+        ("cluster: {network-in: 0}", "network-in of broker 1: expected more than 0"),
+        ("cluster: {version: 2.8}", "cluster.version: expected one of 3.9, 4.0, 4.1, 4.2, 4.3"),
+        ("cluster: {tide: {period: 0}}", "cluster.tide.period: expected more than 0 s"),
+        ("cluster: {session-timeout: soon}", "expected a time such as 90s"),
+        ("topics: {orders: {}}", "topics.orders: expected 'partitions', or 'replicas'"),
+        ("topics: {orders: {partitions: 0}}", "topics.orders.partitions: expected `int` >= 1"),
+        ("topics: {'or ders': {partitions: 1}}", "'or ders' cannot be a topic's name"),
+        ("topics: {'t{5..2}': {partitions: 1}}", "expected a range from the lower to the higher"),
+        ("topics: {'t{0..9}': {partitions: 999999}}", "more than 1,000,000 partitions in all"),
+        ("topics: {a: {partitions: 1, replication-factor: 9}}", "9 replicas need as many brokers"),
+        ("topics: {a: {partitions: 1, brokers: [9]}}", "there is no broker 9; there are 1, 2, 3"),
+        ("topics: {a: {replicas: [[1, 9]]}}", "topics.a.replicas.0.1: there is no broker 9"),
+        ("topics: {a: {replicas: [[1, 1]]}}", "broker 1 is named twice"),
+        ("topics: {a: {replicas: [[]]}}", "expected at least one broker"),
+        ("topics: {a: {replicas: [[1]], partitions: 1}}", "not beside 'replicas'"),
+        ("topics: {a: {partitions: 1, size: 5 pounds}}", "topics.a.size: unknown unit 'pounds'"),
+        ("topics: {a: {partitions: 1, message-size: 0}}", "expected at least 1 byte"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_cluster_is_named_with_its_line(read: Read, line: str, words: str) -> None:
+    found = problem(read, f"title: A story\nabout: x\n{line}\n")
+
+    assert found.line == 3
+    assert words in found.problem
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("{kill: 3}", "expected 'at', the time"),
+        ("{at: -5, kill: 3}", "faults.0.at: expected a time such as 90s, 5m, 1h30m"),
+        ("{at: 5s}", "expected 'at' and one thing that happens, got 0 of them"),
+        ("{at: 5s, kill: 3, start: 3}", "got 2 of them"),
+        ("{at: 5s, kil: 3}", "unknown key 'kil'; did you mean 'kill'?"),
+        ("{at: 5s, kill: 9}", "faults.0.kill: there is no broker 9; there are 1, 2, 3, 4"),
+        ("{at: 5s, kill: all}", "faults.0.kill: expected `int`, got `str`"),
+        ("{at: 5s, slow: {broker: 1, share: 200%}}", "at most 100 %"),
+        ("{at: 5s, slow: {broker: 1}}", "missing required field `share`"),
+        ("{at: 5s, delete-topic: nosuch}", "there is no topic 'nosuch' then; there are orders"),
+        ("{at: 5s, create-topic: {name: audit, partitions: 1}}", "a topic 'audit' already"),
+        ("{at: 5s, elect: ['orders:4']}", "orders has no partition 4; it has 0 to 3"),
+        ("{at: 5s, elect: ['orders:x']}", "or a partition such as orders:3"),
+        ("{at: 5s, elect: []}", "expected at least one topic, or partition"),
+        ("{at: 5s, cancel: some}", "faults.0.cancel: expected `array`, got `str`"),
+        ("{at: 5s, change-controller: 5}", "expected nothing after the colon"),
+        ("{at: 5s, deny: everything}", "expected one of alter_configs, alter_reassignments"),
+        ("{at: 5s, configure: []}", "expected at least one setting"),
+        ("{at: 5s, configure: [{key: a, value: b}]}", "expected either 'topic' or 'broker'"),
+        ("{at: 5s, configure: [{broker: 1, key: a}]}", "expected a value with op set"),
+        ("{at: 5s, alter: {drain: [9]}}", "faults.0.alter.drain.0: there is no broker 9"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_fault_is_named_with_its_line(read: Read, written: str, words: str) -> None:
+    found = problem(read, f"{TWO_TOPICS}faults:\n  - {written}\n")
+
+    assert found.line == 8
+    assert words in found.problem
+
+
+def test_a_topic_that_was_deleted_before_is_not_there_any_more(read: Read) -> None:
+    late, early = "{at: 20s, elect: [audit]}", "{at: 10s, delete-topic: audit}"
+    found = problem(read, f"{TWO_TOPICS}faults:\n  - {late}\n  - {early}\n")
+
+    assert found.line == 8
+    assert "there is no topic 'audit' then" in found.problem
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("{drain: [1], expand: [2]}", "there is drain already"),
+        ("{drain: [9]}", "plan.drain.0: there is no broker 9"),
+        ("{drain: []}", "plan.drain: expected at least one broker"),
+        ("{drain: [1, 2]}", "no broker is left that has no replica of orders-"),
+        ("{drain: [3], topics: [nosuch]}", "plan.topics.0: there is no topic 'nosuch' then"),
+        ("{drain: [3], throttle: 0}", "plan.throttle: expected at least 1 byte a second"),
+        ("{drain: [3], start: -1}", "plan.start: expected a time"),
+        ("{drain: [3], limits: {replica: 1}}", "unknown key 'replica'; did you mean 'replicas'?"),
+        ("{drain: [3], limits: {replicas: 0}}", "plan.limits.replicas: expected `int` >= 1"),
+        ("{drain: [3], limits: {shape: round}}", "plan.limits.shape: invalid enum value 'round'"),
+        ("{replication-factor: 5}", "5 replicas need as many brokers; there are 4"),
+        ("{replication-factor: 3, topics: [orders]}", "nothing would move"),
+        ("{partitions: []}", "nothing would move"),
+        ("{partitions: [{topic: audit, partition: 0, replicas: [1, 2]}]}", "nothing would move"),
+        ("{partitions: [{topic: audit, partition: 2, replicas: [1]}]}", "no partition 2; it has 0"),
+        ("{partitions: [{topic: audit, partition: 0, replicas: [9]}]}", "there is no broker 9"),
+        ("{partitions: [{topic: audit, partition: 0, replicas: [3, 3]}]}", "named twice"),
+        ("{partitions: [{topic: audit, partition: 0, replicas: []}]}", "at least one broker"),
+        ("{partitions: [], topics: [audit]}", "not beside 'partitions'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_plan_is_named_with_its_line(read: Read, written: str, words: str) -> None:
+    found = problem(read, f"{TWO_TOPICS}plan:\n  {written}\n")
+
+    assert found.line == 8
+    assert words in found.problem
+
+
+def test_a_plan_without_a_goal_says_which_there_are(read: Read) -> None:
+    found = problem(read, f"{TWO_TOPICS}plan: {{start: 5s}}\n")
+
+    assert found.line == 7
+    assert "expected one of drain, expand, replication-factor, leaders-off" in found.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "just words\n",
+        "[]\n",
+        "title: 5\n",
+        "title: x\ntopics: [orders]\n",
+        "title: x\nfaults: {kill: 3}\n",
+        "title: x\nfaults: [kill]\n",
+        "title: x\nplan: drain\n",
+        "title: x\ncluster: {brokers: {}}\n",
+        "title: x\ncluster: {brokers: [[1]]}\n",
+        "title: x\ntopics: {a: 5}\n",
+        "title: x\ntopics: {a: {partitions: 1e9}}\n",
+        "title: x\ntopics: {1: {partitions: many}}\n",
+        "title: x\ncluster: {disk: .nan}\n",
+    ],
+)
+def test_a_file_that_is_something_else_is_a_problem_of_the_file(read: Read, text: str) -> None:
+    assert problem(read, text).line is not None
+
+
+def test_aliases_that_write_out_billions_of_values_are_refused(read: Read) -> None:
+    bomb = "".join(
+        f"  {chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 10)}]\n"
+        for n in range(9)
+    )
+    found = problem(read, f"title: x\ntopics:\n  a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n{bomb}")
+
+    assert "more than 200,000 values, counting aliases as written out" in found.problem
+
+
+def test_anchors_are_fine(read: Read) -> None:
+    text = "title: x\ntopics:\n  a: &a {partitions: 2}\n  b: {<<: *a, size: 1MB}\n"
+    a, b = read(text).spec.topics
+
+    assert (a.bytes_each, b.bytes_each) == (0, 1_000_000)
+    assert len(b.replicas) == 2
