@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import keys, listing, polling, starting
+from bench import keys, listing, polling, simulating, starting
 from bench.clusters import lab_with_a_dead_broker
 from ktui.lab.layout import Lab
 
-ALONE: dict[str, Callable[[], None]] = {"keys": keys.run, "start": starting.run}
+ALONE: dict[str, Callable[[], None]] = {
+    "keys": keys.run,
+    "start": starting.run,
+    "simulate": simulating.run,
+}
 ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {"list": listing.run, "poll": polling.run}
 PARTS = (*ALONE, *ON_A_CLUSTER)
 

@@ -44,7 +44,7 @@ async def test_an_election_gives_the_lead_to_the_first_replica_under_a_new_epoch
     async def leads() -> bool:
         return (await state(world, tp)).leader == 3
 
-    await until(leads)
+    await until(leads, clock=world.clock)
     now = await state(world, tp)
     assert before.leader_epoch is not None
     assert now.leader_epoch is not None

@@ -37,7 +37,7 @@ async def test_a_follower_tells_its_own_log_end_while_it_catches_up(
     async def behind() -> int | None:
         return (await world.reader.log_offsets(4, ends=[tp])).ends.get(tp)
 
-    follower = await until(behind)
+    follower = await until(behind, clock=world.clock)
     leader = (await world.reader.log_offsets(2, ends=[tp])).ends[tp]
 
     assert 0 < follower < leader == 4_000
@@ -49,7 +49,7 @@ async def test_an_in_sync_follower_ends_where_its_leader_does(
     async def caught_up() -> bool:
         return (await world.reader.log_offsets(1, ends=[tp])).ends == {tp: 4_000}
 
-    assert await until(caught_up)
+    assert await until(caught_up, clock=world.clock)
 
 
 async def test_what_a_broker_cannot_answer_for_is_named_beside_what_it_can(
@@ -70,13 +70,13 @@ async def test_a_log_dir_tells_its_room_and_the_bytes_of_the_partitions_asked_fo
     world: World, tp: TopicPartition
 ) -> None:
     async def sized() -> bool:
-        return (await world.reader.log_dirs(1, [tp])).sizes.get(tp, 0) > 4_000_000
+        return (await world.reader.log_dirs(1, [tp])).sizes.get(tp, 0) >= 4_000_000
 
-    await until(sized)
+    await until(sized, clock=world.clock)
     answer = await world.reader.log_dirs(1, [tp])
 
     assert answer.sizes.keys() == {tp}
-    assert 4_000_000 < answer.sizes[tp] < 8_000_000
+    assert 4_000_000 <= answer.sizes[tp] < 8_000_000
     (only,) = answer.log_dirs
     assert (only.broker, only.error, only.cordoned) == (1, None, False)
     assert only.total_bytes is not None

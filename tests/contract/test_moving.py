@@ -50,7 +50,7 @@ async def test_metadata_shows_the_same_replicas_and_the_old_ones_in_sync(
     async def seen() -> bool:
         return (await state(world, tp)).replicas == (4, 5, 3, 1, 2)
 
-    await until(seen)
+    await until(seen, clock=world.clock)
     now = await state(world, tp)
     assert {1, 2, 3} <= set(now.isr)
     assert 4 not in now.isr
@@ -193,7 +193,7 @@ async def test_many_partitions_are_moved_and_cancelled_in_one_call(
         told = await world.reader.describe_topics([topic_name])
         return all(told.partitions[tp].replicas == (2,) for tp in partitions)
 
-    await until(all_there)
+    await until(all_there, clock=world.clock)
     cancelled = await world.writer.alter_reassignments(
         dict.fromkeys(partitions), allow_replication_factor_change=False
     )

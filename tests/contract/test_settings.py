@@ -26,7 +26,7 @@ async def throttled(world: World, topic: str, expected: str) -> None:
     async def shown() -> bool:
         return (await config_of(world, topic)).follower_throttled_replicas == expected
 
-    await until(shown)
+    await until(shown, clock=world.clock)
 
 
 async def test_a_new_topic_has_the_defaults(world: World, topic: str) -> None:
@@ -43,7 +43,7 @@ async def test_settings_that_matter_to_a_move_are_read(world: World, topic: str)
     async def seen() -> bool:
         return await config_of(world, topic) == TopicConfig(min_insync_replicas=2, compacted=True)
 
-    assert await until(seen)
+    assert await until(seen, clock=world.clock)
 
 
 async def test_a_list_grows_shrinks_and_goes(world: World, topic: str) -> None:
@@ -105,14 +105,14 @@ async def test_throttles_of_several_brokers_are_set_in_one_call_and_read_back(
             config = await world.reader.broker_config(broker)
             return config.follower_throttle_rate == broker * 1_000_000
 
-        assert await until(shown)
+        assert await until(shown, clock=world.clock)
 
     await change(world, setting(ConfigScope.BROKER, "2", RATE, ConfigOp.DELETE))
 
     async def lifted() -> bool:
         return (await world.reader.broker_config(2)).follower_throttle_rate is None
 
-    assert await until(lifted)
+    assert await until(lifted, clock=world.clock)
 
 
 async def test_a_broker_tells_the_settings_that_matter_to_a_move(world: World) -> None:

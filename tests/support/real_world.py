@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
+from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.kafka import load
@@ -25,6 +26,7 @@ class RealWorld:
 
     def __init__(self, connection: Connection, *, timeout_s: float = 20.0) -> None:
         self.connection = connection
+        self.clock = SystemClock()
         self.reader = KafkaReader(connection, timeout_s=timeout_s)
         self.writer = KafkaWriter(connection, timeout_s=timeout_s)
         self._wire = Wire(connection, timeout_s=timeout_s)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
+from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,
@@ -29,6 +28,11 @@ class World(Protocol):
     """A cluster with five live brokers, 1 to 5, and both ways into it."""
 
     @property
+    def clock(self) -> Clock:
+        """Its time."""
+        ...
+
+    @property
     def reader(self) -> ClusterReader:
         """The way to look."""
         ...
@@ -47,15 +51,21 @@ class World(Protocol):
         ...
 
 
-async def until(condition: Callable[[], Awaitable[T | None]], *, limit_s: float = 40.0) -> T:
-    """Wait until the condition gives something true, and give that."""
-    end = time.monotonic() + limit_s
+async def until(
+    condition: Callable[[], Awaitable[T | None]],
+    *,
+    limit_s: float = 40.0,
+    clock: Clock | None = None,
+) -> T:
+    """Wait, by the cluster's clock, until the condition gives something true, and give that."""
+    clock = clock or SystemClock()
+    end = clock.monotonic() + limit_s
     while True:
         found = await condition()
         if found:
             return found
-        assert time.monotonic() < end, f"waited {limit_s} s in vain; last seen: {found!r}"
-        await asyncio.sleep(0.05)
+        assert clock.monotonic() < end, f"waited {limit_s} s in vain; last seen: {found!r}"
+        await clock.sleep(0.05)
 
 
 def setting(
@@ -113,4 +123,4 @@ async def settled(world: World, tp: TopicPartition, replicas: tuple[int, ...]) -
         now = await state(world, tp)
         return now if now.replicas == replicas else None
 
-    return await until(there)
+    return await until(there, clock=world.clock)

@@ -1,0 +1,79 @@
+"""What brokers say of partitions: the controller's records, a moment late."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from ktui.cluster.partition import TopicPartition
+from ktui.simulated.controller.controller import Controller
+from ktui.simulated.controller.registration import Change, Registration
+
+Known = tuple[str, Registration]
+"""A topic id and a partition's record."""
+
+
+class Metadata:
+    """The brokers' view. It costs what has changed within the lag, not what the cluster holds.
+
+    Args:
+        controller: whose records are shown.
+        lag_s: seconds by which every broker is behind it.
+    """
+
+    def __init__(self, controller: Controller, lag_s: float) -> None:
+        self._controller = controller
+        self.lag_s = lag_s
+        self._unseen: deque[tuple[float, TopicPartition]] = deque()
+        self._before: dict[str, dict[int, deque[Known | None]]] = {}
+
+    def changed(self, change: Change, now_s: float) -> None:
+        """Take note of a decision, which brokers will learn."""
+        if self.lag_s <= 0:
+            return
+        tp, before = change.tp, change.before
+        partitions = self._before.setdefault(tp.topic, {})
+        known = None if before is None else (change.topic_id, before)
+        partitions.setdefault(tp.partition, deque()).append(known)
+        self._unseen.append((now_s + self.lag_s, tp))
+
+    def learn(self, now_s: float) -> None:
+        """Let brokers see what they have had the time to learn."""
+        while self._unseen and self._unseen[0][0] <= now_s:
+            _, tp = self._unseen.popleft()
+            partitions = self._before[tp.topic]
+            partitions[tp.partition].popleft()
+            if not partitions[tp.partition]:
+                del partitions[tp.partition]
+            if not partitions:
+                del self._before[tp.topic]
+
+    def topics(self) -> list[str]:
+        """Name every topic that brokers know."""
+        settled = self._controller.topics.keys() - self._before.keys()
+        return sorted({*settled, *(name for name in self._before if self.topic(name))})
+
+    def topic(self, name: str) -> dict[TopicPartition, Known]:
+        """Give the partitions of a topic, by number; none where brokers know no such topic."""
+        found = {}
+        for number in sorted(self._numbers(name)):
+            tp = TopicPartition(name, number)
+            known = self.partition(tp)
+            if known is not None:
+                found[tp] = known
+        return found
+
+    def partition(self, tp: TopicPartition) -> Known | None:
+        """Give one partition as brokers know it."""
+        unseen = self._before.get(tp.topic, {}).get(tp.partition)
+        if unseen:
+            return unseen[0]
+        topic = self._controller.topics.get(tp.topic)
+        if topic is None or tp.partition >= len(topic.partitions):
+            return None
+        return topic.id, topic.partitions[tp.partition]
+
+    def _numbers(self, name: str) -> Iterable[int]:
+        topic = self._controller.topics.get(name)
+        certain = set(range(len(topic.partitions))) if topic else set()
+        return certain | self._before.get(name, {}).keys()

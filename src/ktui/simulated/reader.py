@@ -1,0 +1,168 @@
+"""The reading port on a simulated cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import TYPE_CHECKING
+
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.errors import Failure, NotAuthorized, Operation
+from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.cluster.ports import (
+    ClusterDescription,
+    LogDirsAnswer,
+    OffsetsAnswer,
+    TopicConfigsAnswer,
+    TopicsAnswer,
+)
+from ktui.cluster.text import clean
+from ktui.simulated.calls import Calls
+from ktui.simulated.names import legal_topic_name
+
+if TYPE_CHECKING:
+    from ktui.simulated.cluster import SimulatedCluster
+
+PAGE = 2_000
+"""Partitions a page of a scan (max.request.partition.size.limit)."""
+
+_LOG_DIR = "/var/lib/kafka/data"
+_PORT = 9092
+_DENIED = "TOPIC_AUTHORIZATION_FAILED"
+"""Of topics: Kafka's answer for each of them, while other requests are denied as a whole."""
+
+
+class SimulatedReader:
+    """A `ClusterReader` on a simulated cluster."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._calls = Calls(cluster)
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """Give the cluster id, its controller and its brokers; fenced ones from 4.1 on."""
+        await self._calls.any_broker("describe_cluster")
+        rules, controller = self._cluster.controller.rules, self._cluster.controller
+        brokers = {}
+        for spec in self._cluster.spec.brokers:
+            alive = not controller.is_fenced(spec.id)
+            if alive or rules.tells_fenced_brokers:
+                host = f"broker-{spec.id}.simulated"
+                brokers[spec.id] = Broker(spec.id, host, _PORT, spec.rack, alive)
+        return ClusterDescription(self._cluster.spec.name, self._cluster.speaker, brokers)
+
+    async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Give every ongoing reassignment: the controller's truth."""
+        await self._calls.any_broker("list_reassignments")
+        await self._calls.controller()
+        return {
+            tp: Reassignment(known.replicas, known.adding, known.removing)
+            for tp, known in self._cluster.controller.reassigning.items()
+        }
+
+    async def describe_topics(self, names: Collection[str]) -> TopicsAnswer:
+        """Give all partitions of the named topics, as late as brokers' metadata is."""
+        if not names:
+            return TopicsAnswer({})
+        try:
+            await self._calls.any_broker("describe_topics")
+        except NotAuthorized:
+            return TopicsAnswer({}, failures=_denied(Operation.METADATA, names))
+        return self._described(sorted(set(names)))
+
+    def _described(self, names: Collection[str]) -> TopicsAnswer:
+        partitions: dict[TopicPartition, PartitionState] = {}
+        absent, failures = set(), []
+        for name in names:
+            if not legal_topic_name(name):
+                answer = "INVALID_TOPIC_EXCEPTION"
+                failures.append(Failure(Operation.METADATA, answer, topic=clean(name)))
+            elif found := self._cluster.metadata.topic(name):
+                for tp, (topic_id, known) in found.items():
+                    partitions[tp] = self._cluster.state(tp, topic_id, known)
+            else:
+                absent.add(name)
+        return TopicsAnswer(partitions, frozenset(absent), tuple(failures))
+
+    async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
+        """Page through every partition, 2,000 a page."""
+        await self._calls.any_broker("scan_topics")
+        page: dict[TopicPartition, PartitionState] = {}
+        for name in self._cluster.metadata.topics():
+            for tp, state in self._described([name]).partitions.items():
+                page[tp] = state
+                if len(page) == PAGE:
+                    yield TopicsAnswer(page)
+                    page = {}
+        if page:
+            yield TopicsAnswer(page)
+
+    async def log_offsets(
+        self,
+        broker: int,
+        *,
+        ends: Collection[TopicPartition],
+        starts: Collection[TopicPartition] = (),
+    ) -> OffsetsAnswer:
+        """Give log end and log start offsets of one broker's own replicas."""
+        try:
+            await self._calls.broker(broker, "log_offsets")
+        except NotAuthorized:
+            return OffsetsAnswer({}, {}, dict.fromkeys({*ends, *starts}, _DENIED))
+        replication = self._cluster.replication
+        found_ends, found_starts, errors = {}, {}, {}
+        for tp in {*ends, *starts}:
+            end = replication.end(tp, broker)
+            if end is None:
+                known = self._cluster.metadata.partition(tp)
+                errors[tp] = "NOT_LEADER_OR_FOLLOWER" if known else "UNKNOWN_TOPIC_OR_PARTITION"
+                continue
+            if tp in ends:
+                found_ends[tp] = end
+            if tp in starts:
+                found_starts[tp] = replication.start(tp)
+        return OffsetsAnswer(found_ends, found_starts, errors)
+
+    async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
+        """Give one broker's log dir, and the bytes of the named partitions there."""
+        await self._calls.broker(broker, "log_dirs")
+        replication = self._cluster.replication
+        total = next(spec.disk_bytes for spec in self._cluster.spec.brokers if spec.id == broker)
+        usable = max(0, total - replication.used(broker))
+        log_dir = LogDir(broker, _LOG_DIR, total_bytes=total, usable_bytes=usable)
+        held = {tp for tp in partitions if replication.end(tp, broker) is not None}
+        return LogDirsAnswer((log_dir,), {tp: replication.size(tp, broker) for tp in held})
+
+    async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
+        """Give the settings of topics."""
+        if not names:
+            return TopicConfigsAnswer({})
+        try:
+            await self._calls.any_broker("topic_configs")
+        except NotAuthorized:
+            return TopicConfigsAnswer({}, _denied(Operation.TOPIC_CONFIGS, names))
+        configs: dict[str, TopicConfig] = {}
+        failures = []
+        for name in sorted(set(names)):
+            found = self._cluster.controller.configs.topic_config(name)
+            if found is None:
+                answer = "UNKNOWN_TOPIC_OR_PARTITION"
+                failures.append(Failure(Operation.TOPIC_CONFIGS, answer, topic=clean(name)))
+            else:
+                configs[name] = found
+        return TopicConfigsAnswer(configs, tuple(failures))
+
+    async def broker_config(self, broker: int) -> BrokerConfig:
+        """Give the settings of one broker."""
+        await self._calls.broker(broker, "broker_config")
+        return self._cluster.controller.configs.broker_config(broker)
+
+    async def aclose(self) -> None:
+        """Close this way in; calls after it raise. Idempotent."""
+        self._calls.closed = True
+
+
+def _denied(operation: Operation, names: Collection[str]) -> tuple[Failure, ...]:
+    """Say of each topic that the principal may not see it."""
+    return tuple(
+        Failure(operation, _DENIED, topic=clean(name), denied=True) for name in sorted(set(names))
+    )

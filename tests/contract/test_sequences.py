@@ -1,0 +1,67 @@
+"""Whatever is done to a cluster, the simulated one answers and ends as each real Kafka did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence as Many
+
+import pytest
+
+from ktui.lab.layout import Lab
+from support.chosen_sequences import ONE_OUTAGE
+from support.real_sequences import play_on
+from support.real_stage import without_leader_rebalance
+from support.sequence_differences import differences
+from support.sequence_runner import batches, play
+from support.sequences import SCHEMA_VERSION, VERSIONS, Played, Recording, load
+from support.simulated_stage import SimulatedStage
+
+
+@pytest.fixture(params=VERSIONS)
+def recording(request: pytest.FixtureRequest) -> Recording:
+    """What one version of Kafka did."""
+    version: str = request.param
+    return load(version)
+
+
+async def test_a_simulated_cluster_goes_the_way_of_the_real_one(recording: Recording) -> None:
+    minor = recording.kafka_version.rpartition(".")[0]
+    found: list[Played] = []
+    for together in batches([played.sequence for played in recording.played]):
+        stage = SimulatedStage(minor)
+        found += await play(stage, together)
+        await stage.aclose()
+
+    lines = differences(recording.played, found)
+
+    assert not lines, "\n".join(lines)
+
+
+async def test_a_live_cluster_still_goes_the_way_that_was_recorded(lab: Lab) -> None:
+    await asyncio.to_thread(without_leader_rebalance, lab)
+    recording = load(lab.layout.kafka_version)
+    expected = _some_of(recording.played)
+
+    found = await play_on(lab, [played.sequence for played in expected])
+
+    lines = differences(expected, found)
+
+    assert not lines, "\n".join(lines)
+
+
+def _some_of(played: Many[Played]) -> list[Played]:
+    """Choose twenty, five of them with a broker that is killed; spread over all there are."""
+    quiet = [one for one in played if not one.sequence.outages]
+    killed = [one for one in played if one.sequence.outages == ONE_OUTAGE]
+    return [*quiet[:: len(quiet) // 15][:15], *killed[:: len(killed) // 5][:5]]
+
+
+def test_every_version_was_recorded_with_the_same_sequences_and_they_are_many() -> None:
+    recordings = [load(version) for version in VERSIONS]
+
+    assert {r.kafka_version for r in recordings} == set(VERSIONS)
+    assert {r.schema_version for r in recordings} == {SCHEMA_VERSION}
+    first = [played.sequence for played in recordings[0].played]
+    assert len(first) >= 200
+    for other in recordings[1:]:
+        assert [played.sequence for played in other.played] == first

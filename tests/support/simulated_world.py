@@ -1,0 +1,41 @@
+"""A simulated cluster as a contract test's world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ktui.cluster.partition import TopicPartition
+from ktui.simulated import acts
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+
+RACKS = "abc"
+MESSAGE_BYTES = 1_000
+
+
+class SimulatedWorld:
+    """Reader and writer on a cluster of its own, in virtual time."""
+
+    def __init__(self, version: str = "4.3") -> None:
+        brokers = tuple(BrokerSpec(id=b, rack=RACKS[b % 3]) for b in range(1, 6))
+        self.clock = VirtualClock(leaping=True)
+        spec = ClusterSpec(brokers=brokers, version=version, auto_leader_rebalance=False)
+        self.cluster = SimulatedCluster(spec, self.clock)
+        self.reader = self.cluster.reader()
+        self.writer = self.cluster.writer()
+
+    async def create_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
+        replicas = tuple(tuple(brokers) for brokers in partitions)
+        topic = TopicSpec(name=name, replicas=replicas, message_bytes=MESSAGE_BYTES)
+        self.cluster.do(acts.CreateTopic(topic))
+        await self.clock.sleep(1.0)
+
+    async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
+        assert size == MESSAGE_BYTES, f"a simulated topic's messages have {MESSAGE_BYTES} bytes"
+        self.cluster.do(acts.Append(tp, messages))
+        await self.clock.sleep(1.0)
+
+    async def aclose(self) -> None:
+        await self.reader.aclose()
+        await self.writer.aclose()

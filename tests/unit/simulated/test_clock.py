@@ -1,0 +1,82 @@
+"""Virtual time passes when it is told to, and wakes whoever sleeps in order."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ktui.simulated.clock import FIRST_MOMENT, ScaledClock, VirtualClock
+
+
+async def test_time_stands_still_until_it_is_told_to_pass() -> None:
+    clock = VirtualClock()
+
+    await asyncio.sleep(0)
+
+    assert clock.monotonic() == 0.0
+    assert clock.now() == FIRST_MOMENT
+
+
+async def test_sleepers_wake_in_the_order_of_their_moments_each_at_its_own() -> None:
+    clock = VirtualClock()
+    woken: list[tuple[str, float]] = []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append((name, clock.monotonic()))
+
+    tasks = [
+        asyncio.create_task(sleeper(*who)) for who in (("late", 7), ("early", 2), ("never", 99))
+    ]
+    await clock.advance(10.0)
+
+    assert woken == [("early", 2.0), ("late", 7.0)]
+    assert clock.monotonic() == 10.0
+    tasks[-1].cancel()
+
+
+async def test_who_sleeps_again_within_the_time_wakes_again() -> None:
+    clock = VirtualClock()
+    woken: list[float] = []
+
+    async def ticker() -> None:
+        while True:
+            await clock.sleep(3.0)
+            woken.append(clock.monotonic())
+
+    task = asyncio.create_task(ticker())
+    await clock.advance(10.0)
+    task.cancel()
+
+    assert woken == [3.0, 6.0, 9.0]
+
+
+async def test_a_leaping_clock_leaps_to_the_next_sleeper_once_everybody_sleeps() -> None:
+    clock = VirtualClock(leaping=True)
+
+    async def work() -> None:
+        for _ in range(3):
+            await clock.sleep(100.0)
+
+    await asyncio.gather(work(), clock.sleep(250.0))
+
+    assert clock.monotonic() == 300.0
+
+
+async def test_a_leaping_clock_takes_no_time_for_a_wait_that_is_given_up() -> None:
+    clock = VirtualClock(leaping=True)
+    patience = asyncio.create_task(clock.sleep(60.0))
+    await asyncio.sleep(0)
+
+    patience.cancel()
+    await clock.sleep(1.0)
+
+    assert clock.monotonic() == 1.0
+
+
+async def test_a_scaled_clock_runs_that_much_faster() -> None:
+    slow, fast = ScaledClock(1.0), ScaledClock(1_000.0)
+
+    await fast.sleep(10.0)
+
+    assert fast.monotonic() >= 10.0
+    assert slow.monotonic() < fast.monotonic()

@@ -1,0 +1,134 @@
+"""Brokers die, hang, slow down, fill up and come back, and the cluster follows."""
+
+from __future__ import annotations
+
+from ktui.simulated import acts
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.registration import Registration
+from ktui.simulated.layout import GIB, MIB, BrokerSpec, TopicSpec
+from support.clusters import ORDERS, a_cluster, wait
+
+
+def known(cluster: SimulatedCluster) -> Registration:
+    found = cluster.controller.get(ORDERS)
+    assert found is not None
+    return found
+
+
+def test_a_dead_broker_is_in_the_isr_until_its_session_times_out() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Kill(1))
+
+    wait(cluster, 8.9)
+    assert known(cluster).leader == 1
+
+    wait(cluster, 0.2)
+    assert known(cluster).leader == 2
+    assert known(cluster).isr == (2, 3)
+
+
+def test_a_broker_that_shuts_down_hands_its_partitions_on_at_once() -> None:
+    cluster = a_cluster()
+
+    cluster.do(acts.Shutdown(1))
+
+    assert known(cluster).leader == 2
+
+
+def test_a_broker_that_was_resumed_in_time_was_never_missed() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Hang(2))
+    wait(cluster, 5.0)
+    cluster.do(acts.Resume(2))
+
+    wait(cluster, 60.0)
+
+    assert set(known(cluster).isr) == {1, 2, 3}
+    assert known(cluster).partition_epoch == 0
+
+
+def test_a_broker_that_is_back_joins_the_isr_again() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Kill(3))
+    wait(cluster, 60.0)
+    assert known(cluster).isr == (1, 2)
+
+    cluster.do(acts.Start(3))
+    wait(cluster, 4.0)
+    assert cluster.controller.is_fenced(3)
+    wait(cluster, 4.0)
+
+    assert set(known(cluster).isr) == {1, 2, 3}
+
+
+def test_a_broker_killed_while_it_starts_stays_down() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Kill(3))
+    wait(cluster, 10.0)
+    cluster.do(acts.Start(3))
+    wait(cluster, 1.0)
+    cluster.do(acts.Kill(3))
+
+    wait(cluster, 60.0)
+
+    assert cluster.controller.is_fenced(3)
+    assert 3 not in known(cluster).isr
+
+
+def test_what_is_already_so_changes_nothing() -> None:
+    cluster = a_cluster()
+    for act in (acts.Start(1), acts.Resume(1)):
+        cluster.do(act)
+    cluster.do(acts.Kill(2))
+    cluster.do(acts.Kill(2))
+    cluster.do(acts.Shutdown(2))
+    cluster.do(acts.Resume(2))
+
+    wait(cluster, 60.0)
+
+    assert known(cluster).isr == (1, 3)
+
+
+def test_a_full_disk_takes_its_broker_down() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.FillDisk(4, leave=50 * MIB))
+    cluster.do(acts.Alter({ORDERS: (1, 2, 4)}))
+
+    wait(cluster, 60.0)
+
+    assert cluster.controller.is_fenced(4)
+    assert known(cluster).reassigning
+
+
+def test_the_cluster_balances_leaders_by_itself() -> None:
+    cluster = a_cluster(auto_leader_rebalance=True)
+    cluster.do(acts.Alter({ORDERS: (3, 1, 2)}))
+    wait(cluster, 299.0)
+    assert known(cluster).leader == 1
+
+    wait(cluster, 2.0)
+
+    assert known(cluster).leader == 3
+
+
+def test_an_offline_partition_gets_any_leader_once_that_is_allowed() -> None:
+    topic = TopicSpec(
+        name="orders",
+        replicas=((1, 2),),
+        configs={"unclean.leader.election.enable": "true"},
+        bytes_each=GIB,
+    )
+    cluster = a_cluster(topics=(topic,), brokers=tuple(BrokerSpec(id=b) for b in (1, 2)))
+    cluster.do(acts.Kill(2))
+    wait(cluster, 20.0)
+    cluster.do(acts.Append(ORDERS, 500))
+    cluster.do(acts.Kill(1))
+    wait(cluster, 20.0)
+    assert known(cluster).leader is None
+    before = cluster.replication.end(ORDERS, 1)
+
+    cluster.do(acts.Start(2))
+    wait(cluster, 400.0)
+
+    assert known(cluster).leader == 2
+    assert (cluster.replication.end(ORDERS, 2) or 0) < (before or 0)

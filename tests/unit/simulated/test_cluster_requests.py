@@ -1,0 +1,231 @@
+"""What can become of a request: lost, late, denied, or answered from stale metadata."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Verdict,
+    WriteResult,
+)
+from ktui.simulated import acts
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import TopicSpec
+from support.clusters import ORDERS, a_cluster, wait
+
+TARGET = (1, 2, 4)
+
+
+async def alter(cluster: SimulatedCluster, target: tuple[int, ...] | None) -> WriteResult:
+    writer = cluster.writer()
+    results = await writer.alter_reassignments(
+        {ORDERS: target}, allow_replication_factor_change=False
+    )
+    return results[ORDERS]
+
+
+def moving(cluster: SimulatedCluster) -> bool:
+    return ORDERS in cluster.controller.reassigning
+
+
+async def test_a_lost_request_is_of_unknown_outcome_and_did_nothing() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.LoseRequest())
+
+    assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
+
+    assert not moving(cluster)
+    assert cluster.now_s < cluster.clock.monotonic()  # the caller waited for an answer
+
+
+async def test_a_lost_answer_is_of_unknown_outcome_and_the_change_is_made() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.LoseAnswer())
+
+    assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
+
+    assert moving(cluster)
+
+
+async def test_a_late_request_restarts_a_move_that_was_cancelled_meanwhile() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.DelayRequest(by_s=30.0))
+    assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
+    assert (await alter(cluster, None)).code == "NO_REASSIGNMENT_IN_PROGRESS"
+
+    wait(cluster, 22.0)
+
+    assert moving(cluster)
+
+
+async def test_only_the_next_change_has_the_mishap() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.LoseRequest())
+    await alter(cluster, TARGET)
+
+    assert (await alter(cluster, TARGET)).verdict is Verdict.ACCEPTED
+
+
+async def test_brokers_learn_of_a_decision_a_moment_after_it_is_listed() -> None:
+    cluster = a_cluster(metadata_lag_s=0.1)
+    reader = cluster.reader()
+    await alter(cluster, TARGET)
+
+    listed = await reader.list_reassignments()
+    stale = (await reader.describe_topics(["orders"])).partitions[ORDERS]
+    wait(cluster, 0.1)
+    fresh = (await reader.describe_topics(["orders"])).partitions[ORDERS]
+
+    assert listed[ORDERS].adding == (4,)
+    assert stale.replicas == (1, 2, 3)
+    assert fresh.replicas == (1, 2, 4, 3)
+
+
+async def test_a_topic_deleted_and_made_anew_is_the_old_one_for_a_moment() -> None:
+    cluster = a_cluster(metadata_lag_s=0.1)
+    reader = cluster.reader()
+    before = (await reader.describe_topics(["orders"])).partitions[ORDERS]
+    cluster.do(acts.DeleteTopic("orders"))
+    cluster.do(acts.CreateTopic(TopicSpec(name="orders", replicas=((4, 5),))))
+
+    stale = (await reader.describe_topics(["orders"])).partitions[ORDERS]
+    names = [tp.topic async for page in reader.scan_topics() for tp in page.partitions]
+    wait(cluster, 0.1)
+    fresh = (await reader.describe_topics(["orders"])).partitions[ORDERS]
+
+    assert stale == before
+    assert names == ["orders"]
+    assert fresh.replicas == (4, 5)
+    assert fresh.topic_id != before.topic_id
+
+
+async def test_a_deleted_topic_is_absent_once_brokers_know() -> None:
+    cluster = a_cluster(metadata_lag_s=0.1)
+    reader = cluster.reader()
+    cluster.do(acts.DeleteTopic("orders"))
+
+    assert not (await reader.describe_topics(["orders"])).absent
+    wait(cluster, 0.1)
+    assert (await reader.describe_topics(["orders"])).absent == {"orders"}
+    assert [page async for page in reader.scan_topics()] == []
+
+
+async def test_a_permission_that_is_missing_is_named_until_it_is_granted() -> None:
+    cluster = a_cluster()
+    reader = cluster.reader()
+    cluster.do(acts.Deny("log_dirs"))
+
+    with pytest.raises(NotAuthorized, match="describing log dirs"):
+        await reader.log_dirs(1, [ORDERS])
+
+    cluster.do(acts.Allow("log_dirs"))
+    assert (await reader.log_dirs(1, [ORDERS])).sizes
+
+
+async def test_a_broker_that_hangs_answers_nobody_and_another_answers_for_the_cluster() -> None:
+    cluster = a_cluster()
+    reader = cluster.reader()
+    cluster.do(acts.Hang(3))
+
+    with pytest.raises(TimedOut, match="broker 3"):
+        await reader.log_offsets(3, ends=[ORDERS])
+    assert (await reader.describe_cluster()).brokers
+
+    cluster.do(acts.Resume(3))
+    assert (await reader.log_offsets(3, ends=[ORDERS])).ends
+
+
+async def test_with_every_broker_down_nobody_answers() -> None:
+    cluster = a_cluster()
+    for broker in range(1, 6):
+        cluster.do(acts.Kill(broker))
+
+    with pytest.raises(Unreachable, match="no broker answered"):
+        await cluster.reader().list_reassignments()
+    with pytest.raises(Unreachable):
+        await alter(cluster, TARGET)
+
+
+async def test_with_every_broker_hanging_a_call_times_out() -> None:
+    cluster = a_cluster()
+    for broker in range(1, 6):
+        cluster.do(acts.Hang(broker))
+
+    with pytest.raises(TimedOut):
+        await cluster.reader().list_reassignments()
+
+
+async def test_a_setting_of_a_broker_that_is_down_is_not_sent_and_the_others_are() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Kill(3))
+    rate = "follower.replication.throttled.rate"
+    here, there = (ConfigResource(ConfigScope.BROKER, broker) for broker in ("1", "3"))
+    changes = [ConfigChange(resource, rate, ConfigOp.SET, "1000") for resource in (here, there)]
+
+    results = await cluster.writer().alter_configs(changes)
+
+    assert results[here].verdict is Verdict.ACCEPTED
+    assert results[there].verdict is Verdict.REFUSED
+    assert results[there].message.startswith("not sent")
+    with pytest.raises(Unreachable):
+        await cluster.writer().alter_configs(changes[1:])
+
+
+async def test_while_controllers_change_hands_a_request_waits_for_the_new_one() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.ChangeController())
+
+    assert (await alter(cluster, TARGET)).verdict is Verdict.ACCEPTED
+
+    assert cluster.clock.monotonic() >= 1.0
+
+
+async def test_before_4_1_our_side_guards_the_replication_factor_itself() -> None:
+    cluster = a_cluster(version="3.9")
+
+    result = await alter(cluster, (1, 2, 3, 4))
+
+    assert (result.verdict, result.code) == (Verdict.REFUSED, "INVALID_REPLICATION_FACTOR")
+    assert not moving(cluster)
+
+
+async def test_before_4_1_fenced_brokers_are_not_told() -> None:
+    old, new = a_cluster(version="4.0"), a_cluster(version="4.1")
+    for cluster in (old, new):
+        cluster.do(acts.Shutdown(5))
+
+    assert 5 not in (await old.reader().describe_cluster()).brokers
+    assert not (await new.reader().describe_cluster()).brokers[5].alive
+
+
+async def test_what_other_tools_do_is_seen_like_our_own_doing() -> None:
+    cluster = a_cluster()
+    cluster.schedule(acts.Due(5.0, acts.Alter({ORDERS: TARGET})))
+    wait(cluster, 4.0)
+    assert not moving(cluster)
+
+    wait(cluster, 2.0)
+
+    assert moving(cluster)
+    cluster.do(acts.Alter({ORDERS: None}))
+    assert not moving(cluster)
+
+
+def test_the_end_of_a_copy_is_where_the_leaders_log_ends() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Alter({ORDERS: TARGET}))
+    wait(cluster, 5.0)
+    half = cluster.replication.end(ORDERS, 4)
+    wait(cluster, 6.0)
+
+    known = cluster.controller.get(ORDERS)
+    assert known is not None
+    assert known.replicas == TARGET
+    assert half is not None
+    assert 0 < half < (cluster.replication.end(ORDERS, 4) or 0)
+    assert cluster.replication.end(ORDERS, 4) == cluster.replication.end(ORDERS, 1)
