@@ -4,10 +4,10 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install lab test soak bench screenshot check format clean
+.PHONY: help install demo lab test soak bench screenshot check format clean
 
 help: ## what there is
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 install: $(INSTALLED) ## .venv with everything for development; then .venv/bin/ktui works
 
@@ -17,6 +17,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+demo: $(INSTALLED) ## the live view on a simulated cluster; another story: make demo SCENARIO=hot-leader
+	$(BIN)/ktui demo $(SCENARIO)
 
 java: # the real Kafka of `make lab` and `make test` needs Java and Maven
 	@scripts/ensure-java.sh
@@ -33,12 +36,15 @@ soak: $(INSTALLED) java ## the large counts, and the contract on every supported
 	for version in 3.9.1 4.0.0 4.1.2 4.2.1; do \
 		KTUI_TEST_KAFKA=$$version $(BIN)/python -m pytest tests/contract || exit 1; done
 
+contract-record: $(INSTALLED) java ## record anew what each Kafka does to the sequences
+	PYTHONPATH=tests $(BIN)/python -m support.record_sequences
+.PHONY: contract-record
+
 bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tests
 	$(BIN)/python -m bench
 
-screenshot: $(INSTALLED) java ## the README's picture, drawn anew on a real cluster
-	$(BIN)/python -m pytest tests/kafka/test_screenshot.py
-	mkdir -p docs/images && cp tests/out/watch.svg docs/images/watch.svg
+screenshot: $(INSTALLED) ## the pictures of the documentation, drawn anew from the demo
+	$(BIN)/python scripts/draw_demo.py
 
 check: $(INSTALLED) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

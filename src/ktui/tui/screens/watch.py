@@ -86,6 +86,8 @@ class WatchScreen(Screen[None]):
         """Since when the brokers alive are the same: an older census tells of others."""
         self._frozen_at_s: float | None = None
         self._quiet_since_s: float | None = None
+        self.when_quiet: tuple[str, ...] = ()
+        """What to say while nothing moves; empty for the other keys."""
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the list, what stands in its place, and the keys."""
@@ -228,6 +230,7 @@ class WatchScreen(Screen[None]):
             counted_at="" if census is None else figures.as_time(census.at),
             counting=not self._census_stands,
             interval_s=self._interval_s,
+            when_quiet=self.when_quiet,
         )
 
     @on(PartitionList.Opened)

@@ -33,6 +33,8 @@ class Emptiness(msgspec.Struct, frozen=True, kw_only=True):
     counting: bool = False
     """Whether they are being looked at for the first time, or again as brokers went or came."""
     interval_s: float = 1.0
+    when_quiet: tuple[str, ...] = ()
+    """What is said in place of the other keys while nothing moves."""
 
 
 def words(empty: Emptiness) -> Content:
@@ -73,7 +75,7 @@ def _nothing_moves(empty: Emptiness) -> list[str]:
     return [
         "Nothing is being reassigned.",
         f"{quiet}The controller's list is read every {empty.interval_s:g} s.",
-        _OTHER_KEYS,
+        *(empty.when_quiet or (_OTHER_KEYS,)),
     ]
 
 

@@ -45,6 +45,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     overview: Overview
     outage: Outage | None = None
     """Why the last poll failed as a whole; None while the cluster answers."""
+    simulated_speed: float | None = None
+    """How many of its seconds pass in one of ours; None for a real cluster."""
 
 
 class StatusHeader(Widget):
@@ -116,7 +118,9 @@ def _clock(now: datetime, width: int) -> Part:
 
 def _who(status: Status) -> list[Part]:
     parts = [_part("ktui", "moving", rank=2, bold=True), _part(status.cluster_name, bold=True)]
-    if status.read_only:
+    if status.simulated_speed is not None:
+        parts.append(_part(f" SIMULATED x{status.simulated_speed:g} ", "badge"))
+    elif status.read_only:
         parts.append(_part(" READ-ONLY ", "badge", rank=0 if status.outage is None else 1))
     return parts
 

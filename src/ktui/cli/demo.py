@@ -1,0 +1,141 @@
+"""`ktui demo`: the live view on a simulated cluster, with a story to watch and a plan running."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import click
+
+from ktui.cli.config import config_dir, load_config
+from ktui.cli.errors import BadInput
+from ktui.cli.table import table
+from ktui.cli.terminal import need_terminal
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.observer import Observer
+from ktui.cluster.text import clean
+from ktui.simulated.clock import ScaledClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped, shipped_path
+from ktui.simulated.scenario.record import Scenario
+from ktui.simulated.scenario.submission import carry_out
+from ktui.tui.demo import DemoApp, Story
+from ktui.tui.themes import load_themes
+
+POLL_EVERY_S = 1.0
+"""Of our seconds, whatever the speed."""
+PATIENCE = 0.75
+"""Share of the poll interval after which a poll goes on without a broker's answer."""
+
+
+@click.command("demo")
+@click.argument("scenario", default=DEFAULT, metavar="[SCENARIO]")
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.1, 1_000),
+    metavar="N",
+    help="How many of the cluster's seconds pass in one of yours; else as the scenario says.",
+)
+@click.option("--seed", type=int, default=0, metavar="N", help="Another seed, another course.")
+@click.option("--list", "only_list", is_flag=True, help="Name the scenarios that come with ktui.")
+@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+def command(
+    scenario: str, *, speed: float | None, seed: int, only_list: bool, theme: str | None
+) -> None:
+    """Show the live view on a simulated cluster. Needs neither Kafka nor Java.
+
+    SCENARIO is the name of one that comes with ktui (--list), or a file of your own.
+    """
+    if only_list:
+        rows = [(name, load_scenario(shipped_path(name)).title) for name in shipped()]
+        click.echo(table(("SCENARIO", "WHAT HAPPENS"), rows))
+        return
+    path = find(scenario)
+    story = load_scenario(path)
+    need_terminal()
+    chosen = theme or load_config().theme
+    while asyncio.run(
+        _play(story, clean(path.stem), speed or story.speed, seed=seed, theme=chosen)
+    ):
+        pass  # once more, from the start
+
+
+def find(scenario: str) -> Path:
+    """Give the file of a shipped scenario, or the file that is named.
+
+    Raises:
+        BadInput: there is neither.
+    """
+    if scenario in shipped():
+        return shipped_path(scenario)
+    path = Path(scenario)
+    if path.exists() or path.suffix in (".yaml", ".yml") or path.name != scenario:
+        return path
+    known = ", ".join(shipped())
+    raise BadInput(f"no scenario {scenario!r}; there are {known}; or name a YAML file of your own")
+
+
+async def _play(
+    scenario: Scenario, name: str, speed: float, *, seed: int, theme: str | None
+) -> bool:
+    """Play a scenario once, and say whether it is to be played again."""
+    clock = ScaledClock(speed)
+    async with stage(scenario, clock, name=name, seed=seed, speed=speed, theme=theme) as app:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.exit)
+        await app.run_async()
+        return app.again
+
+
+@asynccontextmanager
+async def stage(
+    scenario: Scenario, clock: Clock, *, name: str, seed: int, speed: float, theme: str | None
+) -> AsyncIterator[DemoApp]:
+    """Put up a cluster with its story under way, and an app to watch it, which is yet to be run.
+
+    Args:
+        scenario: the story.
+        clock: the cluster's time, which the app shows.
+        name: what the cluster is called on the screen.
+        seed: of all that is left to chance.
+        speed: how many of the clock's seconds pass in one of ours.
+        theme: the theme to start with.
+    """
+    cluster = SimulatedCluster(scenario.spec, clock, seed=seed)
+    for due in scenario.faults:
+        cluster.schedule(due)
+    interval_s = POLL_EVERY_S * speed
+    observer = Observer(cluster.reader(), clock, patience_s=PATIENCE * interval_s)
+    app = DemoApp(
+        observer,
+        story=Story(name, scenario.title, scenario.about, speed),
+        poll_interval_s=interval_s,
+        theme=theme,
+        themes=load_themes(config_dir() / "themes"),
+        clock=clock,
+    )
+    plan = asyncio.create_task(_carry_out(scenario, cluster, clock, app))
+    try:
+        yield app
+    finally:
+        plan.cancel()
+        await observer.aclose()
+        outcome = (await asyncio.gather(plan, return_exceptions=True))[0]
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+async def _carry_out(
+    scenario: Scenario, cluster: SimulatedCluster, clock: Clock, app: DemoApp
+) -> None:
+    """Submit the plan when it is due; what the cluster refuses is told on the screen."""
+    if scenario.plan is None:
+        return
+    try:
+        refused = await carry_out(scenario.plan, scenario.spec, cluster.writer(), clock)
+    except ClusterError as error:
+        refused = (str(error),)
+    app.report_refusals(refused)

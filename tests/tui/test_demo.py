@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+from textual.pilot import Pilot
+
+from ktui.cli.demo import stage
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.scenario.library import load_scenario
+from ktui.tui.demo import DemoApp
+from support.screens import screen_text
+from support.terminal import Terminal
+
+STORY = """
+title: A small story
+about: Broker 3 is drained.
+cluster: {brokers: 4}
+topics: {orders: {partitions: 4, size: 1GiB}}
+plan: {start: 5s, throttle: 10MB/s, drain: [3]}
+"""
+SPEED = 10.0
+
+
+class Demo:
+    """A demo under way, and the hand that moves its time on."""
+
+    def __init__(self, app: DemoApp, clock: VirtualClock, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.clock = clock
+        self.pilot = pilot
+
+    @property
+    def text(self) -> str:
+        return screen_text(self.app)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let the cluster's time pass, a poll at a time, until something is so."""
+        async with asyncio.timeout(60):
+            while not condition():
+                await self.clock.advance(SPEED)
+                await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+
+@asynccontextmanager
+async def a_demo(
+    folder: Path, story: str = STORY, size: tuple[int, int] = (120, 30)
+) -> AsyncIterator[Demo]:
+    path = folder / "story.yaml"
+    path.write_text(story, encoding="utf-8")
+    clock = VirtualClock()
+    how = {"name": "story", "seed": 0, "speed": SPEED, "theme": None}
+    async with (
+        stage(load_scenario(path), clock, **how) as app,  # type: ignore[arg-type]  # each its own
+        app.run_test(size=size, notifications=True) as pilot,
+    ):
+        await pilot.pause()
+        yield Demo(app, clock, pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 30)])
+async def test_the_header_says_that_it_is_simulated_and_how_fast_time_runs(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    async with a_demo(tmp_path, size=size) as demo:
+        await demo.until(lambda: "orders-0" in demo.text)
+        assert "SIMULATED x10" in demo.text.split("\n")[0]
+        await demo.press("b")
+        await demo.until(lambda: "leaders" in demo.text)
+        assert "SIMULATED x10" in demo.text.split("\n")[0]
+
+
+async def test_the_plan_is_seen_under_its_throttle_until_it_is_done(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.until(lambda: "moving" in demo.text and "10 MB/s" in demo.text)
+        await demo.until(lambda: "3 done" in demo.text)
+        assert "nothing is moving" in demo.text
+
+
+async def test_the_story_is_told_at_the_start_and_again_on_a_key(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.until(lambda: "orders-0" in demo.text and "A small story" in demo.text)
+        assert "Broker 3 is drained." in demo.text
+        demo.app.clear_notifications()
+        await demo.until(lambda: "A small story" not in demo.text)
+        await demo.press("i")
+        await demo.until(lambda: "A small story" in demo.text)
+
+
+async def test_when_all_has_ended_it_says_how_to_go_on(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.until(lambda: "3 done" in demo.text)
+        await demo.until(lambda: "Nothing is being reassigned." in demo.text)
+        assert "This cluster is simulated: A small story." in demo.text
+        assert "play it again" in demo.text
+        assert "ktui demo --list" in demo.text
+
+
+async def test_it_can_be_played_again(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.press("R")
+        await demo.until(lambda: demo.app._exit)
+        assert demo.app.again
+
+
+async def test_leaving_says_that_the_cluster_is_gone_with_it(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.press("q")
+        await demo.until(lambda: demo.app._exit)
+        (words,) = demo.app._exit_renderables
+        assert isinstance(words, Text)
+        assert words.plain.startswith("ktui: the simulated cluster has ended with its view.")
+        assert not demo.app.again
+
+
+async def test_what_the_cluster_refuses_of_the_plan_is_told(tmp_path: Path) -> None:
+    story = f"{STORY}faults: [{{at: 1s, delete-topic: orders}}]\n"
+    async with a_demo(tmp_path, story) as demo:
+        await demo.until(lambda: "Not accepted" in demo.text)
+        assert "UNKNOWN_TOPIC_OR_PARTITION" in demo.text
+
+
+async def test_a_story_without_a_plan_is_told_all_the_same(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, STORY[: STORY.index("plan")]) as demo:
+        await demo.until(lambda: "Nothing is being reassigned." in demo.text)
+
+
+async def test_its_own_keys_are_in_the_help_with_all_others(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        told = {key.words for group in demo.app.help_groups() for key in group.keys}
+        assert {"Tell what happens here", "Play the story from the start"} <= told
+        assert "Show the brokers: traffic, disks, throttles" in told
+        await demo.until(lambda: demo.text.split("\n")[-1].split().count("brokers") == 1)
+
+
+def test_a_newcomer_sees_it_live_in_a_terminal_plays_it_again_and_leaves() -> None:
+    command = [sys.executable, "-m", "ktui", "demo", "--speed", "20"]
+    with Terminal(command) as terminal:
+        terminal.wait_for("SIMULATED x20")
+        terminal.wait_for("orders-0")
+        screen = terminal.wait_for(lambda text: "done" in text, why="the first partition done")
+        assert "MB/s" in screen
+        terminal.send("R")
+        terminal.wait_for(lambda text: "orders-0" in text and "done" not in text, why="the start")
+        terminal.send("q")
+        assert terminal.wait_for_exit() == 0
+        assert terminal.attributes == terminal.attributes_before
+        assert b"the simulated cluster has ended with its view" in terminal.output

@@ -1,0 +1,98 @@
+"""`ktui demo` says what there is, and what is wrong with what was asked for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ktui.simulated.scenario.library import load_scenario, shipped, shipped_path
+
+
+def demo(*arguments: str, config_dir: Path | None = None) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("KTUI_")}
+    if config_dir is not None:
+        env["KTUI_CONFIG_DIR"] = str(config_dir)
+    done = subprocess.run(
+        [sys.executable, "-m", "ktui", "demo", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=env,
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_list_names_every_scenario_with_what_happens() -> None:
+    done = demo("--list")
+
+    assert done.returncode == 0
+    for name in shipped():
+        assert name in done.stdout
+        assert load_scenario(shipped_path(name)).title in done.stdout
+
+
+def test_it_explains_itself() -> None:
+    done = demo("--help")
+
+    assert done.returncode == 0
+    assert "SCENARIO is the name of one that comes with ktui" in done.stdout
+
+
+def test_an_unknown_scenario_lists_the_known_ones() -> None:
+    done = demo("drain")
+
+    assert done.returncode == 2
+    assert "no scenario 'drain'; there are drain-a-broker, " in done.stderr
+
+
+def test_a_file_with_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("title: Mine\nfaults:\n  - {at: 5s, kill: 9}\n", encoding="utf-8")
+    done = demo(str(path))
+
+    assert done.returncode == 2
+    assert (
+        done.stderr == f"ktui: {path}:3: faults.0.kill: there is no broker 9; there are 1, 2, 3\n"
+    )
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = demo(str(tmp_path / "mine.yaml"))
+
+    assert done.returncode == 2
+    assert f"{tmp_path / 'mine.yaml'}: cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "5000", "fast"])
+def test_a_speed_that_is_none_is_refused(speed: str) -> None:
+    done = demo("--speed", speed)
+
+    assert done.returncode == 2
+    assert "--speed" in done.stderr
+
+
+def test_without_a_terminal_it_says_so() -> None:
+    done = demo()
+
+    assert done.returncode == 2
+    assert "needs a terminal" in done.stderr
+
+
+def test_a_broken_config_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("thme: dark\n", encoding="utf-8")
+    done = demo(config_dir=tmp_path)
+
+    assert done.returncode == 2
+
+
+def test_it_loads_no_kafka_client() -> None:
+    code = "import sys, ktui.cli.demo; print(*{name.split('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "textual" in done.stdout.split()
+    assert not {"kafka", "confluent_kafka", "pyspark"} & set(done.stdout.split())
