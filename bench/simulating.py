@@ -14,14 +14,13 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import GIB, MIB, BrokerSpec, ClusterSpec, TopicSpec
 
 BROKERS = 12
-DAY_S = 86_400
 
 
 def run() -> None:
     """Print the figures."""
     _at_scale()
     _moves("1,000 moves at once, to their end", at_once=1_000)
-    _moves("a day with 1,000 moves, 4 at a time", at_once=4)
+    _moves("1,000 moves, 4 at a time", at_once=4)
 
 
 def _at_scale() -> None:

@@ -68,7 +68,8 @@ class Cluster:
         self.cluster.catch_up()
 
     def seen(self) -> Any:
-        """Everything that a reader can see."""
+        """Everything that a reader can see, once there is a controller."""
+        self.wait(2.0)
         return asyncio.run(self._seen())
 
     async def _seen(self) -> Any:
@@ -126,6 +127,14 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
     def come_back(self, broker: int) -> None:
         self.happens(lambda it: it.do(acts.Start(broker)))
         self.happens(lambda it: it.do(acts.Resume(broker)))
+
+    @rule()
+    def change_controller(self) -> None:
+        self.happens(lambda it: it.do(acts.ChangeController()))
+
+    @rule(tp=partitions, messages=st.sampled_from((1, 100_000)))
+    def append(self, tp: TopicPartition, messages: int) -> None:
+        self.happens(lambda it: it.do(acts.Append(tp, messages)))
 
     @rule(broker=brokers, share=st.sampled_from((0.01, 0.3, 1.0)))
     def slow(self, broker: int, share: float) -> None:

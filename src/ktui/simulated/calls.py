@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable
 from ktui.simulated.machines import Power
@@ -15,6 +15,14 @@ TIMEOUT_S = 10.0
 """How long a caller waits for an answer, in the cluster's time."""
 _ANSWERED_WITHIN_S = 0.5
 """How soon a broker that hung and goes on answers those who still wait."""
+PORT = 9092
+DENIED = "CLUSTER_AUTHORIZATION_FAILED"
+"""Kafka's answer to a call that is denied as a whole."""
+
+
+def host(broker: int) -> str:
+    """Name a broker's machine."""
+    return f"broker-{broker}.simulated"
 
 
 class Calls:
@@ -35,10 +43,11 @@ class Calls:
         self._arrive(call)
         machines = self._cluster.machines
         if not await self._answers(lambda: not machines.up() and bool(machines.hanging())):
-            raise TimedOut(_words(call), fix="The brokers may be overloaded or hanging")
+            raise TimedOut(attempted(call), fix="The brokers may be overloaded or hanging")
         if not machines.up():
-            raise Unreachable(_words(call), answer="no broker answered")
-        self._permitted(call)
+            where = f"{host(min(machines))}:{PORT}"  # as a client does that was given only this one
+            raise Unreachable(attempted(call), where=where, answer="no broker answered")
+        self._permit(call)
 
     async def broker(self, broker: int, call: str) -> None:
         """Go on if this broker can answer.
@@ -52,12 +61,14 @@ class Calls:
         machines, where = self._cluster.machines, f"broker {broker}"
         if broker not in machines or self._cluster.controller.is_fenced(broker):
             answer = "the cluster's metadata has no such live broker"
-            raise Unreachable(_words(call), where=where, answer=answer)
+            raise Unreachable(attempted(call), where=where, answer=answer)
         if not await self._answers(lambda: machines.power(broker) is Power.HANGING):
-            raise TimedOut(_words(call), where=where, fix="The broker may be overloaded or hanging")
+            raise TimedOut(
+                attempted(call), where=where, fix="The broker may be overloaded or hanging"
+            )
         if machines.power(broker) is not Power.UP:
-            raise Unreachable(_words(call), where=where, answer="connection refused")
-        self._permitted(call)
+            raise Unreachable(attempted(call), where=where, answer="connection refused")
+        self._permit(call, where)
 
     async def _answers(self, hanging: Callable[[], bool]) -> bool:
         """Wait for one that hangs to go on; whether it did before the caller gave up."""
@@ -72,36 +83,43 @@ class Calls:
 
     async def controller(self) -> None:
         """Wait while one controller hands over to another."""
-        left_s = self._cluster.without_controller_s
-        if left_s > 0:
-            await self._cluster.clock.sleep(left_s)
-            self._cluster.catch_up()
+        cluster = self._cluster
+        while cluster.now_s < cluster.controller_from_s:
+            await cluster.clock.sleep(cluster.controller_from_s - cluster.now_s)
+            cluster.catch_up()
 
     def _arrive(self, call: str) -> None:
         if self.closed:
-            raise Unreachable(_words(call), answer="the connection was closed by ktui")
+            raise Unreachable(attempted(call), answer="the connection was closed by ktui")
         self._cluster.catch_up()
 
-    def _permitted(self, call: str) -> None:
+    def _permit(self, call: str, where: str = "") -> None:
         if call in self._cluster.denied:
-            raise NotAuthorized(_words(call), fix="Grant it to this principal")
+            needs = _CALLS[call].needs
+            fix = f"Grant {needs} to this principal; `ktui doctor` shows all that is missing"
+            raise NotAuthorized(attempted(call), where=where, answer=DENIED, fix=fix)
 
 
-def _words(call: str) -> str:
+def attempted(call: str) -> str:
     """Say what was attempted, as a phrase: "describing log dirs"."""
-    return _WORDS.get(call, call.replace("_", " "))
+    return _CALLS[call].attempted
 
 
-_WORDS = {
-    "describe_cluster": "describing the cluster",
-    "list_reassignments": "listing reassignments",
-    "describe_topics": "describing topics",
-    "scan_topics": "describing topics",
-    "log_offsets": "reading log offsets",
-    "log_dirs": "describing log dirs",
-    "topic_configs": "reading topic settings",
-    "broker_config": "reading broker settings",
-    "alter_reassignments": "altering reassignments",
-    "elect_preferred_leaders": "electing preferred leaders",
-    "alter_configs": "altering settings",
+class _Call(NamedTuple):
+    attempted: str
+    needs: str
+
+
+_CALLS = {
+    "describe_cluster": _Call("describing the cluster", "Describe on the cluster"),
+    "list_reassignments": _Call("listing reassignments", "Describe on the cluster"),
+    "describe_topics": _Call("describing topics", "Describe on the topics"),
+    "scan_topics": _Call("describing topics", "Describe on the topics"),
+    "log_offsets": _Call("reading log offsets", "Describe on the topics"),
+    "log_dirs": _Call("describing log dirs", "Describe on the cluster"),
+    "topic_configs": _Call("reading topic settings", "DescribeConfigs on the topics"),
+    "broker_config": _Call("reading broker settings", "DescribeConfigs on the cluster"),
+    "alter_reassignments": _Call("altering reassignments", "Alter on the cluster"),
+    "elect_preferred_leaders": _Call("electing preferred leaders", "Alter on the cluster"),
+    "alter_configs": _Call("altering settings", "AlterConfigs on the topics or the cluster"),
 }

@@ -70,9 +70,8 @@ class SimulatedCluster:
         """What goes wrong with our next changes, in order."""
         self.denied: set[str] = set()
         """The port's methods that the principal may not use."""
-        self.speaker = min(self.machines.up())
-        """The broker that metadata names as the controller: any live one, which forwards."""
-        self._controller_from_s = 0.0
+        self.controller_from_s = 0.0
+        """From when on there is a controller: later than now while one hands over to another."""
         self._every(_UNCLEAN_ELECTIONS_S, self._elect_unclean)
         if spec.auto_leader_rebalance:
             self._every(spec.rebalance_interval_s, self._rebalance)
@@ -87,22 +86,23 @@ class SimulatedCluster:
 
     def schedule(self, due: Due) -> None:
         """Have an act happen at its second; at once if that has passed."""
-        self.later(due.at_s - self.now_s, lambda: perform(self, due.act))
+        self.at(due.at_s, lambda: perform(self, due.act))
 
     def do(self, act: Act) -> None:
         """Have an act happen now."""
         self.catch_up()
         perform(self, act)
+        self.metadata.note_fenced(self.now_s)
 
-    def later(self, seconds: float, deed: Deed) -> None:
-        """Have something happen after `seconds`."""
-        self._due.enter(self.now_s + max(0.0, seconds), deed)
+    def at(self, at_s: float, deed: Deed) -> None:
+        """Have something happen at its second; at once if that has passed."""
+        self._due.enter(max(self.now_s, at_s), deed)
 
     def create_topic(self, spec: TopicSpec) -> WriteResult:
         """Make a topic; one deleted before under this name is another one."""
         self.replication.prepare(spec)
         result = self.controller.create_topic(spec)
-        if result.verdict is Verdict.ACCEPTED and spec.configs:
+        if result.verdict is Verdict.ACCEPTED:
             self._set_up_topic(spec.name)
         return result
 
@@ -120,6 +120,9 @@ class SimulatedCluster:
             self._set_up_topic(resource.name)
         else:
             concerned = [int(resource.name)] if resource.name else self.machines
+            if not resource.name:
+                for topic in self.controller.topics:
+                    self._set_up_topic(topic)
             for broker in concerned:
                 config = self.controller.configs.broker_config(broker)
                 self.replication.set_throttle_rates(
@@ -140,15 +143,17 @@ class SimulatedCluster:
         found = self.controller.configs.throttled(topic, key)
         return EVERYWHERE if isinstance(found, str) else Listed(found)
 
-    @property
-    def without_controller_s(self) -> float:
-        """Seconds until there is a controller; 0 if there is one."""
-        return max(0.0, self._controller_from_s - self.now_s)
+    def any_live_broker(self) -> int | None:
+        """Give the broker that one names as the controller: any live one, which forwards."""
+        live = [b for b in self.machines if b not in self.metadata.fenced]
+        return self._chance.choice(live) if live else None
 
-    def elect_controller(self, took_s: float) -> None:
-        """Put another controller in charge, after `took_s` without any."""
-        self._controller_from_s = self.now_s + took_s
-        self.speaker = self._chance.choice(self.machines.up() or [self.speaker])
+    def session_end_s(self, broker: int) -> float:
+        """Give when the session of a broker that fell silent ends; a new controller begins anew."""
+        heard_s = self.machines.silent_from_s[broker]
+        if not self.controller.is_fenced(broker):
+            heard_s = max(heard_s, self.controller_from_s)
+        return heard_s + self.spec.session_timeout_s
 
     def catch_up(self) -> None:
         """Let happen what is due by the clock."""
@@ -157,6 +162,7 @@ class SimulatedCluster:
             self._flow_to(next_s)
             while self._due.next_s <= self.now_s:
                 self._due.take()()
+            self.metadata.note_fenced(self.now_s)
         self._flow_to(until_s)
         self.metadata.learn(self.now_s)
 
@@ -178,7 +184,9 @@ class SimulatedCluster:
     def _alter_isr(self, tp: TopicPartition, broker: int, *, join: bool) -> None:
         """Have a partition's leader ask the controller to take a follower into the ISR, or out."""
         known = self.controller.get(tp)
-        if known is None or known.leader is None or not self._up(known.leader):
+        if self.now_s < self.controller_from_s or known is None:
+            return  # what is not taken in is told again
+        if known.leader is None or not self._up(known.leader):
             return
         others = tuple(member for member in known.isr if member != broker)
         isr = (*others, broker) if join else others
@@ -195,7 +203,7 @@ class SimulatedCluster:
 
     def state(self, tp: TopicPartition, topic_id: str, known: Registration) -> PartitionState:
         """Tell a partition's record as brokers' metadata does, which knows no reassignment."""
-        offline = tuple(b for b in known.replicas if self.controller.is_fenced(b))
+        offline = tuple(b for b in known.replicas if b in self.metadata.fenced)
         return PartitionState(
             tp=tp,
             topic_id=topic_id,
@@ -208,13 +216,14 @@ class SimulatedCluster:
         )
 
     def _every(self, seconds: float, deed: Deed) -> None:
-        """Have something happen again and again."""
+        """Have the controller, whichever it is, do something again and again."""
 
         def again() -> None:
-            deed()
+            if self.now_s >= self.controller_from_s:
+                deed()
             self._every(seconds, deed)
 
-        self.later(seconds, again)
+        self.at(self.now_s + seconds, again)
 
     def _rebalance(self) -> None:
         """Balance leaders; where one round does not do it, the next follows at once."""

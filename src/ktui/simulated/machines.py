@@ -1,8 +1,9 @@
-"""The machines that brokers run on: which have power, which hang, and since when."""
+"""The machines that brokers run on: which have power, which hang, and when each fell silent."""
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Iterator
 
 
@@ -28,6 +29,8 @@ class Machines:
     def __init__(self, brokers: Iterable[int]) -> None:
         self._power = dict.fromkeys(brokers, Power.UP)
         self._spell = dict.fromkeys(self._power, 0)
+        self.silent_from_s = dict.fromkeys(self._power, -math.inf)
+        """When each was last heard of, of those that are not up."""
 
     def __contains__(self, broker: int) -> bool:
         return broker in self._power

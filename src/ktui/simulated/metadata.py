@@ -26,6 +26,7 @@ class Metadata:
         self.lag_s = lag_s
         self._unseen: deque[tuple[float, TopicPartition]] = deque()
         self._before: dict[str, dict[int, deque[Known | None]]] = {}
+        self._fenced = deque([(0.0, controller.fenced)])
 
     def changed(self, change: Change, now_s: float) -> None:
         """Take note of a decision, which brokers will learn."""
@@ -37,6 +38,17 @@ class Metadata:
         partitions.setdefault(tp.partition, deque()).append(known)
         self._unseen.append((now_s + self.lag_s, tp))
 
+    def note_fenced(self, now_s: float) -> None:
+        """Take note of the brokers that are fenced now, if these are others than before."""
+        fenced = self._controller.fenced
+        if fenced != self._fenced[-1][1]:
+            self._fenced.append((now_s + self.lag_s, fenced))
+
+    @property
+    def fenced(self) -> frozenset[int]:
+        """The brokers that are fenced, as brokers know it."""
+        return self._fenced[0][1]
+
     def learn(self, now_s: float) -> None:
         """Let brokers see what they have had the time to learn."""
         while self._unseen and self._unseen[0][0] <= now_s:
@@ -47,6 +59,8 @@ class Metadata:
                 del partitions[tp.partition]
             if not partitions:
                 del self._before[tp.topic]
+        while len(self._fenced) > 1 and self._fenced[1][0] <= now_s:
+            self._fenced.popleft()
 
     def topics(self) -> list[str]:
         """Name every topic that brokers know."""
@@ -55,6 +69,10 @@ class Metadata:
 
     def topic(self, name: str) -> dict[TopicPartition, Known]:
         """Give the partitions of a topic, by number; none where brokers know no such topic."""
+        topic = self._controller.topics.get(name)
+        if topic is not None and name not in self._before:
+            settled = enumerate(topic.partitions)
+            return {TopicPartition(name, n): (topic.id, known) for n, known in settled}
         found = {}
         for number in sorted(self._numbers(name)):
             tp = TopicPartition(name, number)
@@ -68,10 +86,8 @@ class Metadata:
         unseen = self._before.get(tp.topic, {}).get(tp.partition)
         if unseen:
             return unseen[0]
-        topic = self._controller.topics.get(tp.topic)
-        if topic is None or tp.partition >= len(topic.partitions):
-            return None
-        return topic.id, topic.partitions[tp.partition]
+        known = self._controller.get(tp)
+        return None if known is None else (self._controller.topics[tp.topic].id, known)
 
     def _numbers(self, name: str) -> Iterable[int]:
         topic = self._controller.topics.get(name)

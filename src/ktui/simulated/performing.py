@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ktui.simulated import acts
 from ktui.simulated.acts import Act
 from ktui.simulated.machines import Power
+from ktui.simulated.timetable import Deed
 
 if TYPE_CHECKING:
     from ktui.simulated.cluster import SimulatedCluster
@@ -14,9 +15,16 @@ if TYPE_CHECKING:
 _ELECTION_S = 1.0
 """How long a cluster is without a controller when another takes over."""
 
+_BY_THE_CONTROLLER = (
+    acts.Alter | acts.Elect | acts.Configure | acts.CreateTopic | acts.DeleteTopic | acts.Shutdown
+)
+
 
 def perform(cluster: SimulatedCluster, act: Act) -> None:  # noqa: C901, PLR0912 - one line an act
-    """Have an act happen now."""
+    """Have an act happen now, or as soon as there is a controller if it takes one."""
+    if isinstance(act, _BY_THE_CONTROLLER) and cluster.now_s < cluster.controller_from_s:
+        cluster.at(cluster.controller_from_s, lambda: perform(cluster, act))
+        return
     match act:
         case acts.Kill(broker):
             _fall_silent(cluster, broker, Power.DEAD)
@@ -33,7 +41,7 @@ def perform(cluster: SimulatedCluster, act: Act) -> None:  # noqa: C901, PLR0912
         case acts.FillDisk(broker, leave):
             cluster.replication.fill_disk(broker, leave)
         case acts.ChangeController():
-            cluster.elect_controller(_ELECTION_S)
+            cluster.controller_from_s = cluster.now_s + _ELECTION_S
         case acts.SetInbound(topic, inbound):
             cluster.replication.set_inbound(topic, inbound)
         case acts.Append(tp, messages):
@@ -58,45 +66,68 @@ def perform(cluster: SimulatedCluster, act: Act) -> None:  # noqa: C901, PLR0912
 
 def _fall_silent(cluster: SimulatedCluster, broker: int, power: Power) -> None:
     """Stop a broker without a word; the controller learns it when the session times out."""
-    was_up = cluster.machines.power(broker) is Power.UP
-    spell = cluster.machines.turn(broker, power)
+    machines = cluster.machines
+    before = machines.power(broker)
+    runs = (Power.UP,) if power is Power.HANGING else (Power.UP, Power.HANGING, Power.STARTING)
+    if before not in runs:
+        return
+    if before is Power.UP:
+        machines.silent_from_s[broker] = cluster.now_s
+    spell = machines.turn(broker, power)
     cluster.replication.broker_down(broker)
+    _after_session(cluster, broker, spell, lambda: cluster.controller.fence(broker))
 
-    def fence() -> None:
-        if cluster.machines.still(broker, spell):
-            cluster.controller.fence(broker)
 
-    if was_up:
-        cluster.later(cluster.spec.session_timeout_s, fence)
+def _after_session(cluster: SimulatedCluster, broker: int, spell: int, deed: Deed) -> None:
+    """Do something once a broker's session has ended, unless its power has changed by then."""
+    if not cluster.machines.still(broker, spell):
+        return
+    end_s = cluster.session_end_s(broker)
+    if cluster.now_s < end_s:
+        cluster.at(end_s, lambda: _after_session(cluster, broker, spell, deed))
     else:
-        fence()
+        deed()
 
 
 def _shut_down(cluster: SimulatedCluster, broker: int) -> None:
     if cluster.machines.power(broker) is not Power.UP:
         return
     cluster.controller.controlled_shutdown(broker)
+    cluster.machines.silent_from_s[broker] = cluster.now_s
     cluster.machines.turn(broker, Power.STOPPED)
     cluster.replication.broker_down(broker)
     cluster.controller.fence(broker)
 
 
 def _start(cluster: SimulatedCluster, broker: int) -> None:
-    """Start a broker; one that had not shut down properly registers as such (KIP-966)."""
+    """Start a broker, which cannot register before the session that it had has ended.
+
+    The controller takes it for a double until then (DUPLICATE_BROKER_REGISTRATION).
+    """
     before = cluster.machines.power(broker)
     if before not in (Power.STOPPED, Power.DEAD):
         return
     spell = cluster.machines.turn(broker, Power.STARTING)
-    if before is Power.STOPPED:
-        cluster.controller.clean_start(broker)
-    else:
-        cluster.controller.unclean_start(broker)
+    ready_s = cluster.now_s + cluster.spec.startup_s
 
     def ready() -> None:
         if cluster.machines.still(broker, spell):
             _come_up(cluster, broker)
 
-    cluster.later(cluster.spec.startup_s, ready)
+    def register() -> None:
+        _register(cluster, broker, properly_stopped=before is Power.STOPPED)
+        cluster.at(ready_s, ready)
+
+    _after_session(cluster, broker, spell, register)
+
+
+def _register(cluster: SimulatedCluster, broker: int, *, properly_stopped: bool) -> None:
+    """Register a broker; one that had not shut down properly registers as such (KIP-966)."""
+    if properly_stopped:
+        cluster.controller.clean_start(broker)
+        return
+    cluster.controller.fence(broker)
+    cluster.controller.unclean_start(broker)
 
 
 def _resume(cluster: SimulatedCluster, broker: int) -> None:
@@ -105,6 +136,16 @@ def _resume(cluster: SimulatedCluster, broker: int) -> None:
 
 
 def _come_up(cluster: SimulatedCluster, broker: int) -> None:
-    cluster.machines.turn(broker, Power.UP)
+    spell = cluster.machines.turn(broker, Power.UP)
     cluster.replication.broker_up(broker)
-    cluster.controller.unfence(broker)
+    _unfence(cluster, broker, spell)
+
+
+def _unfence(cluster: SimulatedCluster, broker: int, spell: int) -> None:
+    """Have a broker take part again as soon as there is a controller, if it is up by then."""
+    if not cluster.machines.still(broker, spell):
+        return
+    if cluster.now_s < cluster.controller_from_s:
+        cluster.at(cluster.controller_from_s, lambda: _unfence(cluster, broker, spell))
+    else:
+        cluster.controller.unfence(broker)

@@ -16,7 +16,7 @@ from ktui.cluster.ports import (
     TopicsAnswer,
 )
 from ktui.cluster.text import clean
-from ktui.simulated.calls import Calls
+from ktui.simulated.calls import PORT, Calls, host
 from ktui.simulated.names import legal_topic_name
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ PAGE = 2_000
 """Partitions a page of a scan (max.request.partition.size.limit)."""
 
 _LOG_DIR = "/var/lib/kafka/data"
-_PORT = 9092
 _DENIED = "TOPIC_AUTHORIZATION_FAILED"
 """Of topics: Kafka's answer for each of them, while other requests are denied as a whole."""
 
@@ -41,14 +40,13 @@ class SimulatedReader:
     async def describe_cluster(self) -> ClusterDescription:
         """Give the cluster id, its controller and its brokers; fenced ones from 4.1 on."""
         await self._calls.any_broker("describe_cluster")
-        rules, controller = self._cluster.controller.rules, self._cluster.controller
+        cluster = self._cluster
         brokers = {}
-        for spec in self._cluster.spec.brokers:
-            alive = not controller.is_fenced(spec.id)
-            if alive or rules.tells_fenced_brokers:
-                host = f"broker-{spec.id}.simulated"
-                brokers[spec.id] = Broker(spec.id, host, _PORT, spec.rack, alive)
-        return ClusterDescription(self._cluster.spec.name, self._cluster.speaker, brokers)
+        for spec in cluster.spec.brokers:
+            alive = spec.id not in cluster.metadata.fenced
+            if alive or cluster.controller.rules.tells_fenced_brokers:
+                brokers[spec.id] = Broker(spec.id, host(spec.id), PORT, spec.rack, alive)
+        return ClusterDescription(cluster.spec.name, cluster.any_live_broker(), brokers)
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         """Give every ongoing reassignment: the controller's truth."""
@@ -84,8 +82,11 @@ class SimulatedReader:
         return TopicsAnswer(partitions, frozenset(absent), tuple(failures))
 
     async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
-        """Page through every partition, 2,000 a page."""
-        await self._calls.any_broker("scan_topics")
+        """Page through every partition that the principal may describe, 2,000 a page."""
+        try:
+            await self._calls.any_broker("scan_topics")
+        except NotAuthorized:
+            return  # brokers leave out what one may not describe
         page: dict[TopicPartition, PartitionState] = {}
         for name in self._cluster.metadata.topics():
             for tp, state in self._described([name]).partitions.items():
@@ -109,17 +110,18 @@ class SimulatedReader:
         except NotAuthorized:
             return OffsetsAnswer({}, {}, dict.fromkeys({*ends, *starts}, _DENIED))
         replication = self._cluster.replication
+        wanted_ends, wanted_starts = frozenset(ends), frozenset(starts)
         found_ends, found_starts, errors = {}, {}, {}
-        for tp in {*ends, *starts}:
+        for tp in dict.fromkeys((*ends, *starts)):
             end = replication.end(tp, broker)
             if end is None:
                 known = self._cluster.metadata.partition(tp)
                 errors[tp] = "NOT_LEADER_OR_FOLLOWER" if known else "UNKNOWN_TOPIC_OR_PARTITION"
                 continue
-            if tp in ends:
+            if tp in wanted_ends:
                 found_ends[tp] = end
-            if tp in starts:
-                found_starts[tp] = replication.start(tp)
+            if tp in wanted_starts:
+                found_starts[tp] = min(end, replication.start(tp))
         return OffsetsAnswer(found_ends, found_starts, errors)
 
     async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
@@ -129,7 +131,7 @@ class SimulatedReader:
         total = next(spec.disk_bytes for spec in self._cluster.spec.brokers if spec.id == broker)
         usable = max(0, total - replication.used(broker))
         log_dir = LogDir(broker, _LOG_DIR, total_bytes=total, usable_bytes=usable)
-        held = {tp for tp in partitions if replication.end(tp, broker) is not None}
+        held = (tp for tp in partitions if replication.end(tp, broker) is not None)
         return LogDirsAnswer((log_dir,), {tp: replication.size(tp, broker) for tp in held})
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:

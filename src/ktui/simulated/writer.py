@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ktui.cluster.errors import ClusterError
+from ktui.cluster.errors import ClusterError, NotAuthorized, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.simulated import acts
-from ktui.simulated.calls import TIMEOUT_S, Calls
+from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
 
 if TYPE_CHECKING:
     from ktui.simulated.cluster import SimulatedCluster
 
 Part = TypeVar("Part")
+Act = Callable[[Sequence[Part]], Mapping[Part, WriteResult]]
+"""What a request does once it has arrived."""
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
 _LOST = WriteResult(Verdict.UNKNOWN, message="sent, but its answer was lost")
 _PARTITIONS_A_REQUEST = 1_000
+_TOPICS_A_REQUEST = 500
 
 
 class SimulatedWriter:
@@ -32,19 +36,20 @@ class SimulatedWriter:
         self, targets: Targets, *, allow_replication_factor_change: bool
     ) -> Mapping[TopicPartition, WriteResult]:
         """Start reassignments, or with None cancel them, a thousand partitions a request."""
-        await self._ready("alter_reassignments")
+        self._cluster.catch_up()
         controller = self._cluster.controller
         refused: dict[TopicPartition, WriteResult] = {}
         if not (allow_replication_factor_change or controller.rules.guards_replication_factor):
             refused = self._of_another_factor(targets)
 
-        def alter(part: Collection[TopicPartition]) -> Mapping[TopicPartition, WriteResult]:
+        def alter(part: Sequence[TopicPartition]) -> Mapping[TopicPartition, WriteResult]:
             return controller.alter(
                 {tp: targets[tp] for tp in part},
                 allow_replication_factor_change=allow_replication_factor_change,
             )
 
-        return refused | await self._send([tp for tp in targets if tp not in refused], alter)
+        rest = [tp for tp in targets if tp not in refused]
+        return refused | await self._in_turn("alter_reassignments", rest, alter)
 
     def _of_another_factor(self, targets: Targets) -> dict[TopicPartition, WriteResult]:
         """Refuse what a broker of 4.1 would, where the brokers are older and do not."""
@@ -63,73 +68,97 @@ class SimulatedWriter:
         self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteResult]:
         """Elect the first replica of each. ELECTION_NOT_NEEDED counts as ACCEPTED."""
-        await self._ready("elect_preferred_leaders")
-        return await self._send(list(dict.fromkeys(partitions)), self._cluster.controller.elect)
+        chosen = list(dict.fromkeys(partitions))
+        elect = self._cluster.controller.elect
+        return await self._in_turn("elect_preferred_leaders", chosen, elect)
 
     async def alter_configs(
         self, changes: Sequence[ConfigChange]
     ) -> Mapping[ConfigResource, WriteResult]:
-        """Change settings; a broker's own through that broker."""
-        await self._ready("alter_configs")
+        """Change settings, all requests at once: topics' many to one, a broker's own to itself."""
         theirs: dict[ConfigResource, list[ConfigChange]] = {}
         for change in changes:
             theirs.setdefault(change.resource, []).append(change)
-        unsent = await self._unreachable(theirs)
-        if unsent and len(unsent) == len(theirs):
-            raise next(iter(unsent.values()))
-        sent = [resource for resource in theirs if resource not in unsent]
 
-        def configure(part: Collection[ConfigResource]) -> Mapping[ConfigResource, WriteResult]:
+        def configure(part: Sequence[ConfigResource]) -> Mapping[ConfigResource, WriteResult]:
             return self._cluster.configure([c for resource in part for c in theirs[resource]])
 
-        results = await self._send(sent, configure)
-        for resource, error in unsent.items():
-            results[resource] = WriteResult(Verdict.REFUSED, message=f"not sent: {error}")
+        alone = [r for r in theirs if r.scope is ConfigScope.BROKER and r.name.isdigit()]
+        others = [r for r in theirs if r not in alone]
+        requests: list[tuple[Sequence[ConfigResource], int | None]] = [
+            *(([r], int(r.name)) for r in alone),
+            *((part, None) for part in _requests(others, _TOPICS_A_REQUEST)),
+        ]
+        outcomes = await asyncio.gather(
+            *(self._request("alter_configs", part, configure, to) for part, to in requests)
+        )
+        errors = [outcome for outcome in outcomes if isinstance(outcome, ClusterError)]
+        if errors and len(errors) == len(outcomes):
+            raise errors[0]
+        results: dict[ConfigResource, WriteResult] = {}
+        for (part, _), outcome in zip(requests, outcomes, strict=True):
+            results |= _not_sent(part, outcome) if isinstance(outcome, ClusterError) else outcome
         return results
 
-    async def _unreachable(
-        self, resources: Collection[ConfigResource]
-    ) -> dict[ConfigResource, ClusterError]:
-        """Find the brokers that their own settings cannot be sent to."""
-        failed = {}
-        for resource in resources:
-            if resource.scope is ConfigScope.BROKER and resource.name.isdigit():
-                try:
-                    await self._calls.broker(int(resource.name), "alter_configs")
-                except ClusterError as error:
-                    failed[resource] = error
-        return failed
-
-    async def _ready(self, call: str) -> None:
-        await self._calls.any_broker(call)
-        await self._calls.controller()
-
-    async def _send(
-        self,
-        parts: Sequence[Part],
-        act: Callable[[Collection[Part]], Mapping[Part, WriteResult]],
+    async def _in_turn(
+        self, call: str, parts: Sequence[Part], act: Act[Part]
     ) -> dict[Part, WriteResult]:
-        """Send in requests of some size, each of which may have its mishap."""
+        """Send one request after the other, all within one call's time."""
+        clock = self._cluster.clock
+        until_s = clock.monotonic() + TIMEOUT_S
         results: dict[Part, WriteResult] = {}
-        for start in range(0, len(parts), _PARTITIONS_A_REQUEST):
-            part = parts[start : start + _PARTITIONS_A_REQUEST]
-            results |= await self._request(part, lambda part=part: act(part))  # type: ignore[misc]
+        for part in _requests(parts, _PARTITIONS_A_REQUEST):
+            outcome: Mapping[Part, WriteResult] | ClusterError
+            if results and clock.monotonic() >= until_s:
+                outcome = TimedOut(attempted(call), answer="no time was left to send it")
+            else:
+                outcome = await self._request(call, part, act)
+            if isinstance(outcome, ClusterError):
+                if not results:
+                    raise outcome
+                outcome = _not_sent(part, outcome)
+            results |= outcome
         return results
 
     async def _request(
-        self, parts: Sequence[Part], act: Callable[[], Mapping[Part, WriteResult]]
-    ) -> Mapping[Part, WriteResult]:
+        self, call: str, parts: Sequence[Part], act: Act[Part], broker: int | None = None
+    ) -> Mapping[Part, WriteResult] | ClusterError:
+        """Send one request; give what becomes of each part, or why it was not sent."""
+        try:
+            if broker is None:
+                await self._calls.any_broker(call)
+            else:
+                await self._calls.broker(broker, call)
+        except NotAuthorized as denied:
+            result = WriteResult(Verdict.REFUSED, denied.answer, str(denied))
+            return dict.fromkeys(parts, result)
+        except TimedOut:  # one that hangs takes a request in all the same
+            return dict.fromkeys(parts, _LOST)
+        except ClusterError as error:
+            return error
+        await self._calls.controller()
+        return await self._sent(parts, act)
+
+    async def _sent(self, parts: Sequence[Part], act: Act[Part]) -> Mapping[Part, WriteResult]:
         cluster = self._cluster
         if not cluster.mishaps:
-            return act()
+            return act(parts)
         match cluster.mishaps.popleft():
             case acts.LoseAnswer():
-                act()
+                act(parts)
             case acts.DelayRequest(by_s):
-                cluster.later(by_s, act)
+                cluster.at(cluster.now_s + by_s, lambda: act(parts))
         await cluster.clock.sleep(TIMEOUT_S)
         return dict.fromkeys(parts, _LOST)
 
     async def aclose(self) -> None:
         """Close this way in; calls after it raise. Idempotent."""
         self._calls.closed = True
+
+
+def _requests(parts: Sequence[Part], size: int) -> list[Sequence[Part]]:
+    return [parts[start : start + size] for start in range(0, len(parts), size)]
+
+
+def _not_sent(parts: Sequence[Part], error: ClusterError) -> dict[Part, WriteResult]:
+    return dict.fromkeys(parts, WriteResult(Verdict.REFUSED, message=f"not sent: {error}"))

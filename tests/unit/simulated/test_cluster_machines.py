@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.simulated import acts
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.registration import Registration
@@ -59,6 +61,138 @@ def test_a_broker_that_is_back_joins_the_isr_again() -> None:
     wait(cluster, 4.0)
 
     assert set(known(cluster).isr) == {1, 2, 3}
+
+
+def test_a_broker_started_again_before_its_session_ends_is_missed_until_then() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Kill(1))
+    wait(cluster, 1.0)
+    cluster.do(acts.Start(1))
+
+    wait(cluster, 7.9)
+    assert known(cluster).leader == 1
+    wait(cluster, 0.2)
+    assert known(cluster).leader == 2
+    wait(cluster, 1.0)
+    assert set(known(cluster).isr) == {1, 2, 3}
+
+
+def test_a_broker_that_hangs_and_is_then_killed_has_one_session_only() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Hang(1))
+    wait(cluster, 5.0)
+    cluster.do(acts.Kill(1))
+    cluster.do(acts.Kill(1))
+    assert known(cluster).leader == 1
+
+    wait(cluster, 4.1)
+
+    assert known(cluster).leader == 2
+
+
+def test_what_is_off_can_neither_hang_nor_go_on() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Shutdown(1))
+    cluster.do(acts.Hang(1))
+    cluster.do(acts.Resume(1))
+
+    wait(cluster, 60.0)
+
+    assert cluster.controller.is_fenced(1)
+    assert cluster.machines.up() == [2, 3, 4, 5]
+
+
+def test_a_new_controller_gives_every_broker_a_new_session() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Kill(1))
+    wait(cluster, 5.0)
+    cluster.do(acts.ChangeController())
+
+    wait(cluster, 9.9)
+    assert known(cluster).leader == 1
+    wait(cluster, 0.2)
+    assert known(cluster).leader == 2
+
+
+def test_nothing_is_decided_while_there_is_no_controller() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Alter({ORDERS: (1, 2, 4)}))
+    wait(cluster, 9.9)
+    cluster.do(acts.ChangeController())
+    cluster.do(acts.Alter({ORDERS: None}))
+    cluster.do(acts.Shutdown(3))
+
+    wait(cluster, 0.9)
+    assert known(cluster).reassigning
+    assert known(cluster).isr == (1, 2, 3)
+    wait(cluster, 0.2)
+    assert known(cluster).replicas == (1, 2, 3)
+    assert known(cluster).isr == (1, 2)
+
+
+def test_a_broker_that_is_back_takes_part_once_there_is_a_controller() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Hang(3))
+    wait(cluster, 10.0)
+    cluster.do(acts.ChangeController())
+    cluster.do(acts.Resume(3))
+
+    wait(cluster, 0.9)
+    assert cluster.controller.is_fenced(3)
+    wait(cluster, 2.0)
+    assert not cluster.controller.is_fenced(3)
+    assert set(known(cluster).isr) == {1, 2, 3}
+
+
+def test_producers_write_nothing_to_a_partition_that_nobody_leads() -> None:
+    cluster = a_cluster()
+    before = cluster.replication.end(ORDERS, 2)
+    cluster.do(acts.Kill(1))
+
+    cluster.do(acts.Append(ORDERS, 500))
+    cluster.do(acts.Append(TopicPartition("no-such-topic", 0), 500))
+
+    assert cluster.replication.end(ORDERS, 2) == before
+
+
+def test_a_disk_that_producers_fill_at_once_takes_its_broker_down_at_once() -> None:
+    cluster = a_cluster()
+    wait(cluster, 10.0)
+    cluster.do(acts.Append(ORDERS, 2 * 1_000 * GIB // 1_000))
+
+    wait(cluster, 0.1)
+
+    assert cluster.machines.up() == [4, 5]
+
+
+def test_a_copy_that_a_throttle_starves_stands_still_though_old_data_is_deleted() -> None:
+    rate, listed = (f"follower.replication.throttled.{what}" for what in ("rate", "replicas"))
+    topic = TopicSpec(
+        name="orders",
+        replicas=((1, 2, 3),),
+        bytes_each=100 * MIB,
+        inbound=MIB,
+        configs={"retention.bytes": str(100 * MIB), listed: "0:4"},
+    )
+    cluster = a_cluster(topics=(topic,))
+    broker = ConfigResource(ConfigScope.BROKER, "4")
+    cluster.do(acts.Configure((ConfigChange(broker, rate, ConfigOp.SET, "0"),)))
+    cluster.do(acts.Alter({ORDERS: (1, 2, 4)}))
+    wait(cluster, 60.0)
+
+    assert cluster.replication.end(ORDERS, 4) == 0
+    assert cluster.replication.start(ORDERS) > 0
+
+
+def test_what_a_topic_keeps_may_be_a_setting_of_all_brokers() -> None:
+    cluster = a_cluster(broker_configs={"log.retention.bytes": str(50 * MIB)})
+    assert cluster.replication.size(ORDERS, 1) == 50 * MIB
+
+    everywhere = ConfigResource(ConfigScope.BROKER, "")
+    change = ConfigChange(everywhere, "log.retention.bytes", ConfigOp.SET, str(20 * MIB))
+    cluster.do(acts.Configure((change,)))
+
+    assert cluster.replication.size(ORDERS, 1) == 20 * MIB
 
 
 def test_a_broker_killed_while_it_starts_stays_down() -> None:

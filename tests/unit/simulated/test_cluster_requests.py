@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ConfigChange,
     ConfigOp,
@@ -127,6 +128,111 @@ async def test_a_permission_that_is_missing_is_named_until_it_is_granted() -> No
     assert (await reader.log_dirs(1, [ORDERS])).sizes
 
 
+async def test_who_may_not_describe_topics_finds_none_in_a_scan() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Deny("scan_topics"))
+
+    assert [page async for page in cluster.reader().scan_topics()] == []
+
+
+async def test_the_permission_that_is_missing_is_in_kafkas_words() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Deny("list_reassignments"))
+
+    with pytest.raises(NotAuthorized) as denied:
+        await cluster.reader().list_reassignments()
+
+    assert denied.value.answer == "CLUSTER_AUTHORIZATION_FAILED"
+    assert "Grant Describe on the cluster to this principal" in denied.value.fix
+
+
+async def test_a_change_that_is_denied_is_refused_for_each_of_its_parts() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Deny("alter_reassignments"))
+
+    result = await alter(cluster, TARGET)
+
+    assert (result.verdict, result.code) == (Verdict.REFUSED, "CLUSTER_AUTHORIZATION_FAILED")
+    assert "Grant Alter on the cluster" in result.message
+    assert not moving(cluster)
+
+
+async def test_what_follows_a_lost_request_is_not_sent_for_no_time_is_left() -> None:
+    topic = TopicSpec(name="many", replicas=((1, 2),) * 2_500)
+    cluster = a_cluster(topics=(topic,))
+    for _ in range(2):
+        cluster.do(acts.LoseAnswer())
+    tps = [TopicPartition("many", number) for number in range(2_500)]
+
+    results = await cluster.writer().alter_reassignments(
+        dict.fromkeys(tps, (2, 3)), allow_replication_factor_change=False
+    )
+
+    assert {results[tp].verdict for tp in tps[:1_000]} == {Verdict.UNKNOWN}
+    assert {results[tp].verdict for tp in tps[1_000:]} == {Verdict.REFUSED}
+    assert all(results[tp].message.startswith("not sent") for tp in tps[1_000:])
+    assert len(cluster.controller.reassigning) == 1_000
+
+
+async def test_a_lost_setting_of_one_broker_costs_the_other_brokers_nothing() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.LoseRequest())
+    first, second = (ConfigResource(ConfigScope.BROKER, broker) for broker in ("1", "2"))
+    rate = "follower.replication.throttled.rate"
+    changes = [ConfigChange(resource, rate, ConfigOp.SET, "1000") for resource in (first, second)]
+
+    results = await cluster.writer().alter_configs(changes)
+
+    assert results[first].verdict is Verdict.UNKNOWN
+    assert results[second].verdict is Verdict.ACCEPTED
+
+
+async def test_a_change_sent_to_brokers_that_hang_is_of_unknown_outcome() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Hang(3))
+    resource = ConfigResource(ConfigScope.BROKER, "3")
+    change = ConfigChange(resource, "follower.replication.throttled.rate", ConfigOp.SET, "1000")
+    assert (await cluster.writer().alter_configs([change]))[resource].verdict is Verdict.UNKNOWN
+
+    for broker in range(1, 6):
+        cluster.do(acts.Hang(broker))
+    assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
+
+
+async def test_metadata_tells_a_death_and_what_comes_of_it_in_one() -> None:
+    cluster = a_cluster(metadata_lag_s=0.1)
+    reader = cluster.reader()
+    cluster.do(acts.Shutdown(1))
+
+    before = (await reader.describe_topics(["orders"])).partitions[ORDERS]
+    alive = (await reader.describe_cluster()).brokers[1].alive
+    wait(cluster, 0.1)
+    after = (await reader.describe_topics(["orders"])).partitions[ORDERS]
+
+    assert (before.leader, before.offline, alive) == (1, (), True)
+    assert (after.leader, after.offline) == (2, (1,))
+    assert not (await reader.describe_cluster()).brokers[1].alive
+
+
+async def test_metadata_names_any_live_broker_as_the_controller() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Shutdown(1))
+    wait(cluster, 1.0)
+
+    named = {(await cluster.reader().describe_cluster()).controller for _ in range(100)}
+
+    assert named == {2, 3, 4, 5}
+
+
+async def test_a_partition_below_0_is_not_the_last_one() -> None:
+    cluster = a_cluster()
+    below = TopicPartition("orders", -1)
+
+    answer = await cluster.reader().log_offsets(1, ends=[below])
+
+    assert answer.errors == {below: "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
 async def test_a_broker_that_hangs_answers_nobody_and_another_answers_for_the_cluster() -> None:
     cluster = a_cluster()
     reader = cluster.reader()
@@ -198,6 +304,7 @@ async def test_before_4_1_fenced_brokers_are_not_told() -> None:
     old, new = a_cluster(version="4.0"), a_cluster(version="4.1")
     for cluster in (old, new):
         cluster.do(acts.Shutdown(5))
+        wait(cluster, 1.0)
 
     assert 5 not in (await old.reader().describe_cluster()).brokers
     assert not (await new.reader().describe_cluster()).brokers[5].alive

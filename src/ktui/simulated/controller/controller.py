@@ -57,10 +57,6 @@ class Controller:
         """Give one partition's record, if there is such a partition."""
         return self._records.get(tp)
 
-    def topic(self, name: str) -> Topic | None:
-        """Give a topic, if there is one of this name."""
-        return self._records.topics.get(name)
-
     def create_topic(self, spec: TopicSpec) -> WriteResult:
         """Make a topic; its replicas on active brokers are in sync from the start."""
         if spec.name in self.topics:
@@ -84,14 +80,20 @@ class Controller:
         self.configs.forget(name)
         return answers.DONE
 
+    @property
+    def fenced(self) -> frozenset[int]:
+        """The brokers that take no part: they are down, or not yet up."""
+        return frozenset(self._members.fenced)
+
     def is_fenced(self, broker: int) -> bool:
         """Whether a broker takes no part: it is down, or not yet up."""
         return broker in self._members.fenced
 
     def fence(self, broker: int) -> None:
-        """Leave a broker out of every ISR and elect others where it led."""
-        self._members.fence(broker)
-        self._leave_out(broker)
+        """Leave a broker out of every ISR and elect others where it led; once, until it is back."""
+        if not self.is_fenced(broker):
+            self._members.fence(broker)
+            self._leave_out(broker)
 
     def unfence(self, broker: int) -> None:
         """Let a broker lead again, at once where there is no leader and it has the data."""
@@ -106,15 +108,16 @@ class Controller:
     def clean_start(self, broker: int) -> None:
         """Register a broker that had shut down properly; it begins fenced."""
         self._members.register(broker)
-        self._leave_out(broker)
+        if self.rules.starting_leaves_out:
+            self._leave_out(broker)
 
     def unclean_start(self, broker: int) -> None:
         """Register a broker that had not: what it has of a log is not counted on (KIP-966)."""
+        if not self.rules.eligible_leader_replicas:
+            self.clean_start(broker)
+            return
         self._members.register(broker)
-        if self.rules.eligible_leader_replicas:
-            self._review(self._records.on(broker), without=broker, unclean_shutdown=broker)
-        else:
-            self._leave_out(broker)
+        self._review(self._records.on(broker), without=broker, unclean_shutdown=broker)
 
     def _leave_out(self, broker: int) -> None:
         concerned = ((tp, known) for tp, known in self._records.on(broker) if broker in known.isr)

@@ -15,6 +15,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     for every replica of its target to be in the ISR (from 4.3)."""
     eligible_leader_replicas: bool
     """Whether there is an ELR (KIP-966): eligible.leader.replicas.version is 1 from 4.1."""
+    starting_leaves_out: bool
+    """Whether a broker that registers anew is left out of the ISRs that it is still in, and others
+    are elected (from 4.0)."""
     guards_replication_factor: bool
     """Whether brokers heed allow_replication_factor_change (KIP-860, from 4.1)."""
     tells_fenced_brokers: bool
@@ -27,6 +30,7 @@ def rules_of(version: str) -> Rules:
     return Rules(
         completes_without_kept=VERSIONS.index(version) >= VERSIONS.index("4.3"),
         eligible_leader_replicas=since_4_1,
+        starting_leaves_out=VERSIONS.index(version) >= VERSIONS.index("4.0"),
         guards_replication_factor=since_4_1,
         tells_fenced_brokers=since_4_1,
     )

@@ -53,10 +53,12 @@ class Channel:
             return
         self._served = self.served_at(moment.now_s)
         self._since_s = moment.now_s
-        self.rate = rate
+        stops, self.rate = self.rate > 0 and not rate, rate
         for inbound, queue in self.queues.items():
             if rate <= inbound * moment.factor:
                 self._losing.add(inbound)
+                if stops:
+                    self._skip_gone(queue, moment)
             elif inbound in self._losing:
                 self._losing.discard(inbound)
                 self._skip_gone(queue, moment)
@@ -71,9 +73,9 @@ class Channel:
         self.count += 1
         self._altered = True
 
-    def leave(self, flow: Flow, now_s: float) -> None:
+    def leave(self, flow: Flow, moment: Moment) -> None:
         """Let a flow stand still from now on."""
-        flow.position = flow.position_at(now_s)
+        flow.position = flow.end_at(moment.now_s, moment.tide_s)
         flow.channel, flow.entry = None, -1
         self.count -= 1
         self._altered = True
@@ -148,6 +150,6 @@ class Channels:
         """Have a flow stand still."""
         channel = flow.channel
         if channel is not None:
-            channel.leave(flow, moment.now_s)
+            channel.leave(flow, moment)
             if not channel.count:
                 del self._channels[channel.key]

@@ -48,10 +48,10 @@ class Disks:
         host.foreign += max(0.0, host.spec.disk_bytes - self.used(broker) - room)
         self.look_again(broker)
 
-    def look_again(self, broker: int) -> None:
-        """Look at a disk anew: it has come back, or something has changed."""
-        self._look_s[broker] = self._moment.now_s
-        self._told.discard(broker)
+    def look_again(self, *brokers: int) -> None:
+        """Look at disks anew: a broker has come back, or what fills them has changed."""
+        self._look_s.update(dict.fromkeys(brokers, self._moment.now_s))
+        self._told.difference_update(brokers)
 
     def next_look_s(self) -> float:
         """Look at the disks where it is time to, and give when it is next."""

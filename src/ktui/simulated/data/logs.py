@@ -129,6 +129,12 @@ class Flow(msgspec.Struct, eq=False):
             return self.position
         return self.position + self.channel.served_at(now_s) - self.base
 
+    def end_at(self, now_s: float, tide_s: float) -> float:
+        """Give where it ends, in bytes; while it copies it leaves out what its leader deletes."""
+        position = self.position_at(now_s)
+        copies = self.channel is not None and self.channel.rate > 0
+        return max(position, self.log.start_at(tide_s)) if copies else position
+
     def size_at(self, now_s: float, tide_s: float) -> float:
         """Give the bytes that it holds."""
         return max(0.0, self.position_at(now_s) - self.log.start_at(tide_s))

@@ -67,6 +67,7 @@ class Replication:
             return
         if topic is None or topic.id != change.topic_id:
             topic = self._topics[name] = Topic(self._specs[name], change.topic_id)
+            self._disks.look_again(*self._hosts)
         log = topic.logs.get(number)
         if log is not None:
             self._followers.change(log, change.after)
@@ -98,17 +99,19 @@ class Replication:
     def append(self, tp: TopicPartition, messages: int) -> None:
         """Let producers write some messages all at once, which replicas in step have at once.
 
-        Raises:
-            KeyError: there is no such partition.
+        None is written where there is no such partition, or nobody leads it.
         """
-        log = self._topics[tp.topic].logs[tp.partition]
-        self._adjust([log], lambda: log.append(messages * log.topic.spec.message_bytes))
+        log = self._log(tp)
+        if log is not None and log.writing:
+            self._adjust([log], lambda: log.append(messages * log.topic.spec.message_bytes))
+            self._disks.look_again(*log.record.replicas)
 
     def set_inbound(self, topic: str, rate: float) -> None:
         """Let producers write so many bytes a second to each partition; no such topic is fine."""
         found = self._topics.get(topic)
         if found is not None:
             self._adjust(found.logs.values(), lambda: found.set_inbound(rate))
+            self._disks.look_again(*self._hosts)
 
     def set_retention(self, topic: str, keep: int | None) -> None:
         """Set retention.bytes of a topic; None keeps everything."""
@@ -227,12 +230,11 @@ class Replication:
         return None if topic is None else topic.logs.get(tp.partition)
 
     def _position(self, log: Log, broker: int) -> float:
-        """Give where a replica ends, in bytes: never before the log begins."""
-        flow = (log.apart or {}).get(broker)
-        tide_s = self._moment.tide_s
+        """Give where a replica ends, in bytes."""
+        flow, tide_s = (log.apart or {}).get(broker), self._moment.tide_s
         if flow is None:
             return log.end_at(tide_s)
-        return max(log.start_at(tide_s), flow.position_at(self.now_s))
+        return flow.end_at(self.now_s, tide_s)
 
     def _find_next_s(self) -> float:
         """Find when something happens by itself, as things stand now."""
