@@ -70,8 +70,9 @@ def _of_stalled(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, 
     bound = poll.throttles.binding(state, broker)
     if bound is None:
         return Cause.NOT_FETCHING, f"broker {broker} does not fetch from {state.leader}"
-    blamed = bound.too_low or bound.slower_than_a_fetch
-    return (Cause.THROTTLED if blamed else Cause.UNKNOWN), bound.detail
+    if bound.too_low or bound.slower_than_a_fetch:
+        return Cause.THROTTLED, bound.detail
+    return Cause.UNKNOWN, f"cause unknown ({bound.detail})"
 
 
 def _log_dir_offline(broker: int, poll: Poll) -> tuple[Cause, str]:

@@ -128,10 +128,10 @@ def changes(news: News, was: PartitionState, now: PartitionState) -> None:
     """Tell what changed in a partition's ISR and leader."""
     if was == now or not (was.described and now.described):
         return
+    _joined(news, was, now)  # first: whoever leads next is in the ISR by then
     if was.leader != now.leader:
         _leader(news, was, now)
-    if was.isr != now.isr:
-        _isr(news, was, now)
+    _left(news, was, now)
 
 
 def stall_changed(news: News, broker: int, was: Stall | None, now: Stall | None) -> None:
@@ -200,11 +200,14 @@ def _leader(news: News, was: PartitionState, now: PartitionState) -> None:
         news.add(f"leader moved {was.leader} -> {now.leader}{epoch}", Severity.NEWS, now.leader)
 
 
-def _isr(news: News, was: PartitionState, now: PartitionState) -> None:
+def _joined(news: News, was: PartitionState, now: PartitionState) -> None:
     for broker in now.isr:
         if broker not in was.isr:
             caught_up = "adding replica caught up: " if broker in was.adding else ""
             news.add(f"{caught_up}broker {broker} joined the ISR", Severity.NEWS, broker)
+
+
+def _left(news: News, was: PartitionState, now: PartitionState) -> None:
     for broker in was.isr:
         if broker not in now.isr and broker in now.replicas:
             leaving = broker in now.removing

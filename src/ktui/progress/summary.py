@@ -52,8 +52,8 @@ class Totals(msgspec.Struct, frozen=True):
     left_s: Range | None = None
     """Until the last broker has all its copies; None while that of any broker is unknown."""
     share: float | None = None
-    """Share caught up of what is under way, 0 to 1: by bytes where the size of every partition is
-    known, else each replica counts the same."""
+    """Share caught up of what is under way and what is done, 0 to 1: by bytes where the size of
+    every partition is known, else each replica counts the same."""
 
 
 def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:
@@ -120,6 +120,7 @@ def totals(progress: Progress) -> Totals:
     open_ = [
         timeline for timeline in moves if timeline.state.reassigning and not timeline.phase.ended
     ]
+    done = [timeline for timeline in moves if timeline.phase is Phase.DONE]
     adding = [lane for t in open_ for lane in t.lanes.values() if lane.role is Role.ADDING]
     left = [lane.lag_bytes for lane in adding if lane.lag_bytes is not None]
     rates = [lane.rate_bytes_s for lane in adding if lane.rate_bytes_s is not None]
@@ -137,7 +138,7 @@ def totals(progress: Progress) -> Totals:
         bytes_left=sum(left) if left else None,
         bytes_s=sum(rates) if rates else None,
         left_s=_whole(adding),
-        share=_share(open_),
+        share=_share([*open_, *done]) if open_ else None,
     )
 
 
@@ -193,18 +194,27 @@ def _stalled(lane: Lane) -> bool:
     return lane.stall is not None and lane.stall.kind is StallKind.STALLED
 
 
-def _share(open_: Iterable[Timeline]) -> float | None:
+def _share(moves: Iterable[Timeline]) -> float | None:
     """Weigh the replicas to add, those caught up too, by the sizes of their leaders' logs."""
     shares: list[float] = []
     sizes: list[int | None] = []
-    for timeline in open_:
+    for timeline in moves:
         size = timeline.memory.inbound_size if timeline.memory is not None else None
         for broker in timeline.target:
-            lane = timeline.lanes.get(broker)
-            if broker not in timeline.original and lane is not None and lane.share is not None:
-                shares.append(lane.share)
+            share = _share_of(timeline, broker)
+            if broker not in timeline.original and share is not None:
+                shares.append(share)
                 sizes.append(None if size is None else size.value)
     known = [size for size in sizes if size is not None]
     weights = known if sum(known) and len(known) == len(sizes) else [1] * len(shares)
     together = sum(share * weight for share, weight in zip(shares, weights, strict=True))
     return together / sum(weights) if shares else None
+
+
+def _share_of(timeline: Timeline, broker: int) -> float | None:
+    """Give the share caught up of one replica; a move that is done counts if its size is known."""
+    if timeline.phase is Phase.DONE:
+        known = timeline.memory is not None and timeline.memory.inbound_size is not None
+        return 1.0 if known else None
+    lane = timeline.lanes.get(broker)
+    return None if lane is None else lane.share

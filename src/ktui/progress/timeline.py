@@ -228,8 +228,12 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def left_s(self) -> Range | None:
-        """Time until the slowest adding replica has caught up; None if any is unknown."""
-        lefts = [lane.left_s for lane in self.catching_up]
+        """Time until the slowest adding replica has caught up; None if any is unknown.
+
+        Where nothing is being added, the slowest that has fallen out of the ISR.
+        """
+        adding = [lane for lane in self.catching_up if lane.role is Role.ADDING]
+        lefts = [lane.left_s for lane in adding or self.catching_up]
         if not lefts or any(left is None for left in lefts):
             return None
         return max((x for x in lefts if x is not None), key=lambda left: left.middle)

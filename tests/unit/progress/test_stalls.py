@@ -13,8 +13,15 @@ from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.summary import totals
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
-from support.observations import T0, T1, a_move, a_partition, an_observation, at, folded, moving
+from ktui.simulated import acts
+from support.moving_clusters import a_cluster, throttle, wait
+from support.observations import T0, a_move, a_partition, an_observation, at, folded
+from support.recorded import Recorder, moving, recorded
 
+LISTS = {
+    "follower.replication.throttled.replicas": "0:4",
+    "leader.replication.throttled.replicas": "*",
+}
 LISTED = {"orders": TopicConfig(follower_throttled_replicas="0:4", leader_throttled_replicas="*")}
 
 
@@ -49,7 +56,7 @@ def test_an_end_that_has_not_moved_for_30_s_is_a_stall() -> None:
 
 
 def test_slow_polls_need_five_of_them() -> None:
-    polls = list(moving(seconds=100, poll_s=10, copied_s=0))
+    polls = moving(seconds=100, poll_s=10, copied_s=0)
     assert stall(folded(polls[:5])) is None
     assert stall(folded(polls[:6])) is not None
 
@@ -104,7 +111,12 @@ def test_a_target_that_is_down_is_named_though_it_gives_no_figures() -> None:
 
 
 def test_a_target_that_is_down_copies_nothing() -> None:
-    now = folded([*moving(seconds=10), an_observation([a_move()], 10.0, down=[4])])
+    cluster = a_cluster(moving=["orders-0"])
+    recorder = Recorder(cluster)
+    polls = recorder.record(10)
+    cluster.do(acts.Shutdown(4))
+    wait(cluster, 1.0)
+    now = folded([*polls, *recorder.record()])
     lane = now.timelines[T0].lanes[4]
     assert (lane.rate_bytes_s, lane.left_s) == (0.0, None)
 
@@ -151,7 +163,7 @@ def test_a_move_that_kafka_never_completes_is_stalled_too() -> None:
 
 
 def test_a_lag_that_rises_for_a_minute_is_falling_behind() -> None:
-    slow = list(moving(seconds=70, inbound_s=400, copied_s=200))
+    slow = moving(seconds=70, inbound_s=400, copied_s=200)
     assert stall(folded(slow[:55])) is None
     now = folded(slow)
     found = stall(now)
@@ -175,35 +187,27 @@ def test_a_lag_that_rises_only_between_gulps_is_not_falling_behind() -> None:
 
 
 def test_a_throttle_below_the_inbound_rate_is_named_with_both_figures() -> None:
-    configs = {4: BrokerConfig(follower_throttle_rate=2_000_000)}
-    polls = moving(
-        seconds=90, inbound_s=4_100, copied_s=2_000, topic_configs=LISTED, broker_configs=configs
-    )
+    cluster = a_cluster(moving=["orders-0"], inbound_s=4_100, copied_s=50_000, configs=LISTS)
+    cluster.do(throttle("follower", 4, 2_000_000))
     expected = (Cause.THROTTLED, "2.0 MB/s throttle, 4.1 MB/s in")
-    assert cause(folded(polls)) == expected
+    assert cause(folded(recorded(cluster, 90))) == expected
 
 
 def test_a_throttle_is_shared_by_all_that_it_binds() -> None:
-    configs = {4: BrokerConfig(follower_throttle_rate=3_000_000)}
-    listed = {"orders": TopicConfig(follower_throttled_replicas="0:4,1:4")}
-    polls = moving(
-        [a_move(T0), a_move(T1)],
-        seconds=90,
-        inbound_s=2_000,
-        copied_s=1_500,
-        topic_configs=listed,
-        broker_configs=configs,
-    )
-    assert cause(folded(polls)) == (Cause.THROTTLED, "3.0 MB/s throttle, 4.0 MB/s in")
+    names, listed = ["orders-0", "orders-1"], {"follower.replication.throttled.replicas": "0:4,1:4"}
+    cluster = a_cluster(moving=names, inbound_s=2_000, copied_s=50_000, configs=listed)
+    cluster.do(throttle("follower", 4, 3_000_000))
+    now = folded(recorded(cluster, 90))
+    assert cause(now) == (Cause.THROTTLED, "3.0 MB/s throttle, 4.0 MB/s in")
 
 
 def test_a_leaders_throttle_must_feed_its_in_sync_followers_too() -> None:
-    configs = {1: BrokerConfig(leader_throttle_rate=6_000_000)}
-    polls = moving(
-        seconds=90, inbound_s=4_000, copied_s=0, topic_configs=LISTED, broker_configs=configs
+    cluster = a_cluster(
+        moving=["orders-0"], messages=10**7, inbound_s=4_000, copied_s=50_000, configs=LISTS
     )
+    cluster.do(throttle("leader", 1, 6_000_000))
     expected = (Cause.THROTTLED, "6.0 MB/s leader throttle, 12.0 MB/s in")
-    assert cause(folded(polls)) == expected
+    assert cause(folded(recorded(cluster, 90))) == expected
 
 
 @pytest.mark.parametrize("entries", ["", "0:5", "1:4"])
@@ -218,7 +222,7 @@ def test_a_throttle_that_does_not_list_the_replica_is_not_the_cause(entries: str
 def test_a_throttle_that_lets_enough_through_is_mentioned_but_not_blamed() -> None:
     configs = {4: BrokerConfig(follower_throttle_rate=20_000_000)}
     now = folded(standing(40, topic_configs=LISTED, broker_configs=configs))
-    assert cause(now) == (Cause.UNKNOWN, "20.0 MB/s throttle")
+    assert cause(now) == (Cause.UNKNOWN, "cause unknown (20.0 MB/s throttle)")
 
 
 ALL_LISTED = {"orders": TopicConfig(follower_throttled_replicas="*")}
