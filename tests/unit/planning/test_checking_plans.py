@@ -1,0 +1,339 @@
+"""A plan is held against its cluster before anything is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+
+from ktui.cluster.broker import Broker, TopicConfig
+from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.planning.check import check_plan
+from ktui.planning.finding import (
+    Allowances,
+    ClusterSnapshot,
+    Finding,
+    Kind,
+    Option,
+    Severity,
+)
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.planfile import read_plan
+from ktui.planning.problem import Place
+
+RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
+
+
+def _tp(number: int, topic: str = "orders") -> TopicPartition:
+    return TopicPartition(topic, number)
+
+
+def _state(number: int, *replicas: int, topic: str = "orders") -> PartitionState:
+    held = replicas or (1, 2, 3)
+    return PartitionState(
+        tp=_tp(number, topic), topic_id=None, replicas=held, isr=held, leader=held[0]
+    )
+
+
+def _cluster(*states: PartitionState, racks: Mapping[int, str | None] = RACKS) -> ClusterSnapshot:
+    held = states or (_state(0), _state(1), _state(2))
+    return ClusterSnapshot(
+        partitions={state.tp: state for state in held},
+        brokers={broker: Broker(id=broker, rack=rack) for broker, rack in racks.items()},
+        configs={state.tp.topic: TopicConfig(min_insync_replicas=2) for state in held},
+        topics=[*{state.tp.topic for state in held}, "payments", "invoices"],
+    )
+
+
+def _plan(*targets: tuple[int, tuple[int, ...]], topic: str = "orders") -> Plan:
+    return Plan(tuple(PartitionTarget(topic, number, replicas) for number, replicas in targets))
+
+
+def _only(findings: tuple[Finding, ...]) -> Finding:
+    assert len(findings) == 1, findings
+    return findings[0]
+
+
+def _check(plan: Plan, cluster: ClusterSnapshot) -> tuple[Severity, str]:
+    finding = _only(check_plan(plan, cluster))
+    return finding.severity, finding.sentence
+
+
+def test_a_sound_plan_on_a_healthy_cluster_leaves_nothing_to_say() -> None:
+    assert check_plan(_plan((0, (3, 4, 5)), (1, (2, 1, 3))), _cluster()) == ()
+
+
+def test_an_unknown_topic_is_a_problem_and_the_nearest_name_is_suggested() -> None:
+    plan = _plan((0, (1, 2, 3)), (1, (2, 3, 1)), topic="order")
+    finding = _only(check_plan(plan, _cluster()))
+    assert finding.severity is Severity.PROBLEM
+    assert finding.kind is Kind.TOPIC_UNKNOWN
+    assert finding.partitions == (_tp(0, "order"), _tp(1, "order"))
+    assert finding.sentence == "the cluster has no topic order; did you mean orders?"
+
+
+def test_an_unknown_topic_without_a_like_name_is_told_alone() -> None:
+    assert _check(_plan((0, (1, 2, 3)), topic="zzz"), _cluster()) == (
+        Severity.PROBLEM,
+        "the cluster has no topic zzz",
+    )
+
+
+def test_every_unknown_topic_is_told_however_many() -> None:
+    targets = tuple(PartitionTarget(f"order{n}", 0, (1, 2, 3)) for n in range(50))
+    findings = check_plan(Plan(targets), _cluster())
+    assert [finding.partitions[0].topic for finding in findings] == [t.topic for t in targets]
+    assert sum("did you mean" in finding.sentence for finding in findings) == 20
+
+
+def test_a_topic_that_may_not_be_read_is_not_called_unknown() -> None:
+    failure = Failure(Operation.METADATA, "not authorized to Describe", topic="secrets")
+    cluster = msgspec.structs.replace(_cluster(), failures=(failure,))
+    finding = _only(check_plan(_plan((0, (1, 2, 3)), topic="secrets"), cluster))
+    assert (finding.severity, finding.kind) == (Severity.PROBLEM, Kind.TOPIC_UNREADABLE)
+    assert finding.sentence == "topic secrets could not be read: not authorized to Describe"
+
+
+def test_an_unknown_partition_is_told_with_those_that_there_are() -> None:
+    assert _check(_plan((3, (1, 2, 4)), (7, (1, 2, 4))), _cluster()) == (
+        Severity.PROBLEM,
+        "orders has 3 partitions, 0 to 2, and not orders-3 and orders-7",
+    )
+    assert "orders has 1 partition, 0, and not orders-1" in str(
+        _check(_plan((1, (1, 2, 4))), _cluster(_state(0)))
+    )
+
+
+def test_every_unknown_broker_is_told_with_those_that_there_are() -> None:
+    findings = check_plan(_plan((0, (1, 2, 9)), (1, (8, 9, 1))), _cluster())
+    assert [(f.severity, f.kind, f.partitions) for f in findings] == [
+        (Severity.PROBLEM, Kind.BROKER_UNKNOWN, (_tp(0), _tp(1))),
+        (Severity.PROBLEM, Kind.BROKER_UNKNOWN, (_tp(1),)),
+    ]
+    assert findings[0].sentence == (
+        "the cluster has no broker 9, only 1 to 5; named for orders-0 and orders-1"
+    )
+    assert findings[1].sentence.startswith("the cluster has no broker 8, only 1 to 5;")
+
+
+def test_more_replicas_than_brokers_are_a_problem() -> None:
+    cluster = _cluster(_state(0, 1, 2), racks={1: None, 2: None})
+    findings = check_plan(_plan((0, (1, 2, 3))), cluster)
+    assert {f.kind: f.sentence for f in findings}[Kind.TOO_MANY_REPLICAS] == (
+        "3 replicas for orders-0, but the cluster has 2 brokers"
+    )
+
+
+@pytest.mark.parametrize(("replicas", "to"), [((1, 2, 3, 5), 4), ((1, 2), 2)])
+def test_a_change_of_the_replication_factor_needs_its_option(
+    replicas: tuple[int, ...], to: int
+) -> None:
+    plan = _plan((0, replicas))
+    finding = _only(check_plan(plan, _cluster()))
+    assert finding.severity is Severity.PROBLEM
+    assert finding.sentence == f"the replication factor changes from 3 to {to}: orders-0"
+    assert finding.option is Option.REPLICATION_FACTOR_CHANGE
+    allowed = _only(check_plan(plan, _cluster(), Allowances(replication_factor_change=True)))
+    assert allowed == msgspec.structs.replace(finding, severity=Severity.NOTE)
+
+
+def test_the_replication_factor_of_a_moving_partition_is_that_before_its_move() -> None:
+    listed = {_tp(0): Reassignment((4, 5, 3, 1, 2), (4, 5), (1, 2))}
+    cluster = msgspec.structs.replace(_cluster(), listed=listed)
+    assert Kind.REPLICATION_FACTOR_CHANGE not in {
+        finding.kind for finding in check_plan(_plan((0, (1, 2, 3))), cluster)
+    }
+
+
+def test_fewer_replicas_than_min_insync_replicas_need_their_option() -> None:
+    plan, cluster = _plan((0, (2,))), _cluster(_state(0, 1))
+    finding = _only(check_plan(plan, cluster))
+    assert (finding.severity, finding.kind) == (Severity.PROBLEM, Kind.BELOW_MIN_ISR)
+    assert finding.option is Option.BELOW_MIN_ISR
+    assert finding.sentence == (
+        "fewer replicas (1) than min.insync.replicas (2), so producers with acks=all are "
+        "refused: orders-0"
+    )
+    allowed = _only(check_plan(plan, cluster, Allowances(below_min_isr=True)))
+    assert allowed == msgspec.structs.replace(finding, severity=Severity.WARNING)
+
+
+def test_settings_that_may_not_be_read_are_said_to_be_unchecked() -> None:
+    cluster = msgspec.structs.replace(_cluster(), configs={})
+    assert _check(_plan((0, (4, 2, 3)), (1, (4, 2, 3))), cluster) == (
+        Severity.WARNING,
+        "the settings of orders could not be read: min.insync.replicas is not checked",
+    )
+
+
+def test_a_target_broker_that_is_down_is_warned_of() -> None:
+    brokers = {**_cluster().brokers, 4: Broker(id=4, rack="a", alive=False)}
+    cluster = msgspec.structs.replace(_cluster(), brokers=brokers)
+    assert _check(_plan((0, (4, 2, 3))), cluster) == (
+        Severity.WARNING,
+        "broker 4 is down and shall have orders-0: nothing is copied to it until it is back",
+    )
+
+
+def test_a_broker_known_only_from_a_replica_list_is_down_and_not_unknown() -> None:
+    findings = check_plan(_plan((1, (1, 2, 6))), _cluster(_state(0, 1, 2, 6), _state(1)))
+    assert [finding.kind for finding in findings] == [Kind.BROKER_DOWN]
+
+
+def test_partitions_that_are_not_well_before_the_start_are_warned_of() -> None:
+    offline = msgspec.structs.replace(_state(0), leader=None, isr=())
+    behind = msgspec.structs.replace(_state(1), isr=(1, 2))
+    findings = check_plan(_plan((0, (4, 2, 3)), (1, (4, 2, 3))), _cluster(offline, behind))
+    assert [(f.severity, f.sentence) for f in findings] == [
+        (Severity.WARNING, "offline, with no leader to copy from: orders-0"),
+        (Severity.WARNING, "under-replicated before the start: orders-1"),
+    ]
+
+
+def test_a_partition_that_could_not_be_described_is_not_called_offline() -> None:
+    hidden = msgspec.structs.replace(_state(0), leader=None, isr=(), described=False)
+    assert check_plan(_plan((0, (4, 2, 3))), _cluster(hidden)) == ()
+
+
+def test_a_reassignment_by_someone_else_is_warned_of() -> None:
+    listed = {_tp(0): Reassignment((4, 2, 3, 1), (4,), (1,))}
+    cluster = msgspec.structs.replace(_cluster(), listed=listed)
+    assert _check(_plan((0, (5, 1, 3))), cluster) == (
+        Severity.WARNING,
+        "someone else is reassigning orders-0",
+    )
+
+
+def test_original_replicas_that_are_not_there_any_more_are_reported() -> None:
+    target = PartitionTarget("orders", 0, (4, 5, 3), original_replicas=(2, 1, 3))
+    finding = _only(check_plan(Plan((target,)), _cluster()))
+    assert (finding.severity, finding.kind) == (Severity.WARNING, Kind.ORIGINAL_DIFFERS)
+    assert finding.sentence == (
+        "original_replicas are not the replicas now, so the plan was made earlier: "
+        "orders-0 (2, 1 and 3 in the plan, 1, 2 and 3 now)"
+    )
+
+
+def test_original_replicas_of_a_moving_partition_are_compared_without_their_order() -> None:
+    target = PartitionTarget("orders", 0, (4, 5, 3), original_replicas=(2, 1, 3))
+    listed = {_tp(0): Reassignment((4, 2, 3, 1), (4,), (1,))}
+    cluster = msgspec.structs.replace(_cluster(), listed=listed)
+    assert _only(check_plan(Plan((target,)), cluster)).kind is Kind.FOREIGN_REASSIGNMENT
+
+
+def test_two_replicas_in_one_rack_are_warned_of_where_there_are_enough_racks() -> None:
+    assert _check(_plan((0, (1, 4, 3)), (1, (2, 5, 1))), _cluster()) == (
+        Severity.WARNING,
+        (
+            "replicas share a rack, though there are racks without one: "
+            "orders-0 (in racks a, a and c) and orders-1"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("racks", "warned"),
+    [
+        ({1: "a", 2: "a", 3: "b", 4: "b"}, False),
+        ({1: "a", 2: "a", 3: "a", 4: "b"}, True),
+        ({1: "a", 2: "a", 3: "a", 4: "a"}, False),
+        ({1: "a", 2: "a", 3: None, 4: "b"}, False),
+        ({1: None, 2: None, 3: None, 4: None}, False),
+    ],
+)
+def test_racks_are_judged_by_how_many_there_are(
+    racks: dict[int, str | None], *, warned: bool
+) -> None:
+    findings = check_plan(_plan((0, (3, 2, 1))), _cluster(_state(0), racks=racks))
+    assert [finding.kind for finding in findings] == ([Kind.RACKS] if warned else [])
+
+
+def test_a_plan_whose_partitions_are_all_at_their_target_has_nothing_to_do() -> None:
+    assert _check(_plan((0, (1, 2, 3)), (1, (1, 2, 3))), _cluster()) == (
+        Severity.WARNING,
+        "nothing to do: every partition is at its target already (2)",
+    )
+
+
+def test_partitions_at_their_target_are_counted() -> None:
+    finding = _only(check_plan(_plan((0, (1, 2, 3)), (1, (3, 2, 1))), _cluster()))
+    assert (finding.severity, finding.kind) == (Severity.NOTE, Kind.AT_TARGET)
+    assert finding.partitions == (_tp(0),)
+    assert finding.sentence == "1 of 2 partitions are at their target already"
+
+
+def test_a_partition_led_by_another_than_the_first_replica_is_not_at_its_target() -> None:
+    led_by_2 = msgspec.structs.replace(_state(0), leader=2)
+    assert check_plan(_plan((0, (1, 2, 3))), _cluster(led_by_2)) == ()
+
+
+def test_a_partition_that_is_being_moved_is_not_at_its_target() -> None:
+    listed = {_tp(0): Reassignment((1, 2, 3, 4), (1,), (4,))}
+    cluster = msgspec.structs.replace(_cluster(), listed=listed)
+    kinds = {finding.kind for finding in check_plan(_plan((0, (1, 2, 3))), cluster)}
+    assert kinds == {Kind.FOREIGN_REASSIGNMENT}
+
+
+def test_problems_come_first_then_warnings_then_notes() -> None:
+    plan = _plan((0, (1, 2, 3)), (1, (1, 4, 3)), (2, (9, 2, 3)))
+    severities = [finding.severity for finding in check_plan(plan, _cluster())]
+    assert severities == [Severity.PROBLEM, Severity.WARNING, Severity.NOTE]
+
+
+def test_the_options_are_spelt_as_on_the_command_line() -> None:
+    assert [str(option) for option in Option] == [
+        "--allow-replication-factor-change",
+        "--allow-below-min-isr",
+    ]
+
+
+def test_what_many_partitions_share_is_one_finding_that_names_them_all() -> None:
+    states = [_state(number) for number in range(1234)]
+    plan = _plan(*((state.tp.partition, (1, 2, 3, 5)) for state in states))
+    finding = _only(check_plan(plan, _cluster(*states)))
+    assert finding.partitions == tuple(state.tp for state in states)
+    assert finding.sentence == (
+        "the replication factor changes from 3 to 4: orders-0, orders-1, orders-2 and 1,231 more"
+    )
+
+
+def test_findings_name_the_place_in_the_file() -> None:
+    text = b"""{"version": 1, "partitions": [
+  {"topic": "orders", "partition": 1, "replicas": [4, 2, 3]},
+  {"partition": 77, "topic": "orders", "replicas": [1, 2, 3]},
+  {"topic": "orders", "partition": 0,
+   "original_replicas": [3, 2, 1], "repl\\u0069cas": [5, 2,
+     9]},
+  {"topic": "nope", "partition": 0, "replicas": [1, 2, 3]}
+]}"""
+    findings = check_plan(read_plan(text), _cluster(racks=dict.fromkeys(RACKS)))
+    assert {finding.kind: finding.place for finding in findings} == {
+        Kind.PARTITION_UNKNOWN: Place(3, 17, "partitions[1].partition"),
+        Kind.BROKER_UNKNOWN: Place(6, 6, "partitions[2].replicas[2]"),
+        Kind.ORIGINAL_DIFFERS: Place(5, 25, "partitions[2].original_replicas"),
+        Kind.TOPIC_UNKNOWN: Place(7, 13, "partitions[3].topic"),
+    }
+
+
+def test_findings_of_a_plan_that_came_from_no_file_have_no_place() -> None:
+    assert _only(check_plan(_plan((0, (1, 2, 9))), _cluster())).place is None
+
+
+def test_a_partition_as_a_whole_is_placed_where_its_object_begins() -> None:
+    plan = read_plan(
+        json.dumps(
+            {
+                "version": 1,
+                "partitions": [
+                    {"topic": "orders", "partition": 1, "replicas": [4, 2, 3]},
+                    {"topic": "orders", "partition": 0, "replicas": [1, 2, 3]},
+                ],
+            },
+            indent=2,
+        ).encode()
+    )
+    finding = _only(check_plan(plan, _cluster()))
+    assert finding.place == Place(13, 5, "partitions[1]")
