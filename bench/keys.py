@@ -6,24 +6,29 @@ import asyncio
 import gc
 import itertools
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 from textual import events
 from textual.app import App, ComposeResult
 
 from bench.timing import percentile
-from ktui.cluster.broker import Broker
-from ktui.cluster.observation import Observation, Reading
-from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Observer
+from ktui.cluster.partition import TopicPartition
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
+from ktui.simulated import acts
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.tui.themes import role_defaults
 from ktui.tui.widgets.moment import Moment
 from ktui.tui.widgets.partition_list import PartitionList
 
 SIZE = (200, 60)
 KEYS = 200
+_PARTITIONS = 100
+"""Of each topic."""
 MIX = ("down", "down", "down", "pagedown", "up", "end", "home", "pagedown", "pageup", "down")
 
 
@@ -60,7 +65,7 @@ def run() -> None:
 
 
 async def _measure(rows: int) -> list[float]:
-    observation = _moving(rows)
+    observation = await _moving(rows)
     progress = fold(Progress(), observation)
     app = Frames()
     async with app.run_test(size=SIZE) as pilot:
@@ -86,22 +91,24 @@ async def _press(app: Frames, key: str) -> float | None:
     return time.perf_counter() - started
 
 
-def _moving(rows: int) -> Observation:
-    states = [_state(TopicPartition(f"topic-{n // 100:04}", n % 100)) for n in range(rows)]
-    ends = {Replica(s.tp, 1): Reading(1_000_000, 0.0) for s in states}
-    ends |= {Replica(s.tp, 4): Reading(500_000, 0.0) for s in states}
-    return Observation(
-        cluster_id="bench",
-        controller=1,
-        brokers={b: Broker(b) for b in range(1, 6)},
-        partitions={s.tp: s for s in states},
-        ends=ends,
-        starts={s.tp: Reading(0, 0.0) for s in states},
-        at=datetime(2026, 1, 1, tzinfo=UTC),
-        monotonic_s=0.0,
-        took_s=0.0,
+async def _moving(rows: int) -> Observation:
+    """What is seen of so many partitions, half of which has been copied."""
+    clock = VirtualClock()
+    names = [f"topic-{n:04}" for n in range(rows // _PARTITIONS)]
+    cluster = SimulatedCluster(
+        ClusterSpec(
+            brokers=tuple(BrokerSpec(id=b) for b in range(1, 6)),
+            topics=tuple(
+                TopicSpec(name=name, replicas=((1, 2, 3),) * _PARTITIONS, bytes_each=MIB)
+                for name in names
+            ),
+        ),
+        clock,
     )
-
-
-def _state(tp: TopicPartition) -> PartitionState:
-    return PartitionState(tp, "id", (4, 2, 3, 1), (1, 2, 3), 1, 7, adding=(4,), removing=(1,))
+    moved = (TopicPartition(name, n) for name in names for n in range(_PARTITIONS))
+    cluster.do(acts.Alter(dict.fromkeys(moved, (4, 2, 3))))
+    clock.pass_time(rows / 200)  # at 100 MiB a second
+    observer = Observer(cluster.reader(), clock)
+    observation = await observer.poll()
+    await observer.aclose()
+    return observation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import Any
@@ -16,7 +16,6 @@ from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 
 START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
-MESSAGE_BYTES = 1_000
 
 T0 = TopicPartition("orders", 0)
 T1 = TopicPartition("orders", 1)
@@ -84,48 +83,6 @@ def an_observation(
 
 def _reading(value: int | Reading, at_s: float) -> Reading:
     return value if isinstance(value, Reading) else Reading(value, at_s)
-
-
-def moving(
-    states: Iterable[PartitionState] | None = None,
-    *,
-    seconds: float = 60.0,
-    poll_s: float = 1.0,
-    from_s: float = 0.0,
-    messages: int = 100_000,
-    inbound_s: float = 100.0,
-    copied_s: float = 1_000.0,
-    **more: Any,
-) -> Iterator[Observation]:
-    """Polls of a cluster in which every adding replica of the listed `states` copies steadily.
-
-    Args:
-        states: the partitions, a_move() unless given; those not moving are just shown.
-        seconds: how long it goes on; the last poll is before it ends.
-        poll_s: seconds between polls.
-        from_s: the second of the first poll.
-        messages: what each leader's log holds at the first poll, of MESSAGE_BYTES each.
-        inbound_s: messages written to each leader a second.
-        copied_s: messages that each adding replica copies a second, from nothing.
-        more: further fields of each observation.
-    """
-    shown = [a_move()] if states is None else list(states)
-    for poll in range(round(seconds / poll_s)):
-        passed_s = poll * poll_s
-        leader_end = round(messages + inbound_s * passed_s)
-        ends = {}
-        for state in shown:
-            ends[state.tp, state.leader or -1] = leader_end
-            for broker in state.catching_up:
-                ends[state.tp, broker] = min(leader_end, round(copied_s * passed_s))
-        yield an_observation(
-            shown,
-            from_s + passed_s,
-            ends=ends,
-            starts={state.tp: 0 for state in shown},
-            sizes={key: end * MESSAGE_BYTES for key, end in ends.items()},
-            **more,
-        )
 
 
 def folded(observations: Iterable[Observation], progress: Progress | None = None) -> Progress:

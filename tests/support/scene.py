@@ -1,99 +1,81 @@
-"""Ten minutes of a cluster in which everything that the list can show has happened."""
+"""Ten minutes of a simulated cluster in which everything that the list can show happens."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.simulated import acts
+from ktui.simulated.acts import Due
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+from support.moving_clusters import cancel, move
 
-from ktui.cluster.broker import TopicConfig
-from ktui.cluster.observation import Observation
-from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.progress.timeline import Progress
-from support.observations import MESSAGE_BYTES, a_move, a_partition, an_observation, folded
-
-LONG_S = 600
-MESSAGES = 9_000_000
-_COPIES = {
-    ("orders", 0): 13_000.0,
-    ("orders", 1): 9_000.0,
-    ("payments", 12): 40_000.0,
-    ("audit", 3): 50_000.0,
-    ("clicks", 7): 12_000.0,
-}
-"""Messages that each adding replica copies a second."""
-_STALLED_AT_S = 390.0
-_BEGAN_S = {("audit", 3): 440.0, ("clicks", 7): 200.0, ("payments", 12): 60.0}
-_ENDED_S = {("payments", 12): 290.0, ("clicks", 7): 420.0}
-
-ORDERS_0, ORDERS_1, PAYMENTS, AUDIT, CLICKS, METRICS = (
-    TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("payments", 12),
-    TopicPartition("audit", 3), TopicPartition("clicks", 7), TopicPartition("metrics", 4),
-)  # fmt: skip
+LONG_S = 600.0
+POLL_S = 2.0
+_MB = 1_000_000
+_GB = 1_000 * _MB
+_RF3 = (1, 2, 3)
+_SLOW, _DEAD = 10, 9
 
 
-@cache
-def busy() -> Progress:
-    """What is known at the end of the ten minutes."""
-    return folded(_polls())
+def busy() -> SimulatedCluster:
+    """A cluster, and all that will happen to it."""
+    cluster = SimulatedCluster(_spec(), VirtualClock())
+    for due in _STORY:
+        cluster.schedule(due)
+    return cluster
 
 
-def _polls() -> Iterator[Observation]:
-    for at_s in range(0, LONG_S + 1, 2):
-        states = list(_states(float(at_s)))
-        yield an_observation(
-            states,
-            float(at_s),
-            brokers=range(1, 10),
-            down=[9] if at_s >= _STALLED_AT_S else [],
-            controller=3,
-            ends={
-                (state.tp, broker): _end(state, broker, float(at_s))
-                for state in states
-                for broker in {state.leader or -1, *state.catching_up}
-            },
-            starts={state.tp: 0 for state in states},
-            sizes={
-                (state.tp, broker): _end(state, broker, float(at_s)) * MESSAGE_BYTES
-                for state in states
-                for broker in state.replicas
-            },
-            topic_configs={state.tp.topic: TopicConfig(2) for state in states},
-        )
+def _spec() -> ClusterSpec:
+    return ClusterSpec(
+        brokers=tuple(
+            BrokerSpec(id=b, rack=f"eu-1{'abc'[b % 3]}", net_in=20.0 * _MB) for b in range(1, 11)
+        ),
+        topics=(
+            _topic("orders", (5, 6, 2), (1, 2, 3), gigabytes=12),
+            _topic("payments", *[(4, 7, 2)] * 13, gigabytes=4),
+            _topic("audit", *[(1, 2)] * 4, gigabytes=3),
+            _topic("clicks", *[_RF3] * 8, gigabytes=3),
+            _topic("logs", _RF3, gigabytes=3),
+            _topic("scratch", (3, 4, 5), gigabytes=5),
+            _topic("metrics", *[(4, 5, 6)] * 4, (1, 2, _SLOW), gigabytes=1),
+        ),
+        auto_leader_rebalance=False,
+    )
 
 
-def _states(at_s: float) -> Iterator[PartitionState]:
-    yield a_move(ORDERS_0, (5, 6, 2), (7, 6, 2))
-    yield a_move(ORDERS_1, (1, 2, 3), (1, 2, 9), offline=(9,) if at_s >= _STALLED_AT_S else ())
-    yield _between(PAYMENTS, at_s, (4, 7, 2), (7, 4, 3), done=True)
-    yield _between(AUDIT, at_s, (1, 2), (1, 2, 4), done=True)
-    yield _between(CLICKS, at_s, (1, 2, 3), (1, 2, 8), done=False)
-    yield a_partition(METRICS, isr=(1, 2) if at_s > LONG_S / 2 else (1, 2, 3))
+def _topic(name: str, *replicas: tuple[int, ...], gigabytes: int) -> TopicSpec:
+    return TopicSpec(
+        name=name,
+        replicas=replicas,
+        bytes_each=gigabytes * _GB,
+        inbound=0.5 * _MB,
+        configs={"min.insync.replicas": "2"},
+    )
 
 
-def _between(
-    tp: TopicPartition,
-    at_s: float,
-    original: tuple[int, ...],
-    target: tuple[int, ...],
-    *,
-    done: bool,
-) -> PartitionState:
-    """A partition that moves for a while; afterwards at its target or where it was."""
-    key = (tp.topic, tp.partition)
-    if at_s < _BEGAN_S[key]:
-        return a_partition(tp, original)
-    if at_s < _ENDED_S.get(key, LONG_S + 1):
-        return a_move(tp, original, target)
-    return a_partition(tp, target if done else original)
+def _set(scope: ConfigScope, name: str, key: str, value: str) -> ConfigChange:
+    return ConfigChange(ConfigResource(scope, name), key, ConfigOp.SET, value)
 
 
-def _end(state: PartitionState, broker: int, at_s: float) -> int:
-    """A log end that grows by 500 messages a second at the leader."""
-    leader_end = MESSAGES + round(500 * at_s)
-    if broker in state.out_of_sync:
-        return leader_end - round(600 * (at_s - LONG_S / 2))
-    if broker not in state.adding:
-        return leader_end
-    key = (state.tp.topic, state.tp.partition)
-    until_s = min(at_s, _STALLED_AT_S) if broker == 9 else at_s
-    return min(leader_end, round(_COPIES[key] * (until_s - _BEGAN_S.get(key, 0.0))))
+_TOO_LOW = acts.Configure(
+    (
+        _set(ConfigScope.TOPIC, "logs", "follower.replication.throttled.replicas", "*"),
+        _set(ConfigScope.BROKER, "5", "follower.replication.throttled.rate", "200000"),
+    )
+)
+
+_STORY = (
+    Due(1.0, move("orders-0", 7, 6, 2)),
+    Due(1.0, move("orders-1", 1, 2, _DEAD)),
+    Due(61.0, move("payments-12", 8, 4, 3)),
+    Due(150.0, move("scratch-0", 3, 4, 6)),
+    Due(201.0, move("clicks-7", 1, 2, 8)),
+    Due(251.0, acts.DeleteTopic("scratch")),
+    Due(301.0, acts.Slow(_SLOW, 0.0001)),
+    Due(360.0, _TOO_LOW),
+    Due(361.0, move("logs-0", 1, 2, 5)),
+    Due(391.0, acts.Kill(_DEAD)),
+    Due(281.0, cancel("clicks-7")),
+    Due(441.0, move("audit-3", 1, 2, 4)),
+)

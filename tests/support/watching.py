@@ -1,94 +1,124 @@
-"""The whole app over a scripted cluster, driven by keys; every wait is for a condition."""
+"""The whole app over a simulated cluster, driven by keys; every wait is for a condition."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
 from typing import Any
 
 from textual.pilot import Pilot
 
-from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.observer import Interest, Observer
+from ktui.simulated import acts
+from ktui.simulated.acts import Act
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.app import KtuiApp
 from ktui.tui.themes import LoadedThemes, load_themes
 from ktui.tui.widgets.partition_list import PartitionList
-from support.observations import START, a_move, a_partition, an_observation
 from support.screens import screen_text
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
-Seen = Observation | Exception
+POLL_S = 1.0
+RECOVERY_S = 15.0
+"""More than a session takes to end, a broker to start, and the next attempt to come."""
+_TURNS = 100
+"""Turns of the event loop in which a poll is over, unless it waits for a broker that hangs."""
 
 
-class StillClock:
-    """Stands still until a test moves it on; waiting costs nothing."""
+class Looks:
+    """Looks at a cluster through an observer of its own, and notes when and what for."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.slept: list[float] = []
-
-    def now(self) -> datetime:
-        return START + timedelta(seconds=self.seconds)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        await asyncio.sleep(0)
-
-
-class Script:
-    """Answers each poll with what the test says next, and waits for it."""
-
-    def __init__(self) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._clock = cluster.clock
+        self._observer = Observer(cluster.reader(), cluster.clock)
+        self.aclose = self._observer.aclose
         self.interests: list[Interest] = []
-        self._next: asyncio.Queue[Seen] = asyncio.Queue()
-        self.taken = 0
+        self.at_s: list[float] = []
+        self.over = 0
+        self.last: Observation | None = None
 
-    def say(self, seen: Seen) -> None:
-        self._next.put_nowait(seen)
+    @property
+    def under_way(self) -> bool:
+        return self.over < len(self.at_s)
 
     async def poll(self, interest: Interest) -> Observation:
         self.interests.append(interest)
-        seen = await self._next.get()
-        self.taken += 1
-        if isinstance(seen, Exception):
-            raise seen
-        return seen
+        self.at_s.append(self._clock.monotonic())
+        try:
+            self.last = await self._observer.poll(interest)
+        finally:
+            self.over += 1
+        return self.last
 
 
 class Watching:
-    """A running app, its cluster and its operator."""
+    """A running app, its cluster, the cluster's time and the operator."""
 
-    def __init__(self, app: KtuiApp, script: Script, clock: StillClock, pilot: Pilot[None]) -> None:
+    def __init__(
+        self, app: KtuiApp, looks: Looks, cluster: SimulatedCluster, pilot: Pilot[None]
+    ) -> None:
         self.app = app
-        self.script = script
-        self.clock = clock
+        self.looks = looks
+        self.cluster = cluster
         self.pilot = pilot
+        self._poll_s = app.cluster_status().interval_s
 
-    async def see(self, *observations: Observation) -> None:
-        """Let the cluster answer polls, and wait until the last is on the screen."""
-        for observation in observations:
-            self.clock.seconds = observation.monotonic_s
-            self.script.say(observation)
-            await self.until(lambda seen=observation: self.app.progress.last is seen)  # type: ignore[misc] # the default binds the loop's value
+    @property
+    def clock(self) -> VirtualClock:
+        assert isinstance(self.cluster.clock, VirtualClock)
+        return self.cluster.clock
+
+    async def begin(self) -> None:
+        """Let the first poll be on the screen."""
+        await self.until(lambda: self.looks.at_s)
+        await self._taken_in()
         await self.pilot.pause()
 
-    async def lose(self, error: ClusterError) -> None:
-        """Let a poll fail as a whole."""
-        taken = self.script.taken
-        polls = len(self.script.interests)
-        self.script.say(error)
-        await self.until(lambda: self.script.taken > taken and len(self.script.interests) > polls)
+    async def do(self, *happening: Act) -> None:
+        """Let something happen to the cluster, and see it."""
+        for act in happening:
+            self.cluster.do(act)
+        await self.see()
+
+    async def see(self) -> None:
+        """Let the next poll be on the screen."""
+        await self.pass_time(self._poll_s)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass poll by poll, each of which is taken in, the last one on the screen."""
+        left = seconds
+        while left > 0:
+            await self.clock.advance(min(self._poll_s, left))
+            await self._taken_in()
+            left -= self._poll_s
         await self.pilot.pause()
+
+    async def lose(self) -> None:
+        """Let every broker die, and see the next poll fail."""
+        await self.do(*map(acts.Kill, self.cluster.machines))
+
+    async def recover(self) -> None:
+        """Let every broker start, and wait until they are up and have been seen."""
+        await self.do(*map(acts.Start, self.cluster.machines))
+        await self.pass_time(RECOVERY_S)
+
+    async def _taken_in(self) -> None:
+        """Wait for what the last poll saw; one that waits for a broker is not waited for."""
+        async with asyncio.timeout(30):
+            turns = 0
+            while turns < _TURNS if self.looks.under_way else self._behind:
+                turns += 1
+                await asyncio.sleep(0 if turns < _TURNS else 0.001)
+
+    @property
+    def _behind(self) -> bool:
+        return not self.looks.at_s or self.app._polled.last is not self.looks.last
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Wait for something to become true."""
+        """Wait for something to become true, while the cluster's time stands still."""
         async with asyncio.timeout(30):
             while not condition():
                 await self.pilot.pause()
@@ -130,50 +160,35 @@ class Watching:
 
 
 def an_app(
-    script: Script,
-    clock: StillClock,
+    cluster: SimulatedCluster,
+    looks: Looks | None = None,
     *,
     theme: str | None = None,
     themes: LoadedThemes | None = None,
     topics: Iterable[str] = (),
+    poll_s: float = POLL_S,
 ) -> KtuiApp:
     return KtuiApp(
-        script,
+        looks or Looks(cluster),
         cluster_name="prod-eu",
         read_only=True,
-        poll_interval_s=1.0,
+        poll_interval_s=poll_s,
         theme=theme,
         themes=themes or load_themes(None),
         topics=frozenset(topics),
-        clock=clock,
+        clock=cluster.clock,
     )
 
 
 @asynccontextmanager
-async def watching(size: tuple[int, int] = MIDDLE, **how: Any) -> AsyncIterator[Watching]:
-    """Run the app in a terminal of a size."""
-    script, clock = Script(), StillClock()
-    app = an_app(script, clock, **how)
+async def watching(
+    cluster: SimulatedCluster, size: tuple[int, int] = MIDDLE, **how: Any
+) -> AsyncIterator[Watching]:
+    """Run the app in a terminal of a size, and see the first poll."""
+    looks = Looks(cluster)
+    app = an_app(cluster, looks, **how)
     async with app.run_test(size=size, notifications=True) as pilot:
-        await pilot.pause()
-        yield Watching(app, script, clock, pilot)
-
-
-def moves(*names: str, at_s: float = 0.0, **more: Any) -> Observation:
-    """A poll that sees these partitions moving from (1, 2, 3) to (4, 2, 3)."""
-    return an_observation([a_move(tp(name)) for name in names], at_s, **more)
-
-
-def quiet(at_s: float = 0.0, **more: Any) -> Observation:
-    """A poll of a cluster in which nothing moves."""
-    return an_observation([], at_s, **more)
-
-
-def resting(*names: str, at_s: float = 0.0, **more: Any) -> Observation:
-    """A poll that sees these partitions, which do not move."""
-    return an_observation([a_partition(tp(name)) for name in names], at_s, **more)
-
-
-def tp(name: str) -> TopicPartition:
-    topic, _, number = name.rpartition("-")
-    return TopicPartition(topic, int(number))
+        watch = Watching(app, looks, cluster, pilot)
+        await watch.begin()
+        yield watch
+    await looks.aclose()

@@ -7,52 +7,49 @@ from rich.text import Text
 from textual.app import App
 from textual.binding import Binding
 
-from ktui.cluster.errors import Unreachable
 from ktui.cluster.observer import Interest
+from ktui.simulated import acts
 from ktui.tui.screens.brokers import BrokersScreen
 from ktui.tui.screens.detail import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch import WatchScreen
 from ktui.tui.themes import load_themes
+from support.moving_clusters import a_cluster, move
 from support.screens import colour_of
-from support.watching import (
-    LARGE,
-    SMALL,
-    Script,
-    StillClock,
-    Watching,
-    an_app,
-    moves,
-    quiet,
-    watching,
-)  # fmt: skip
+from support.watching import LARGE, SMALL, Watching, an_app, watching
 
 
 async def test_enter_opens_the_partition_under_the_cursor_and_escape_comes_back() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0", "b-0"))
+    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
         await watch.press("down", "enter")
         assert isinstance(watch.app.screen, DetailScreen)
         assert "b-0" in watch.lines[1]
-        await watch.see(moves("a-0", "b-0", at_s=1))
+        await watch.see()
         await watch.press("escape")
         assert isinstance(watch.app.screen, WatchScreen)
         assert watch.cursor == "b-0"
 
 
 async def test_from_the_detail_the_next_partition_of_the_list_can_be_opened() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0", "b-0"))
+    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
         await watch.press("enter", "right_square_bracket")
         assert "b-0" in watch.lines[1]
         await watch.press("left_square_bracket")
         assert "a-0" in watch.lines[1]
 
 
+async def test_nobody_is_said_to_lead_a_topic_that_is_gone() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.press("enter")
+        assert [line.split()[0] for line in watch.lines if "adding  " in line] == [">+4"]
+        await watch.do(acts.DeleteTopic("a"))
+        gone = [line.split()[0] for line in watch.lines if " gone  " in line]
+        assert gone[-4:] == ["2", "3", "1", "4"]
+
+
 async def test_enter_where_there_is_nothing_to_open_says_so() -> None:
-    async with watching() as watch:
-        await watch.see(quiet())
+    async with watching(a_cluster()) as watch:
         await watch.press("enter")
         assert "There is no partition to open." in watch.text
 
@@ -63,30 +60,27 @@ async def test_enter_where_there_is_nothing_to_open_says_so() -> None:
 async def test_each_screen_opens_with_its_key_and_closes_with_escape(
     key: str, kind: type[object]
 ) -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0"))
+    async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.press(key)
         assert isinstance(watch.app.screen, kind)
         await watch.press(key)
-        await watch.see(moves("a-0", at_s=1))
+        await watch.see()
         await watch.press(*([] if isinstance(watch.app.screen, WatchScreen) else ["escape"]))
         assert isinstance(watch.app.screen, WatchScreen)
 
 
 async def test_the_whole_cluster_is_counted_only_while_the_brokers_are_looked_at() -> None:
-    async with watching() as watch:
-        await watch.see(quiet())
+    async with watching(a_cluster()) as watch:
         await watch.press("b")
-        await watch.see(quiet(1), quiet(2))
-        assert watch.script.interests[-1] == Interest(census=True)
+        await watch.see()
+        assert watch.looks.interests[-1] == Interest(census=True)
         await watch.press("escape")
-        await watch.see(quiet(3), quiet(4))
-        assert watch.script.interests[-1] == Interest()
+        await watch.see()
+        assert watch.looks.interests[-1] == Interest()
 
 
 async def test_a_broker_chosen_on_the_brokers_screen_filters_the_list() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0"))
+    async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.press("b", "enter")
         await watch.until(lambda: isinstance(watch.app.screen, WatchScreen))
         await watch.until(lambda: "filter broker:1" in watch.text)
@@ -97,7 +91,7 @@ async def test_a_broker_chosen_on_the_brokers_screen_filters_the_list() -> None:
 
 def _every_tooltip() -> set[str]:
     kinds = (App, WatchScreen, DetailScreen, BrokersScreen, EventsScreen)
-    app = an_app(Script(), StillClock())
+    app = an_app(a_cluster())
     return {
         binding.tooltip
         for owner in (app, *kinds[1:])
@@ -107,14 +101,14 @@ def _every_tooltip() -> set[str]:
 
 
 def test_the_help_is_made_from_the_bindings_and_leaves_none_out() -> None:
-    app = an_app(Script(), StillClock())
+    app = an_app(a_cluster())
     told = {key.words for group in app.help_groups() for key in group.keys}
     assert _every_tooltip() <= told
     assert len(_every_tooltip()) > 15
 
 
 def test_every_key_has_a_sentence_for_the_help() -> None:
-    for owner in (type(an_app(Script(), StillClock())), WatchScreen):
+    for owner in (type(an_app(a_cluster())), WatchScreen):
         for binding in owner.BINDINGS:
             assert isinstance(binding, Binding)
             assert binding.tooltip or binding.key == "ctrl+c", binding
@@ -122,8 +116,7 @@ def test_every_key_has_a_sentence_for_the_help() -> None:
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_the_help_explains_every_sign_and_can_be_scrolled(size: tuple[int, int]) -> None:
-    async with watching(size) as watch:
-        await watch.see(quiet())
+    async with watching(a_cluster(), size) as watch:
         await watch.press("question_mark")
         assert "Close this view; nothing on the cluster" in watch.text
         await watch.press("end")
@@ -131,8 +124,7 @@ async def test_the_help_explains_every_sign_and_can_be_scrolled(size: tuple[int,
 
 
 async def test_the_palette_finds_every_action_and_every_theme() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0", "b-0"))
+    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
         await watch.press("ctrl+p")
         await watch.type("theme light")
         await watch.until(lambda: "theme: light" in watch.text)
@@ -146,8 +138,7 @@ async def test_the_palette_finds_every_action_and_every_theme() -> None:
 
 
 async def test_every_key_in_the_footer_does_something() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0"))
+    async with watching(a_cluster(moving=["a-0"])) as watch:
         footer = watch.lines[-1]
         for words in ("detail", "filter", "sort", "view", "freeze", "brokers", "events", "help"):
             assert words in footer
@@ -156,8 +147,7 @@ async def test_every_key_in_the_footer_does_something() -> None:
 
 
 async def test_all_keys_fit_into_the_footer_of_the_smallest_terminal() -> None:
-    async with watching(SMALL) as watch:
-        await watch.see(moves("a-0"))
+    async with watching(a_cluster(moving=["a-0"]), SMALL) as watch:
         assert watch.lines[-1].rstrip().endswith("q quit")
 
 
@@ -171,8 +161,7 @@ def _last_words(watch: Watching) -> str:
 
 
 async def test_quitting_says_what_goes_on_without_the_view() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0", "b-0"))
+    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
         await watch.press("q")
         await watch.until(lambda: not watch.app.is_running or watch.app._exit)
         assert _last_words(watch) == (
@@ -182,8 +171,7 @@ async def test_quitting_says_what_goes_on_without_the_view() -> None:
 
 
 async def test_quitting_a_quiet_cluster_says_that_nothing_was_changed() -> None:
-    async with watching() as watch:
-        await watch.see(quiet())
+    async with watching(a_cluster()) as watch:
         await watch.press("q")
         await watch.until(lambda: watch.app._exit)
         assert _last_words(watch).endswith("nothing on the cluster was changed by it.")
@@ -191,8 +179,7 @@ async def test_quitting_a_quiet_cluster_says_that_nothing_was_changed() -> None:
 
 @pytest.mark.parametrize("keys", [["question_mark"], ["T"], ["ctrl+p"], ["slash", "a"], ["b"]])
 async def test_ctrl_c_quits_from_everywhere(keys: list[str]) -> None:
-    async with watching() as watch:
-        await watch.see(quiet())
+    async with watching(a_cluster()) as watch:
         await watch.press(*keys)
         await watch.press("ctrl+c")
         await watch.until(lambda: watch.app._exit)
@@ -202,69 +189,63 @@ async def test_ctrl_c_quits_from_everywhere(keys: list[str]) -> None:
 # --- losing the cluster elsewhere, themes, title ---------------------------------------------
 
 
-REFUSED = Unreachable("listing reassignments", where="h:9092", answer="connection refused")
-
-
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.parametrize("key", ["enter", "b", "e"])
 async def test_every_screen_says_which_brokers_are_down_and_that_the_cluster_is_lost(
     key: str, size: tuple[int, int]
 ) -> None:
-    async with watching(size) as watch:
-        await watch.see(moves("a-0", down=[4]))
+    async with watching(a_cluster(moving=["a-0"]), size) as watch:
+        await watch.do(acts.Shutdown(4))
         await watch.press(key)
         assert "prod-eu" in watch.lines[0]
         assert "READ-ONLY" in watch.lines[0]
         assert "8/9 brokers, 4 down" in watch.lines[0]
-        watch.clock.seconds += 12
-        await watch.lose(REFUSED)
-        assert "! reconnecting  values 12 s old  connection refused" in watch.lines[0]
+        await watch.lose()
+        await watch.pass_time(11)
+        assert "! reconnecting  values 12 s old  no broker answered" in watch.lines[0]
         assert "8/9 brokers" not in watch.lines[0]
-        await watch.see(moves("a-0", at_s=13))
+        await watch.recover()
         assert "reconnecting" not in watch.text
 
 
 @pytest.mark.parametrize(("key", "words"), [("enter", "moving"), ("b", "alive")])
 async def test_values_of_a_lost_cluster_are_grey_on_every_screen(key: str, words: str) -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0"))
+    async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.press(key)
         current = colour_of(watch.app, words)
-        await watch.lose(REFUSED)
+        await watch.lose()
         grey = colour_of(watch.app, words)
         assert None not in (grey, current)
         assert grey != current
-        await watch.see(moves("a-0", at_s=1))
+        await watch.recover()
         assert colour_of(watch.app, words) == current
 
 
 async def test_a_screen_opened_while_the_cluster_is_lost_says_so_at_once() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0"))
-        await watch.lose(REFUSED)
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.lose()
         await watch.press("b")
         assert "! reconnecting" in watch.lines[0]
 
 
 async def test_an_outage_is_among_the_events_with_how_long_it_lasted() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0"))
+    async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
         await watch.press("e")
-        watch.clock.seconds = 11
-        await watch.lose(REFUSED)
-        assert "cluster lost: connection refused" in watch.text
-        watch.clock.seconds = 30
-        await watch.lose(REFUSED)
-        await watch.see(moves("a-0", "b-0", at_s=41))
+        await watch.pass_time(10)
+        await watch.lose()
+        assert "cluster lost: no broker answered" in watch.text
+        await watch.pass_time(30)
+        await watch.recover()
+        await watch.do(move("b-0", 4, 2, 3))
         told = [line for line in watch.lines if "cluster  " in line or "b-0" in line]
         assert len(told) == 3
-        assert "cluster lost: connection refused" in told[0]
-        assert "cluster answers again after 41 s" in told[1]
+        assert "cluster lost: no broker answered" in told[0]
+        assert "cluster answers again after 37 s" in told[1]
         assert "b-0" in told[2]
 
 
 async def test_a_theme_that_does_not_exist_is_named_and_the_default_is_used() -> None:
-    async with watching(LARGE, theme="drak") as watch:
+    async with watching(a_cluster(), LARGE, theme="drak") as watch:
         await watch.until(lambda: "There is no theme 'drak'" in watch.text)
         assert watch.app.theme == "dark"
 
@@ -273,25 +254,27 @@ async def test_a_broken_theme_file_is_named_with_its_line_and_the_app_runs(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "mine.yaml").write_text("name: mine\nextends: dark\nfont: Fira\n")
-    async with watching(LARGE, themes=load_themes(tmp_path)) as watch:
+    cluster = a_cluster(moving=["a-0"])
+    async with watching(cluster, LARGE, themes=load_themes(tmp_path)) as watch:
         await watch.until(lambda: "mine.yaml:3" in watch.text.replace("\n", ""))
-        await watch.see(moves("a-0"))
+        await watch.see()
         assert watch.rows == ["a-0"]
 
 
 async def test_only_our_own_themes_are_offered() -> None:
-    async with watching() as watch:
+    async with watching(a_cluster()) as watch:
         assert set(watch.app.available_themes) == set(load_themes(None).themes)
 
 
 async def test_the_terminals_title_tells_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with watching() as watch:
+    async with watching(a_cluster(moving=["a-0", "b-0"], messages=10_000)) as watch:
         written: list[str] = []
         driver = watch.app._driver
         assert driver is not None
         monkeypatch.setattr(driver, "write", written.append)
-        await watch.see(moves("a-0", "b-0"))
-        assert "\x1b]0;ktui prod-eu: 2 moving\x07" in written
-        await watch.see(quiet(1))
-        await watch.lose(Unreachable("listing reassignments"))
-        assert "\x1b]0;ktui prod-eu: cluster lost\x07" in written
+        await watch.see()
+        assert "\x1b]0;ktui prod-eu: 5%, 2 moving\x07" in written
+        await watch.pass_time(25)
+        assert written[-1] == "\x1b]0;ktui prod-eu: nothing is moving\x07"
+        await watch.lose()
+        assert written[-1] == "\x1b]0;ktui prod-eu: cluster lost\x07"

@@ -9,12 +9,12 @@ from textual.pilot import Pilot
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation
-from ktui.cluster.observer import Interest
-from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.partition import PartitionState
 from ktui.progress.timeline import Progress
-from ktui.tui.app import KtuiApp
+from ktui.simulated import acts
 from ktui.tui.screens.brokers import BrokersScreen, BrokerTable
 from ktui.tui.themes import load_themes, role_style
+from support.moving_clusters import a_cluster, move, throttle
 from support.screens import (
     BEGAN,
     BROKERS,
@@ -29,6 +29,7 @@ from support.screens import (
     screen_text,
     timeline,
 )
+from support.watching import watching
 
 TIB = 2**40
 DIRS = {
@@ -277,31 +278,38 @@ async def test_enter_shows_the_partitions_of_the_broker() -> None:
         assert app.screen is not app.shown
 
 
-class Source:
-    """A cluster on which two partitions move, of which one has a replica on broker 5."""
-
-    async def poll(self, _interest: Interest) -> Observation:
-        states = [
-            PartitionState(TopicPartition("far", 0), None, (1, 2, 3), (1, 2), 1, 0, (3,), (2,)),
-            PartitionState(TopicPartition("near", 0), None, (1, 2, 5), (1, 2), 1, 0, (5,), (2,)),
-        ]
-        return observation(partitions={state.tp: state for state in states})
-
-
 async def test_in_the_app_enter_leads_back_to_a_list_filtered_to_the_broker() -> None:
-    app = KtuiApp(
-        Source(), cluster_name="test", read_only=True, poll_interval_s=60.0, theme=None,
-        themes=load_themes(None),
-    )  # fmt: skip
-    async with app.run_test(size=(120, 30)) as pilot:
-        await until(pilot, lambda: "far-0" in screen_text(app) and "near-0" in screen_text(app))
-        await pilot.press("b")
-        await until(pilot, lambda: "its partitions" in screen_text(app))
-        await pilot.press("down", "down", "down", "down", "enter")
-        await until(pilot, lambda: app.screen is app.watch_screen)
-        await until(pilot, lambda: "far-0" not in screen_text(app))
-        assert "near-0" in screen_text(app)
-        assert "broker:5" in screen_text(app)
+    cluster = a_cluster(resting=["far-0", "near-0"])
+    cluster.do(move("far-0", 1, 3, 4))
+    cluster.do(move("near-0", 1, 2, 5))
+    async with watching(cluster) as watch:
+        assert watch.rows == ["far-0", "near-0"]
+        await watch.press("b", "down", "down", "down", "down", "enter")
+        await watch.until(lambda: watch.app.screen is watch.app.watch_screen)
+        await watch.until(lambda: watch.rows == ["near-0"])
+        assert "broker:5" in watch.text
+
+
+async def test_in_the_app_it_tells_what_a_move_asks_of_each_broker_and_which_does_not_answer() -> (
+    None
+):
+    cluster = a_cluster(moving=["orders-0"], copied_s=5_000)
+    cluster.do(throttle("follower", 4, 50_000_000))
+    async with watching(cluster, (200, 60)) as watch:
+        await watch.pass_time(29)
+        await watch.press("b")
+        await watch.see()
+        assert "1 partition counted" in watch.lines[1]
+        copying, leading = row(watch.text, 4), row(watch.text, 1)
+        assert " ".join(copying[4:]).startswith("5.0 MB/s - 1 0 850 k msg 0 1 in 50 MB/s")
+        assert " ".join(leading[4:]).startswith("- 5.0 MB/s 0 1 - 1 1 none")
+        await watch.do(acts.Hang(4))
+        await watch.press("down", "down", "down")
+        await watch.pass_time(2)
+        assert "! broker 4: log ends: no answer for" in watch.text
+        await watch.pass_time(10)
+        assert row(watch.text, 4)[1] == "down"
+        assert "Registered but fenced" in watch.text
 
 
 async def test_a_click_moves_the_cursor_and_goes_nowhere() -> None:

@@ -1,23 +1,19 @@
 from __future__ import annotations
 
-from ktui.cluster.errors import Failure, Operation, Unreachable
-from support.screens import colour_of
-from support.watching import (
-    LARGE,
-    SMALL,
-    moves,
-    quiet,
-    watching,
-)  # fmt: skip
+import pytest
 
-LOST = Unreachable("listing reassignments", where="10.0.0.1:9092", fix="Check the address")
+from ktui.cluster.observer import Observer
+from ktui.simulated import acts
+from support.moving_clusters import a_cluster, move
+from support.screens import colour_of
+from support.watching import LARGE, SMALL, watching
 
 
 async def test_a_frozen_list_stands_still_while_the_header_goes_on() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0"))
+    async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
         await watch.press("space")
-        await watch.see(moves("a-0", "b-0", at_s=12))
+        await watch.do(move("b-0", 4, 2, 3))
+        await watch.pass_time(11)
         assert watch.rows == ["a-0"]
         assert "2 moving" in watch.lines[1]
         assert "FROZEN 12 s" in watch.lines[2]
@@ -27,93 +23,111 @@ async def test_a_frozen_list_stands_still_while_the_header_goes_on() -> None:
 
 
 async def test_losing_the_cluster_keeps_the_last_values_with_their_age_and_says_why() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0"))
-        watch.clock.seconds += 12
-        await watch.lose(LOST)
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.lose()
+        await watch.pass_time(11)
         assert "reconnecting" in watch.lines[1]
         assert "values 12 s old" in watch.lines[1]
-        assert "no answer" in watch.lines[1]
+        assert "no broker answered" in watch.lines[1]
         assert "a-0" in watch.text
         assert watch.partitions.stale
-        await watch.see(moves("a-0", at_s=13))
+        await watch.recover()
         assert "reconnecting" not in watch.text
         assert not watch.partitions.stale
 
 
+async def test_brokers_that_take_connections_and_do_not_answer_are_a_lost_cluster_too() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.do(*map(acts.Hang, watch.cluster.machines))
+        await watch.pass_time(10)
+        assert "values 11 s old  no answer in time" in watch.lines[1]
+        await watch.do(*map(acts.Resume, watch.cluster.machines))
+        await watch.pass_time(5)
+        assert "reconnecting" not in watch.text
+        assert "moving" in watch.line("a-0")
+
+
 async def test_why_the_cluster_is_lost_is_told_shortly_and_always_alike() -> None:
-    async with watching(SMALL) as watch:
-        await watch.see(moves("a-0", down=[4]))
-        for where in ("127.0.0.1:19092, 127.0.0.1:19093", "127.0.0.1:19093, 127.0.0.1:19092"):
-            error = Unreachable("listing", where=where, answer="connection refused", fix="Start it")
-            await watch.lose(error)
-            assert watch.lines[1].endswith("values 0 s old  connection refused")
+    async with watching(a_cluster(moving=["a-0"]), SMALL) as watch:
+        await watch.do(acts.Shutdown(4))
+        await watch.lose()
+        for passed_s, age_s in ((0, 1), (2, 3), (4, 7)):
+            await watch.pass_time(passed_s)
+            assert watch.lines[1].endswith(f"values {age_s} s old  no broker answered")
         grey = colour_of(watch.app, "reconnecting")
         assert colour_of(watch.app, "8/9 brokers, 4 down") not in (None, grey)
         assert colour_of(watch.app, "8/9 brokers, 4 down") == colour_of(watch.app, "a-0")
 
 
 async def test_values_grow_old_though_no_poll_has_failed_yet() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0"))
-        watch.clock.seconds += 2
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.do(*map(acts.Hang, watch.cluster.machines))
         await watch.press("b")
         assert "poll 1.0 s" in watch.lines[0]
-        watch.clock.seconds += 4
+        await watch.pass_time(5)
         await watch.until(lambda: "values 6 s old" in watch.lines[0])
         await watch.press("escape")
         await watch.until(lambda: "values 6 s old" in watch.lines[0])
-        await watch.see(moves("a-0", at_s=7))
+        await watch.do(*map(acts.Resume, watch.cluster.machines))
+        await watch.see()
         assert "old" not in watch.lines[0]
 
 
 async def test_a_cluster_that_was_never_reached_is_named_with_the_reason() -> None:
-    async with watching(SMALL) as watch:
+    cluster = a_cluster(moving=["a-0"])
+    for broker in cluster.machines:
+        cluster.do(acts.Hang(broker))
+    async with watching(cluster, SMALL) as watch:
         assert "Connecting to prod-eu" in watch.text
-        await watch.lose(LOST)
+        await watch.pass_time(10)
         assert "Cannot reach prod-eu yet." in watch.text
-        assert "Check the address" in " ".join(watch.text.split())
-        await watch.see(moves("a-0"))
+        assert "The brokers may be overloaded or hanging" in " ".join(watch.text.split())
+        await watch.do(*map(acts.Resume, watch.cluster.machines))
+        await watch.pass_time(5)
         assert "a-0" in watch.text
 
 
 async def test_the_pauses_between_vain_attempts_grow_to_five_seconds() -> None:
-    async with watching() as watch:
-        for _ in range(5):
-            await watch.lose(LOST)
-        assert watch.clock.slept[:5] == [2.0, 4.0, 5.0, 5.0, 5.0]
-        await watch.see(quiet())
-        await watch.until(lambda: len(watch.clock.slept) > 5)
-        assert watch.clock.slept[5] == 1.0
+    async with watching(a_cluster()) as watch:
+        await watch.lose()
+        await watch.pass_time(22)
+        assert watch.looks.at_s == [0, 1, 3, 7, 12, 17, 22]
+        await watch.do(*map(acts.Start, watch.cluster.machines))
+        await watch.pass_time(12)
+        assert watch.looks.at_s[7:] == [27, 32, 33, 34, 35, 36]
 
 
-async def test_a_defect_of_our_own_is_named_and_the_view_lives_on() -> None:
-    async with watching() as watch:
-        watch.script.say(ZeroDivisionError("1/0"))
-        await watch.until(lambda: "own error" in watch.text)
-        assert "ZeroDivisionError: 1/0" in watch.text
-        await watch.see(moves("a-0"))
+async def test_a_defect_of_our_own_is_named_and_the_view_lives_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        with monkeypatch.context() as broken:
+            broken.setattr(Observer, "_last_census", lambda *_: 1 / 0)
+            await watch.see()
+        assert "own error" in watch.text
+        assert "ZeroDivisionError: division by zero" in watch.text
+        await watch.pass_time(2)
+        assert "own error" not in watch.text
         assert watch.rows == ["a-0"]
 
 
 async def test_what_the_last_poll_could_not_read_is_named_in_one_line() -> None:
-    async with watching() as watch:
-        failures = (
-            Failure(Operation.LOG_ENDS, "no answer for 12 s", broker=3),
-            Failure(Operation.LOG_DIRS, "not authorized", broker=4, denied=True),
-        )
-        await watch.see(moves("a-0", failures=failures))
-        assert "! broker 3: log ends: no answer for 12 s (and 1 more)" in watch.lines[2]
-        await watch.see(moves("a-0", at_s=1))
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.do(acts.Hang(4), acts.Deny("log_dirs"))
+        await watch.pass_time(6)
+        assert "! broker 4: log ends: no answer for 6.0 s (and 2 more)" in watch.lines[2]
+        await watch.do(acts.Resume(4), acts.Allow("log_dirs"))
+        await watch.pass_time(32)
         assert "no answer" not in watch.text
+        assert "!" not in watch.lines[2]
 
 
 async def test_a_thousand_moving_partitions_are_followed_poll_by_poll() -> None:
-    async with watching(LARGE) as watch:
-        names = [f"t-{n}" for n in range(1_000)]
-        await watch.see(moves(*names))
+    async with watching(a_cluster(moving=[f"t-{n}" for n in range(1_000)]), LARGE) as watch:
         await watch.press("pagedown", "pagedown")
         before = watch.cursor
-        await watch.see(*(moves(*names, at_s=s) for s in (1, 2, 3)))
+        await watch.pass_time(3)
         assert watch.cursor == before
         assert len(watch.rows) == 1_000
+        assert watch.looks.last is not None
+        assert watch.looks.last.monotonic_s == 3

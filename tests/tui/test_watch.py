@@ -1,36 +1,26 @@
 from __future__ import annotations
 
-import msgspec
+import re
+
 import pytest
 from rich.color import Color
 from textual.events import MouseScrollDown
 from textual.strip import Strip
 
-from ktui.cluster.errors import Failure, Operation, Unreachable
-from ktui.cluster.observation import Observation, Reading
+from ktui.simulated import acts
+from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.cells import BARS
-from support.observations import (
-    T0,
-    a_move,
-    a_partition,
-    an_observation,
-    moving,
-)  # fmt: skip
+from support.moving_clusters import a_cluster, move
 from support.screens import HOSTILE
-from support.watching import (
-    LARGE,
-    MIDDLE,
-    SMALL,
-    Watching,
-    moves,
-    quiet,
-    resting,
-    tp,
-    watching,
-)  # fmt: skip
+from support.watching import LARGE, MIDDLE, SMALL, Watching, watching
 
 SIZES = [SMALL, MIDDLE, LARGE]
-LOST = Unreachable("listing reassignments", where="10.0.0.1:9092", fix="Check the address")
+HALF_WAY_S = 60.0
+
+
+def half_way() -> SimulatedCluster:
+    """orders-0 of 500,000 messages moves, 5,000 of them a second, while 100 are written."""
+    return a_cluster(moving=["orders-0"], messages=500_000, copied_s=5_000, inbound_s=100)
 
 
 def shown(watch: Watching) -> list[str]:
@@ -45,32 +35,39 @@ def shown(watch: Watching) -> list[str]:
 async def test_a_moving_partition_shows_its_replicas_its_lag_its_share_and_its_time_left(
     size: tuple[int, int],
 ) -> None:
-    async with watching(size) as watch:
-        await watch.see(*moving(seconds=60, messages=500_000, copied_s=5_000))
+    async with watching(half_way(), size) as watch:
+        await watch.pass_time(HALF_WAY_S)
         row = watch.line("orders-0")
-        assert "moving 58%" in row
+        assert "moving 59%" in row
         assert "2 3 >+4 *-1" in row
-        assert "211 k msg" in row
+        assert "206 k msg" in row
         assert any(bar in row for bar in BARS)
-        assert "4" in row.split("msg")[1]
-        assert ("MB/s" in row) == ("rate" in watch.lines[3])
+        assert "42 s" in row.split("msg")[1]
+        assert ("5.0 MB/s" in row) == ("rate" in watch.lines[3])
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_no_line_is_wider_than_the_terminal_or_without_its_footer(
     size: tuple[int, int],
 ) -> None:
-    async with watching(size) as watch:
-        long = "a-topic-with-" + "a-very-" * 20 + "long-name-0"
-        await watch.see(moves(long, "orders-0", "ordres-0"))
+    long = "a-topic-with-" + "a-very-" * 20 + "long-name-0"
+    async with watching(a_cluster(moving=[long, "orders-0", "ordres-0"]), size) as watch:
         assert all(len(line) <= size[0] for line in watch.lines)
         assert "-0" in watch.line("a-topic"), "the number stays when the topic is cut"
         assert "quit" in watch.lines[-1]
 
 
+async def test_the_end_has_a_range_only_as_long_as_its_ends_differ_by_the_minute() -> None:
+    async with watching(half_way(), LARGE) as watch:
+        await watch.pass_time(10)
+        assert re.search(r"ETA \d\d:\d\d \(\d\d:\d\d-\d\d:\d\d\)$", watch.lines[1])
+        await watch.pass_time(50)
+        assert re.search(r"ETA \d\d:\d\d$", watch.lines[1])
+
+
 async def test_z_lets_the_timelines_reach_back_ten_five_or_two_minutes() -> None:
-    async with watching(MIDDLE) as watch:
-        await watch.see(*moving(seconds=60, messages=500_000, copied_s=5_000))
+    async with watching(half_way(), MIDDLE) as watch:
+        await watch.pass_time(HALF_WAY_S)
         reaches, bars = [], []
         for _ in range(4):
             reaches += [span for span in ("-10 min", "-5 min", "-2 min") if span in watch.lines[3]]
@@ -83,11 +80,11 @@ async def test_z_lets_the_timelines_reach_back_ten_five_or_two_minutes() -> None
 
 
 async def test_a_stalled_partition_stands_first_and_says_why() -> None:
-    async with watching() as watch:
-        await watch.see(*moving([a_move(tp("audit-0")), a_move(T0, target=(5, 2, 3))], seconds=5))
-        frozen = [a_move(tp("audit-0")), a_move(T0, target=(5, 2, 3), offline=(5,))]
-        polls = moving(frozen, seconds=60, from_s=5, down=[5], copied_s=1_000)
-        await watch.see(*(_held_back(poll, 5, 4_000) for poll in polls))
+    async with watching(a_cluster(moving=["audit-0"], resting=["orders-0"])) as watch:
+        await watch.do(move("orders-0", 5, 2, 3))
+        assert watch.rows == ["audit-0", "orders-0"]
+        await watch.do(acts.Shutdown(5))
+        await watch.pass_time(45)
         assert watch.rows == ["orders-0", "audit-0"]
         assert "STALLED" in watch.line("orders-0")
         assert "broker 5 is down" in watch.line("orders-0")
@@ -95,56 +92,43 @@ async def test_a_stalled_partition_stands_first_and_says_why() -> None:
         assert "5 down" in watch.lines[0]
 
 
-def _held_back(observation: Observation, broker: int, end: int) -> Observation:
-    """The same poll, but the replicas on one broker stand still."""
-    ends = {
-        replica: Reading(end, reading.at_s) if replica.broker == broker else reading
-        for replica, reading in observation.ends.items()
-    }
-    return msgspec.structs.replace(observation, ends=ends)
-
-
 async def test_a_replica_out_of_the_isr_has_a_sign_beside_its_colour() -> None:
-    async with watching() as watch:
-        await watch.see(an_observation([a_move(T0, (1, 2, 3), (4, 2, 3), isr=(1, 2))]))
+    async with watching(a_cluster(moving=["orders-0"])) as watch:
+        assert "3!" not in watch.line("orders-0")
+        await watch.do(acts.Shutdown(3))
         assert "3!" in watch.line("orders-0")
 
 
 async def test_a_done_move_stays_in_the_list_and_says_when_it_ended() -> None:
-    async with watching(LARGE) as watch:
-        await watch.see(*moving(seconds=10))
-        done = a_partition(T0, (4, 2, 3))
-        await watch.see(*(an_observation([done], 10.0 + s) for s in range(10)))
+    async with watching(a_cluster(moving=["orders-0"], messages=10_500), LARGE) as watch:
+        await watch.pass_time(20)
         assert "done" in watch.line("orders-0")
-        assert " after " in watch.line("orders-0")
+        assert " after at least 11 s" in watch.line("orders-0")
 
 
-async def test_a_broker_that_the_cluster_does_not_know_is_told_as_down() -> None:
-    async with watching() as watch:
-        await watch.see(an_observation([a_move(T0, target=(77, 2, 3))], brokers=[1, 2, 3]))
-        assert "3/4 brokers, 77 down" in watch.lines[0]
+async def test_a_broker_that_the_cluster_does_not_tell_of_is_told_as_down() -> None:
+    cluster = a_cluster(moving=["orders-0"], brokers=[1, 2, 3, 4], version="4.0")
+    async with watching(cluster) as watch:
+        await watch.do(acts.Shutdown(4))
+        assert "3/4 brokers, 4 down" in watch.lines[0]
 
 
 async def test_what_the_principal_may_not_describe_is_shown_without_made_up_signs() -> None:
-    async with watching() as watch:
-        state = a_move(T0, isr=(), leader=None, described=False)
-        await watch.see(an_observation([state]))
-        row = watch.line("orders-0")
+    cluster = a_cluster(moving=["orders-0"])
+    cluster.do(acts.Deny("describe_topics"))
+    async with watching(cluster) as watch:
+        row = watch.line("orders-0  ")
         assert "2 3 +4 -1" in row
         assert "OFFLINE" not in row
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_hostile_names_are_text_and_nothing_else(size: tuple[int, int]) -> None:
-    async with watching(size) as watch:
-        topic = HOSTILE.replace("\\x1b", "")
-        observation = an_observation(
-            [a_move(T0), a_move(tp(f"{topic}-0")), a_move(tp("[red]x[/red]-1"))],
-            failures=(Failure(Operation.METADATA, "[bold]no[/bold]", topic="[blink]t"),),
-        )
-        await watch.see(observation)
+    topic = HOSTILE.replace("\\x1b", "")
+    cluster = a_cluster(moving=["orders-0", f"{topic}-0", "[red]x[/red]-1"])
+    async with watching(cluster, size) as watch:
         assert "[red]x[/red]-1" in watch.text
-        assert "[blink]t" in watch.text
+        assert "! topic [" in watch.lines[2]
         await watch.press("slash")
         await watch.type("nothing")
         await watch.press("enter", "escape", "end", "enter")
@@ -155,18 +139,16 @@ async def test_hostile_names_are_text_and_nothing_else(size: tuple[int, int]) ->
 
 
 async def test_new_rows_come_in_where_they_belong_and_leave_the_cursor_on_its_partition() -> None:
-    async with watching() as watch:
-        await watch.see(moves("b-0", "d-0"))
+    async with watching(a_cluster(moving=["b-0", "d-0"], resting=["a-0", "c-0"])) as watch:
         await watch.press("down")
         assert watch.cursor == "d-0"
-        await watch.see(moves("b-0", "d-0", "a-0", "c-0", at_s=1))
+        await watch.do(move("a-0", 4, 2, 3), move("c-0", 4, 2, 3))
         assert watch.rows == ["a-0", "b-0", "c-0", "d-0"]
         assert watch.cursor == "d-0"
 
 
 async def test_the_cursor_stays_on_its_partition_when_the_order_changes() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0", "b-0", "c-0"))
+    async with watching(a_cluster(moving=["a-0", "b-0", "c-0"])) as watch:
         await watch.press("down", "s", "S")
         assert watch.rows == ["c-0", "b-0", "a-0"]
         assert watch.cursor == "b-0"
@@ -175,13 +157,18 @@ async def test_the_cursor_stays_on_its_partition_when_the_order_changes() -> Non
         assert watch.cursor == "a-0"
 
 
+def with_b_on_another_broker() -> SimulatedCluster:
+    """a-0 and b-0 move; b-0 is offline when broker 9 is down."""
+    cluster = a_cluster({"b": [(9,)]}, moving=["a-0"])
+    cluster.do(move("b-0", 8))
+    return cluster
+
+
 async def test_rows_keep_their_places_while_the_cursor_is_on_them() -> None:
-    async with watching() as watch:
-        a, b = a_move(tp("a-0")), a_move(tp("b-0"))
-        await watch.see(an_observation([a, b]))
+    async with watching(with_b_on_another_broker()) as watch:
         await watch.press("down")
-        offline = msgspec.structs.replace(b, leader=None)
-        await watch.see(an_observation([a, offline], 1))
+        await watch.do(acts.Shutdown(9))
+        assert "OFFLINE" in watch.line("b-0")
         assert watch.rows == ["a-0", "b-0"], "trouble does not pull a row from under the cursor"
         assert "(held)" in watch.lines[2]
         await watch.press("home")
@@ -190,55 +177,49 @@ async def test_rows_keep_their_places_while_the_cursor_is_on_them() -> None:
 
 
 async def test_by_figures_that_change_all_the_time_rows_are_placed_only_when_asked() -> None:
-    async with watching() as watch:
-        a, b = a_move(tp("a-0")), a_move(tp("b-0"))
-        starts = {a.tp: 0, b.tp: 0}
-        ends = {(a.tp, 1): 9_000, (b.tp, 1): 9_000, (a.tp, 4): 100, (b.tp, 4): 200}
-        await watch.see(an_observation([a, b], ends=ends, starts=starts))
+    async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
+        await watch.do(move("b-0", 5, 2, 3), acts.Slow(5, 0.5))
         await watch.press("s", "s")
-        assert watch.rows == ["a-0", "b-0"]
-        now = {**ends, (a.tp, 4): 5_000}
-        await watch.see(an_observation([a, b], 1, ends=now, starts=starts))
-        assert watch.rows == ["a-0", "b-0"]
+        assert watch.rows == ["b-0", "a-0"]
+        await watch.do(acts.Slow(5, 1.0), acts.Slow(4, 0.5))
+        await watch.pass_time(5)
+        assert watch.rows == ["b-0", "a-0"]
         assert "by lag ▼ (held)" in watch.lines[2]
         await watch.press("home")
-        assert watch.rows == ["b-0", "a-0"]
+        assert watch.rows == ["a-0", "b-0"]
 
 
 async def test_keys_work_on_the_first_rows_after_there_were_none() -> None:
-    async with watching() as watch:
-        await watch.see(quiet())
+    async with watching(a_cluster(resting=["a-0", "b-0"])) as watch:
         assert "detail" in watch.lines[-1]
-        await watch.see(moves("a-0", "b-0", at_s=1))
+        await watch.do(move("a-0", 4, 2, 3), move("b-0", 4, 2, 3))
         await watch.press("down")
         assert watch.cursor == "b-0"
 
 
 async def test_until_the_cursor_is_moved_trouble_comes_up_by_itself() -> None:
-    async with watching() as watch:
-        a, b = a_move(tp("a-0")), a_move(tp("b-0"))
-        await watch.see(an_observation([a, b]))
+    async with watching(with_b_on_another_broker()) as watch:
         assert watch.rows == ["a-0", "b-0"]
-        await watch.see(an_observation([a, msgspec.structs.replace(b, leader=None)], 1))
+        await watch.do(acts.Shutdown(9))
         assert watch.rows == ["b-0", "a-0"]
         assert watch.cursor == "b-0"
 
 
 async def test_the_cursor_goes_to_the_next_row_when_its_partition_vanishes() -> None:
-    async with watching(topics=["t"]) as watch:
-        await watch.see(resting("t-0", "t-1", "t-2"))
+    cluster = a_cluster(resting=["t-0", "u-0", "v-0"])
+    async with watching(cluster, topics=["t", "u", "v"]) as watch:
         await watch.press("s", "down")
-        assert watch.cursor == "t-1"
-        await watch.see(resting("t-0", "t-2", at_s=1, absent=frozenset({tp("t-1")})))
-        assert watch.cursor == "t-2"
-        await watch.see(resting("t-0", "t-1", "t-2", at_s=2))
-        assert watch.cursor == "t-1", "and back to it when it is there again"
+        assert watch.cursor == "u-0"
+        u = next(topic for topic in cluster.spec.topics if topic.name == "u")
+        await watch.do(acts.DeleteTopic("u"))
+        await watch.pass_time(62)
+        assert watch.cursor == "v-0"
+        await watch.do(acts.CreateTopic(u))
+        assert watch.cursor == "u-0", "and back to it when it is there again"
 
 
 async def test_the_cursor_can_be_moved_in_every_usual_way() -> None:
-    async with watching(SMALL) as watch:
-        names = [f"t-{number:03}" for number in range(100)]
-        await watch.see(an_observation([a_move(tp(name)) for name in names]))
+    async with watching(a_cluster(moving=[f"t-{n}" for n in range(100)]), SMALL) as watch:
         height = watch.partitions.size.height
         for keys, row in (
             (["j"], 1), (["k"], 0), (["pagedown"], height - 1), (["pageup"], 0),
@@ -250,8 +231,7 @@ async def test_the_cursor_can_be_moved_in_every_usual_way() -> None:
 
 
 async def test_sorting_goes_round_all_orders_and_says_which_is_in_force() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0", "b-0"))
+    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
         seen = []
         for _ in range(6):
             seen.append(watch.lines[2].split("by ")[1].split(" ")[0])
@@ -261,21 +241,20 @@ async def test_sorting_goes_round_all_orders_and_says_which_is_in_force() -> Non
 
 
 async def test_by_lag_the_largest_stands_first_and_the_unknown_last() -> None:
-    async with watching() as watch:
-        states = [a_move(tp(f"t-{n}")) for n in range(3)]
-        ends = {(state.tp, 1): 1_000_000 for state in states}
-        ends |= {(states[0].tp, 4): 900_000, (states[1].tp, 4): 100}
-        await watch.see(an_observation(states, ends=ends, starts={s.tp: 0 for s in states}))
+    cluster = a_cluster(resting=["a-0", "b-0"], moving=["c-0"], version="4.0")
+    async with watching(cluster) as watch:
+        await watch.do(move("a-0", 5, 2, 3), acts.Slow(4, 0.1))
+        await watch.do(move("b-0", 6, 2, 3), acts.Shutdown(6))
+        await watch.pass_time(3)
         await watch.press("s", "s")
-        assert watch.rows == ["t-1", "t-0", "t-2"]
+        assert watch.rows == ["c-0", "a-0", "b-0"]
         await watch.press("S")
-        assert watch.rows == ["t-0", "t-1", "t-2"], "the unknown stays last"
+        assert watch.rows == ["a-0", "c-0", "b-0"], "the unknown stays last"
         assert "lag ▲" in watch.lines[3]
 
 
 async def test_a_hundred_rows_scroll_with_the_wheel_and_leave_the_cursor() -> None:
-    async with watching(SMALL) as watch:
-        await watch.see(moves(*(f"t-{n:03}" for n in range(100))))
+    async with watching(a_cluster(moving=[f"t-{n}" for n in range(100)]), SMALL) as watch:
         watch.partitions.post_message(_wheel(watch))
         await watch.until(lambda: watch.partitions.scroll_offset.y > 0)
         assert watch.partitions.row == 0
@@ -286,8 +265,7 @@ def _wheel(watch: Watching) -> MouseScrollDown:
 
 
 async def test_a_click_selects_a_double_click_opens_and_a_heading_sorts() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0", "b-0", "c-0"))
+    async with watching(a_cluster(moving=["a-0", "b-0", "c-0"])) as watch:
         await watch.pilot.click(type(watch.partitions), offset=(10, 2))
         assert watch.cursor == "c-0"
         await watch.pilot.click("Headings", offset=(3, 0))
@@ -300,8 +278,7 @@ async def test_a_click_selects_a_double_click_opens_and_a_heading_sorts() -> Non
 
 
 async def test_the_cursor_stays_in_sight_when_the_terminal_shrinks() -> None:
-    async with watching(LARGE) as watch:
-        await watch.see(moves(*(f"t-{n:03}" for n in range(200))))
+    async with watching(a_cluster(moving=[f"t-{n}" for n in range(200)]), LARGE) as watch:
         await watch.press(*["down"] * 40)
         await watch.pilot.resize_terminal(*SMALL)
         await watch.until(lambda: watch.app.size == SMALL)
@@ -312,11 +289,13 @@ async def test_the_cursor_stays_in_sight_when_the_terminal_shrinks() -> None:
 
 # --- the filter ------------------------------------------------------------------------------
 
-MIXED = [
-    a_move(tp("orders-0")),
-    a_move(tp("orders-1"), (1, 2, 3), (9, 2, 3)),
-    a_move(tp("payments-0"), (6, 7, 8), (5, 7, 8)),
-]
+
+def mixed() -> SimulatedCluster:
+    """Three that move: orders-0 to 4, orders-1 to 9, payments-0 from 6 to 5."""
+    cluster = a_cluster({"payments": [(6, 7, 8)]}, moving=["orders-0"], resting=["orders-1"])
+    cluster.do(move("orders-1", 9, 2, 3))
+    cluster.do(move("payments-0", 5, 7, 8))
+    return cluster
 
 
 @pytest.mark.parametrize(
@@ -336,22 +315,20 @@ MIXED = [
     ],
 )
 async def test_a_filter_is_in_force_while_it_is_typed(typed: str, rows: list[str]) -> None:
-    async with watching() as watch:
-        await watch.see(an_observation(MIXED))
+    async with watching(mixed()) as watch:
         await watch.press("slash")
         await watch.type(typed)
         assert watch.rows == rows
 
 
 async def test_enter_keeps_the_filter_which_is_shown_and_escape_clears_it() -> None:
-    async with watching() as watch:
-        await watch.see(an_observation(MIXED))
+    async with watching(mixed()) as watch:
         await watch.press("slash")
         await watch.type("pay")
         await watch.press("enter")
         assert "1 of 3" in watch.lines[2]
         assert "filter pay" in watch.lines[2]
-        await watch.see(an_observation(MIXED, 1))
+        await watch.see()
         assert watch.rows == ["payments-0"]
         await watch.press("escape")
         assert len(watch.rows) == 3
@@ -367,16 +344,14 @@ async def test_enter_keeps_the_filter_which_is_shown_and_escape_clears_it() -> N
     ],
 )
 async def test_a_filter_that_cannot_be_meant_says_what_can(typed: str, said: str) -> None:
-    async with watching() as watch:
-        await watch.see(an_observation(MIXED))
+    async with watching(mixed()) as watch:
         await watch.press("slash")
         await watch.type(typed)
         assert said in watch.lines[-1]
 
 
 async def test_a_filter_that_nothing_matches_says_so_and_how_to_clear_it() -> None:
-    async with watching(SMALL) as watch:
-        await watch.see(an_observation(MIXED))
+    async with watching(mixed(), SMALL) as watch:
         await watch.press("slash")
         await watch.type("zzz")
         assert "No partition matches the filter 'zzz'." in watch.text
@@ -386,8 +361,7 @@ async def test_a_filter_that_nothing_matches_says_so_and_how_to_clear_it() -> No
 
 
 async def test_the_cursor_comes_back_to_its_partition_when_the_filter_is_cleared() -> None:
-    async with watching() as watch:
-        await watch.see(an_observation(MIXED))
+    async with watching(mixed()) as watch:
         await watch.press("end", "slash")
         await watch.type("orders")
         assert watch.cursor == "orders-1"
@@ -399,8 +373,7 @@ async def test_the_cursor_comes_back_to_its_partition_when_the_filter_is_cleared
 
 
 async def test_rows_are_drawn_anew_in_another_theme() -> None:
-    async with watching(theme="dark") as watch:
-        await watch.see(moves("a-0"))
+    async with watching(a_cluster(moving=["a-0"]), theme="dark") as watch:
         dark = watch.partitions.render_line(0)
         watch.app.use_theme("light")
         await watch.pilot.pause()
@@ -416,13 +389,13 @@ def _colours(strip: Strip) -> list[Color | None]:
 async def test_without_colours_every_word_and_sign_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    states = [a_move(T0, isr=(1, 2)), a_partition(tp("x-0"), isr=(1, 2), leader=None)]
     texts = []
     for no_color in (None, "1"):
         if no_color is not None:
             monkeypatch.setenv("NO_COLOR", no_color)
-        async with watching(topics=["orders", "x"]) as watch:
-            await watch.see(an_observation(states))
+        cluster = a_cluster({"x": [(9,)]}, moving=["orders-0"])
+        async with watching(cluster, topics=["orders", "x"]) as watch:
+            await watch.do(acts.Shutdown(3), acts.Shutdown(9))
             await watch.press("down")
             texts.append(watch.text)
     assert texts[0] == texts[1]
@@ -430,12 +403,11 @@ async def test_without_colours_every_word_and_sign_is_there(
 
 
 async def test_a_line_that_has_not_changed_is_not_drawn_again() -> None:
-    async with watching() as watch:
-        await watch.see(moves("a-0", "b-0"))
+    async with watching(a_cluster({"b": [(9,)]}, resting=["a-0"]), topics=["a", "b"]) as watch:
+        await watch.press("s")
         drawn = [watch.partitions.render_line(y) for y in range(2)]
         assert all(watch.partitions.render_line(y) is strip for y, strip in enumerate(drawn))
         refreshed: list[object] = []
         watch.partitions.refresh = lambda *regions, **_: refreshed.extend(regions)  # type: ignore[assignment,method-assign] # listening in
-        changed = an_observation([a_move(tp("a-0")), a_move(tp("b-0"), isr=(1, 2))], 1)
-        await watch.see(changed)
+        await watch.do(acts.Shutdown(9))
         assert [region.y for region in refreshed] == [1]  # type: ignore[attr-defined] # regions

@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ktui.progress.timeline import Progress
-from ktui.tui.app import KtuiApp
-from ktui.tui.outages import Outage
-from ktui.tui.overview import overview
-from ktui.tui.polling import Lost, Polled
-from support.observations import folded
-from support.scene import LONG_S, busy
-from support.watching import LARGE, MIDDLE, SMALL, Script, StillClock, an_app, moves, quiet
+from ktui.simulated.cluster import SimulatedCluster
+from support.moving_clusters import a_cluster
+from support.scene import LONG_S, POLL_S, busy
+from support.watching import LARGE, MIDDLE, SMALL, Looks, Watching, an_app
 
 Compare = Callable[..., bool]
 
@@ -29,65 +25,68 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def scene(progress: Progress, **how: Any) -> KtuiApp:
-    clock = StillClock()
-    clock.seconds = 0.0 if progress.last is None else progress.last.monotonic_s
-    app = an_app(Script(), clock, **how)
-    app.progress = progress
-    return app
+class Scene:
+    """The app over a cluster, for a picture of it at the end of the ten minutes."""
 
+    def __init__(self, cluster: SimulatedCluster, **how: Any) -> None:
+        self._cluster = cluster
+        self._looks = Looks(cluster)
+        self.app = an_app(cluster, self._looks, poll_s=POLL_S, **how)
 
-def shown(*keys: str, lost_for_s: float = 0.0) -> Callable[[Pilot[None]], Any]:
-    async def run(pilot: Pilot[None]) -> None:
-        app = pilot.app
-        assert isinstance(app, KtuiApp)
-        app.post_message(Polled(app.progress, overview(app.progress)))
-        await pilot.pause()
-        if lost_for_s:
-            clock = app.watch_screen.clock
-            assert isinstance(clock, StillClock)
-            clock.seconds += lost_for_s
-            app.post_message(Lost(Outage("no answer in time", "no answer in time")))
-        await pilot.pause()
-        await pilot.press(*keys)
-        await pilot.pause()
+    def after(self, *keys: str, lost_for_s: float = 0.0) -> Callable[[Pilot[None]], Any]:
+        """Let the ten minutes pass, then perhaps the cluster be lost, and press keys.
 
-    return run
+        The picture is of a moment at which a poll has just failed: the second hand is our own.
+        """
+
+        async def run(pilot: Pilot[None]) -> None:
+            watch = Watching(self.app, self._looks, self._cluster, pilot)
+            await watch.begin()
+            await watch.pass_time(LONG_S)
+            if lost_for_s:
+                await watch.lose()
+                await watch.pass_time(lost_for_s - POLL_S)
+            await watch.press(*keys)
+
+        return run
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE], ids=["80x24", "120x30", "200x60"])
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_the_busy_list(snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
-    app = scene(busy(), theme=theme)
-    assert snap_compare(app, terminal_size=size, run_before=shown())
+    scene = Scene(busy(), theme=theme)
+    assert snap_compare(scene.app, terminal_size=size, run_before=scene.after())
 
 
 @pytest.mark.parametrize("theme", ["high-contrast", "colour-blind", "sixteen"])
 def test_the_busy_list_in_the_themes_for_who_sees_otherwise(
     snap_compare: Compare, theme: str
 ) -> None:
-    assert snap_compare(scene(busy(), theme=theme), terminal_size=MIDDLE, run_before=shown("j"))
+    scene = Scene(busy(), theme=theme)
+    assert snap_compare(scene.app, terminal_size=MIDDLE, run_before=scene.after("j"))
 
 
 def test_the_list_of_a_lost_cluster(snap_compare: Compare) -> None:
-    assert snap_compare(scene(busy()), terminal_size=MIDDLE, run_before=shown(lost_for_s=12))
+    scene = Scene(busy())
+    assert snap_compare(scene.app, terminal_size=MIDDLE, run_before=scene.after(lost_for_s=11))
 
 
 def test_a_filter_being_typed(snap_compare: Compare) -> None:
-    keys = shown("slash", *"orders broker", "colon", "9")
-    assert snap_compare(scene(busy()), terminal_size=SMALL, run_before=keys)
+    scene = Scene(busy())
+    typed = scene.after("slash", *"orders broker", "colon", "9")
+    assert snap_compare(scene.app, terminal_size=SMALL, run_before=typed)
 
 
 def test_chosen_topics(snap_compare: Compare) -> None:
-    app = scene(busy(), topics=["metrics", "orders"])
-    assert snap_compare(app, terminal_size=MIDDLE, run_before=shown())
+    scene = Scene(busy(), topics=["metrics", "orders"])
+    assert snap_compare(scene.app, terminal_size=MIDDLE, run_before=scene.after())
 
 
 def test_a_quiet_cluster(snap_compare: Compare) -> None:
-    app = scene(folded([quiet(), quiet(LONG_S)]))
-    assert snap_compare(app, terminal_size=SMALL, run_before=shown())
+    scene = Scene(a_cluster())
+    assert snap_compare(scene.app, terminal_size=SMALL, run_before=scene.after())
 
 
 def test_the_help(snap_compare: Compare) -> None:
-    app = scene(folded([moves("orders-0")]))
-    assert snap_compare(app, terminal_size=SMALL, run_before=shown("question_mark"))
+    scene = Scene(a_cluster(moving=["orders-0"]))
+    assert snap_compare(scene.app, terminal_size=SMALL, run_before=scene.after("question_mark"))

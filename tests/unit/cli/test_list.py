@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from ktui.cli.list import _print_table
-from ktui.cluster.partition import PartitionState
-from support.observations import a_move, an_observation, folded
+from ktui.progress.fold import fold
+from ktui.progress.timeline import Progress
+from ktui.simulated import acts
+from ktui.simulated.cluster import SimulatedCluster
+from support.moving_clusters import a_cluster, move, wait
+from support.recorded import recorded
 
 
-def table(
-    capsys: pytest.CaptureFixture[str], *states: PartitionState, down: Sequence[int] = ()
-) -> list[list[str]]:
-    progress = folded([an_observation(states, down=down)])
-    assert progress.last is not None
-    _print_table(progress.last, list(progress.timelines.values()), filtered=False)
+def table(capsys: pytest.CaptureFixture[str], cluster: SimulatedCluster) -> list[list[str]]:
+    (observation,) = recorded(cluster)
+    progress = fold(Progress(), observation)
+    _print_table(observation, list(progress.timelines.values()), filtered=False)
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
 def test_a_partition_that_may_not_be_described_is_not_called_leaderless(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (_, row) = table(capsys, a_move(described=False, isr=(), leader=None))
+    cluster = a_cluster(moving=["orders-0"])
+    cluster.do(acts.Deny("describe_topics"))
+
+    (_, row) = table(capsys, cluster)
 
     assert row[:6] == ["orders-0", "4,2,3,1", "4", "1", "?", "?"]
 
 
 def test_a_partition_without_a_leader_is(capsys: pytest.CaptureFixture[str]) -> None:
-    (_, row) = table(capsys, a_move(isr=(1,), leader=None))
+    cluster = a_cluster({"orders": [(1,)]}, version="3.9")
+    cluster.do(move("orders-0", 4))
+    cluster.do(acts.Shutdown(1))
+    wait(cluster, 1.0)
+
+    (_, row) = table(capsys, cluster)
 
     assert row[4:6] == ["1", "none"]
 
 
 def test_a_target_that_is_down_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    (header, row) = table(capsys, a_move(), down=[4])
+    cluster = a_cluster(moving=["orders-0"])
+    cluster.do(acts.Shutdown(4))
+    wait(cluster, 1.0)
+
+    (header, row) = table(capsys, cluster)
 
     assert header[-1] == "TROUBLE"
     assert " ".join(row).endswith("broker 4 is down")

@@ -188,10 +188,16 @@ async def test_an_error_is_no_longer_told_once_nobody_asks() -> None:
 
 
 async def test_a_census_that_failed_is_no_longer_told_once_nobody_wants_one() -> None:
+    interest = Interest(census=True)
     async with looking() as look:
-        await look.do(acts.Deny("scan_topics"))
-        await look.poll(Interest(census=True))
-        assert (await look.poll(Interest(census=True))).failures != ()
+        await look.do(acts.ChangeController())  # the list waits for it, and meanwhile all die
+        first = asyncio.create_task(look.observer.poll(interest))
+        await look.clock.advance(0.5)
+        await look.do(*map(acts.Kill, EVERYONE), then_wait_s=1.0)
+        await first
+        await look.do(*map(acts.Start, EVERYONE), then_wait_s=15.0)
+        told = [failure.operation for failure in (await look.poll(interest)).failures]
+        assert Operation.CENSUS in told
 
         assert (await look.poll()).failures == ()
 

@@ -11,7 +11,10 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import fold as folding
 from ktui.progress.news import PER_TIMELINE, Severity
 from ktui.progress.timeline import Progress
-from support.observations import START, T0, a_move, a_partition, an_observation, folded, moving
+from ktui.simulated import acts
+from support.moving_clusters import a_cluster
+from support.observations import START, T0, a_move, a_partition, an_observation, folded
+from support.recorded import Recorder
 
 MIN_ISR_2 = {"orders": TopicConfig(min_insync_replicas=2)}
 
@@ -171,9 +174,12 @@ def test_missing_figures_are_told_without_address_and_advice() -> None:
 def test_many_replicas_of_a_broker_with_the_same_alarm_are_told_at_once(
     replicas: int, *, alike: bool
 ) -> None:
-    states = [a_move(TopicPartition("orders", n)) for n in range(replicas)]
-    now = folded(moving(states, seconds=40, copied_s=0))
-    after = folded(moving(states, seconds=2, from_s=40.0, messages=200_000), now)
+    cluster = a_cluster(moving=[f"orders-{n}" for n in range(replicas)])
+    recorder = Recorder(cluster)
+    cluster.do(acts.Slow(4, 0.0))
+    now = folded(recorder.record(40))
+    cluster.do(acts.Slow(4, 1.0))
+    after = folded(recorder.record(2), now)
     alarms = [what for what, severity in told(now) if severity == Severity.TROUBLE]
     well = [what for what, _ in told(after)[len(now.events) :]]
     if alike:

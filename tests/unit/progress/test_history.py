@@ -6,8 +6,10 @@ import pytest
 
 from ktui.progress.fold import fold
 from ktui.progress.slots import HISTORY_SLOTS, RECENT_SLOTS
-from ktui.progress.timeline import Lane, Mark, Progress, Slots
-from support.observations import T0, a_move, a_partition, an_observation, folded, moving
+from ktui.progress.timeline import Lane, Mark, Phase, Progress, Slots
+from support.moving_clusters import a_cluster, wait
+from support.observations import T0, a_move, a_partition, an_observation, folded
+from support.recorded import Recorder, moving
 
 
 def recent(progress: Progress) -> Slots:
@@ -32,27 +34,29 @@ def test_the_row_shows_the_replica_farthest_behind() -> None:
 
 
 def test_rows_line_up_whenever_their_moves_began() -> None:
-    polls = list(moving(seconds=9, from_s=103.0))
+    polls = moving(seconds=9, from_s=103.0)
     assert recent(folded(polls[:1])).end_s == 105.0
     assert recent(folded(polls)).end_s == 115.0
     assert len(recent(folded(polls)).marks) == 3
 
 
 def test_the_row_holds_ten_minutes() -> None:
-    now = folded(moving(seconds=900, poll_s=5.0, messages=10**9))
+    now = folded(moving(seconds=900, poll_s=5.0, messages=10**8))
     assert len(recent(now).marks) == RECENT_SLOTS
     assert recent(now).slot_s * RECENT_SLOTS == 600
 
 
 def test_a_lost_cluster_leaves_a_gap() -> None:
-    first = moving(seconds=5, messages=10**6)
-    later = moving(seconds=5, from_s=30.0, messages=10**6)
-    marks = recent(folded([*first, *later])).marks
+    cluster = a_cluster(moving=["orders-0"], messages=10**8)
+    recorder = Recorder(cluster)
+    first = recorder.record(5)
+    wait(cluster, 25)
+    marks = recent(folded([*first, *recorder.record(5)])).marks
     assert marks == bytes((0, *[Mark.NOTHING] * 5, 0))
 
 
 def test_slow_polls_leave_no_gaps() -> None:
-    marks = recent(folded(moving(seconds=100, poll_s=20.0, messages=10**9))).marks
+    marks = recent(folded(moving(seconds=100, poll_s=20.0, messages=10**8))).marks
     assert marks == bytes(17)
 
 
@@ -127,11 +131,12 @@ def test_a_replica_added_later_was_nothing_before() -> None:
 
 
 def test_lanes_keep_their_places_and_history_ends_with_the_move() -> None:
-    now = folded([*moving(seconds=5), an_observation([a_partition(T0, (4, 2, 3))], 5.0)])
+    recorder = Recorder(a_cluster(moving=["orders-0"], messages=4_500))
+    now = folded(recorder.record(6))
+    assert now.timelines[T0].phase is Phase.DONE
     length = len(history(now.timelines[T0].lanes[4]).marks)
     order = list(now.timelines[T0].lanes)
-    for n in range(100):
-        now = fold(now, an_observation([a_partition(T0, (4, 2, 3))], 6.0 + n))
+    now = folded(recorder.record(100), now)
     assert len(history(now.timelines[T0].lanes[4]).marks) == length
     assert list(now.timelines[T0].lanes) == order
 

@@ -10,10 +10,8 @@ from ktui.tui.widgets.columns import Extents, layout
 from ktui.tui.widgets.moment import Moment
 from ktui.tui.widgets.row import row_pieces
 from ktui.tui.widgets.rowfilter import RowFilter
+from support.moving_clusters import tp
 from support.screens import BEGAN, BEGAN_S, timeline
-from support.watching import (
-    tp,
-)  # fmt: skip
 
 
 def test_a_replica_that_waits_for_its_turn_leaves_its_partition_moving() -> None:

@@ -25,6 +25,7 @@ ROLE_COLOURS = {
 }
 
 _CATCHING_UP = (Role.ADDING, Role.OUT_OF_SYNC)
+_NOT_TO_LEAD = (Role.LEADER, Role.GONE)
 _WIDE, _WIDER = 110, 150
 """From these widths on a lane's figures stand on its own line, and its host beside its rack."""
 _GAP = 2
@@ -142,7 +143,7 @@ def _brokers(lanes: Sequence[Lane], preferred: int | None) -> list[Content]:
 
 
 def _sign(lane: Lane, preferred: int | None) -> str:
-    to_lead = ">" if lane.broker == preferred and lane.role is not Role.LEADER else ""
+    to_lead = ">" if lane.broker == preferred and lane.role not in _NOT_TO_LEAD else ""
     return to_lead + ROLE_SIGNS.get(lane.role, "")
 
 

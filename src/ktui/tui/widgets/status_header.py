@@ -223,4 +223,5 @@ def _eta(left: Range | None, now: datetime) -> Part:
         figures.as_clock(now + timedelta(seconds=min(seconds, _FAR_S)), now)
         for seconds in (left.low, left.middle, left.high)
     )
-    return Part((Piece("ETA ", "dim"), Piece(middle), Piece(f" ({low}-{high})", "dim")))
+    spread = f" ({low}-{high})" if low != high else ""
+    return Part((Piece("ETA ", "dim"), Piece(middle), Piece(spread, "dim")))
