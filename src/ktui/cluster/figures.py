@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from ktui.cluster.asking import Answered, Asking
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
@@ -24,6 +24,9 @@ from ktui.cluster.ports import (
 
 SIZES_EVERY_S = 5.0
 CONFIGS_EVERY_S = 30.0
+_PASSING = frozenset({"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"})
+"""What a broker says of a replica that it no longer has, or not yet, while metadata is late."""
+
 STALE_S = 60.0
 """Figures older than this mean nothing any more."""
 
@@ -52,6 +55,9 @@ class Figures:
         self._per_broker: tuple[Asking[int, Any], ...] = (self._offsets, self._dirs, self._brokers)
         self._askings: tuple[Asking[Any, Any], ...] = (*self._per_broker, self._topics)
         self._topics_seen = Incarnations(clock, remember_s=STALE_S)
+        self._measured: Mapping[int, Collection[TopicPartition]] = {}
+        """By broker, the partitions looked at in the last poll."""
+        self._refusals: dict[int, _Refusals] = {}
         self.topic_configs: dict[str, TopicConfig] = {}
 
     async def read(
@@ -73,6 +79,7 @@ class Figures:
         measured = tuple(measured)
         self._topics_seen.see(measured)
         ends, starts = _by_broker(measured)
+        self._measured = ends
         alive = {broker.id for broker in cluster.brokers.values() if broker.alive}
         concerned = alive & ends.keys()
         self._harvest()  # who answered since the last poll may be asked again in this one
@@ -124,6 +131,11 @@ class Figures:
     def _harvest(self) -> None:
         for asking in self._askings:
             asking.harvest()
+        for broker, answer in self._offsets.answers.items():
+            known = self._refusals.get(broker)
+            if known is None or known.asked_s != answer.asked_s:
+                before = {} if known is None else known.now
+                self._refusals[broker] = _Refusals(answer.asked_s, before, answer.value.errors)
         self._take_topic_configs(self._topics.answers.pop(None, None))
 
     def _take_topic_configs(self, answer: Answered[TopicConfigsAnswer] | None) -> None:
@@ -190,10 +202,11 @@ class Figures:
 
     def _offset_errors(self) -> Iterable[Failure]:
         # One line a broker and reason: 2,000 partitions may be refused for the same one.
-        for broker, answer in self._offsets.answers.items():
+        for broker, refusals in self._refusals.items():
             counted: defaultdict[str, list[TopicPartition]] = defaultdict(list)
-            for tp, code in answer.value.errors.items():
-                counted[code].append(tp)
+            for tp, code in refusals.lasting():
+                if tp in self._measured.get(broker, ()):
+                    counted[code].append(tp)
             for code, tps in counted.items():
                 more = f" and {len(tps) - 1} more" if len(tps) > 1 else ""
                 yield Failure(Operation.LOG_ENDS, f"{code} for {min(tps)}{more}", broker)
@@ -202,6 +215,20 @@ class Figures:
         """Cancel what is open."""
         for asking in self._askings:
             await asking.aclose()
+
+
+class _Refusals(NamedTuple):
+    """The partitions that a broker would not answer for, by its answer before last and its last."""
+
+    asked_s: float
+    before: Mapping[TopicPartition, str]
+    now: Mapping[TopicPartition, str]
+
+    def lasting(self) -> Iterable[tuple[TopicPartition, str]]:
+        """Give those that are more than metadata being a moment late."""
+        for tp, code in self.now.items():
+            if code not in _PASSING or self.before.get(tp) == code:
+                yield tp, code
 
 
 def _by_broker(

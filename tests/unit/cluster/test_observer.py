@@ -176,7 +176,7 @@ async def test_an_answer_that_comes_between_two_polls_carries_the_second_it_came
 
 async def test_an_error_is_no_longer_told_once_nobody_asks() -> None:
     async with looking_at_a_move() as look:
-        await look.do(acts.Kill(4), acts.Deny("topic_configs"))
+        await look.do(acts.Kill(4), acts.Deny("topic_configs"), acts.Deny("log_offsets"))
         told = {failure.operation for failure in (await look.poll()).failures}
         assert told == {
             Operation.LOG_ENDS, Operation.LOG_DIRS, Operation.BROKER_CONFIGS,
@@ -184,6 +184,15 @@ async def test_an_error_is_no_longer_told_once_nobody_asks() -> None:
         }  # fmt: skip
         await look.do(acts.DeleteTopic("orders"), then_wait_s=1.0)
 
+        assert (await look.poll()).failures == ()
+
+
+async def test_a_replica_that_is_gone_before_metadata_says_so_is_no_error() -> None:
+    async with looking_at_a_move() as look:
+        await look.poll()
+        await look.do(acts.Alter({ORDERS: None}))  # broker 4 drops it; metadata shows it still
+
+        assert (await look.poll()).failures == ()
         assert (await look.poll()).failures == ()
 
 
