@@ -1,0 +1,156 @@
+"""Which partitions step now: within the limits, in order, rolling or in waves."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.limits import Mode
+from ktui.pacing.queue import Demand
+from ktui.pacing.room import Room
+from ktui.pacing.roster import Decision, Move, Roster
+from ktui.pacing.situation import Step
+
+
+def decide_steps(roster: Roster, others: Mapping[int, int] | None = None) -> Decision:
+    """Decide what to submit now; a decision without moves is for waiting.
+
+    What has begun goes on before anything begins. It costs what is taken and, while there is a
+    place, how many kinds of first steps wait; never how many partitions do.
+
+    Args:
+        roster: where each partition stands; it is not changed.
+        others: replicas that other people's reassignments are adding, by broker.
+    """
+    return _Deciding(roster, others or {}).decision()
+
+
+class _Deciding:
+    """One decision, as it fills."""
+
+    def __init__(self, roster: Roster, others: Mapping[int, int]) -> None:
+        self._roster = roster
+        self._limits = roster.limits
+        self._room = Room(roster, others)
+        self._quiet = not roster.in_flight and not any(others.values())
+        self._moves: list[Move] = []
+        self._began = False
+
+    def decision(self) -> Decision:
+        if not self._roster.flying_alone:
+            self._go_on()
+            self._cut(self._due())
+            self._begin()
+            if not self._adding():
+                self._cut(self._still_ready())
+            if self._quiet and not self._moves:
+                self._run_alone()
+        return Decision(
+            batch=self._batch(),
+            steps=tuple(move for move in self._moves if not move.step.cut),
+            cuts=self._together([move for move in self._moves if move.step.cut]),
+        )
+
+    def _go_on(self) -> None:
+        """Begun partitions first: each keeps its place until it is done, unless blocked."""
+        for tp in sorted(self._roster.between, key=self._roster.rank):
+            if self._may_go_on(tp) and self._room.fits(self._demand(tp)):
+                self._take(tp, self._roster.between[tp])
+
+    def _may_go_on(self, tp: TopicPartition) -> bool:
+        if self._roster.holds_place(tp):
+            return self._room.turns > 0
+        return self._room.turns > 0 and self._room.places > 0
+
+    def _due(self) -> list[TopicPartition]:
+        """Give those ready who are cut now, for there are C of them.
+
+        L counts each leader that a cut moves, so it caps how many wait for each other.
+        """
+        together = self._limits.cut_together or self._limits.partitions
+        if together is None:
+            return []
+        together = min(together, self._limits.leader_movements or together)
+        count = len(self._roster.ready) // together * together
+        return heapq.nsmallest(count, self._roster.ready, key=self._roster.rank)
+
+    def _still_ready(self) -> list[TopicPartition]:
+        taken = {move.tp for move in self._moves}
+        left = [tp for tp in self._roster.ready if tp not in taken]
+        return sorted(left, key=self._roster.rank)
+
+    def _cut(self, ready: Iterable[TopicPartition]) -> None:
+        """Cut partitions that hold no place, as far as L goes."""
+        for tp in ready:
+            if self._room.fits(self._demand(tp)):
+                self._take(tp, self._roster.ready[tp], holds_place=False)
+
+    def _begin(self) -> None:
+        """Fill the free places from the queue, in its order.
+
+        "We disallow those which would involve leader movement over the limit and instead if
+        possible add reassignments that involve no leader movement" (KIP-435): with L, those that
+        move leadership come first. In a wave, only when all of the last one have ended (KIP-1335).
+        """
+        if self._limits.mode is Mode.WAVE and self._wave_goes_on():
+            return
+        if self._limits.leader_movements is None:
+            self._begin_among(self._room.fits)
+        else:
+            self._begin_among(self._room.fits_with_leader)
+            self._begin_among(self._room.fits_without_leader)
+
+    def _begin_among(self, fits: Callable[[Demand], bool]) -> None:
+        if self._room.places <= 0 or self._room.turns <= 0:
+            return
+        for tp in self._roster.queue.walk(fits):
+            self._take(tp, self._roster.step_of(tp))
+            self._began = True
+            if self._room.places <= 0 or self._room.turns <= 0:
+                return
+
+    def _wave_goes_on(self) -> bool:
+        return bool(self._roster.in_flight or self._roster.between or self._roster.ready)
+
+    def _run_alone(self) -> None:
+        """Take one whose own adds exceed M, for nothing else is in flight."""
+        if never := [tp for tp in self._roster.between if self._never_fits(tp)]:
+            tp = min(never, key=self._roster.rank)
+            self._take(tp, self._roster.between[tp], alone=True)
+        elif not (self._limits.mode is Mode.WAVE and self._wave_goes_on()):
+            for tp in self._roster.queue.walk(self._room.never_fits):
+                self._take(tp, self._roster.step_of(tp), alone=True)
+                self._began = True
+                return
+
+    def _never_fits(self, tp: TopicPartition) -> bool:
+        return self._may_go_on(tp) and self._room.never_fits(self._demand(tp))
+
+    def _demand(self, tp: TopicPartition) -> Demand:
+        step = self._roster.between.get(tp) or self._roster.ready[tp]
+        return Demand.of(step, by_broker=self._limits.per_broker is not None)
+
+    def _take(
+        self, tp: TopicPartition, step: Step, *, holds_place: bool = True, alone: bool = False
+    ) -> None:
+        self._moves.append(Move(tp, step, alone=alone, holds_place=holds_place))
+        self._room.take(step)
+        if holds_place:
+            self._room.turns -= 1
+            self._room.places -= not self._roster.holds_place(tp)
+
+    def _adding(self) -> bool:
+        """Whether anything of ours is adding, or will be."""
+        return self._roster.steps_adding > 0 or any(move.step.adds for move in self._moves)
+
+    def _together(self, cuts: list[Move]) -> tuple[tuple[Move, ...], ...]:
+        """Give what is cut request by request: C at a time."""
+        most = self._limits.cut_together or self._limits.partitions or max(1, len(cuts))
+        return tuple(tuple(cuts[n : n + most]) for n in range(0, len(cuts), most))
+
+    def _batch(self) -> int:
+        """Number the decisions that submit something; in wave mode, the waves."""
+        last = self._roster.batch
+        counts = self._began or self._limits.mode is Mode.ROLLING or last == 0
+        return last + 1 if self._moves and counts else last

@@ -1,0 +1,158 @@
+"""What an operator allows: how much may move at once, and how (KIP-435, KIP-1335)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Shape(enum.StrEnum):
+    """How the steps of one partition are cut."""
+
+    GENTLE = "gentle"
+    """Add first, then drop everything at once."""
+    KIP_435 = "kip-435"
+    """The preferred leader first, then drop and add together."""
+
+
+class Mode(enum.StrEnum):
+    """When further partitions begin (KIP-1335)."""
+
+    ROLLING = "rolling"
+    """As soon as a place is free."""
+    WAVE = "wave"
+    """When all that began together have ended."""
+
+
+class Order(enum.StrEnum):
+    """In which order partitions begin."""
+
+    TOPIC = "topic"
+    """By topic and partition, as KIP-1335 says."""
+    SIZE_DESC = "size-desc"
+    SIZE_ASC = "size-asc"
+    PLAN = "plan"
+    """As the plan's file has them."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits in force; None is no limit. Counts are at least 1."""
+
+    replicas: int | None = None
+    """R: replicas of one partition being added at once (reassignment.parallel.replica.count)."""
+    partitions: int | None = None
+    """P: partitions begun and not ended (reassignment.parallel.partition.count)."""
+    leader_movements: int | None = None
+    """L: leader movements in flight (reassignment.parallel.leader.movements)."""
+    replica_movements: int | None = None
+    """M: replicas being added in the cluster (reassignment.max.concurrent.replica.movements)."""
+    per_broker: int | None = None
+    """B: replicas being added on one broker."""
+    extra_replicas: int | None = None
+    """E: replicas beyond its final number that a partition holds after a step. Gentle only."""
+    cut_together: int | None = None
+    """C: partitions that are cut in one request; None is as many as P. Gentle only."""
+    shape: Shape = Shape.GENTLE
+    mode: Mode = Mode.ROLLING
+    order: Order = Order.TOPIC
+
+
+class LimitsProblem(Exception):
+    """A limit cannot be used; says which option and what to give instead."""
+
+    def __init__(self, option: str, problem: str, fix: str) -> None:
+        self.option = option
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{option}: {problem}. {fix}")
+
+
+COUNTS = (
+    "replicas",
+    "partitions",
+    "leader-movements",
+    "replica-movements",
+    "per-broker",
+    "extra-replicas",
+    "cut-together",
+)
+"""The options that take a number or `none`, as the command line names them, without dashes."""
+
+CHOICES: Mapping[str, type[Shape | Mode | Order]] = {"shape": Shape, "mode": Mode, "order": Order}
+"""The options that take a word."""
+
+KIP_435_NAMES = {
+    "reassignment.parallel.replica.count": "replicas",
+    "reassignment.parallel.partition.count": "partitions",
+    "reassignment.parallel.leader.movements": "leader-movements",
+    "reassignment.max.concurrent.replica.movements": "replica-movements",
+}
+"""Other names for four of the options."""
+
+_GENTLE_ONLY = ("extra-replicas", "cut-together")
+
+
+def start_limits(brokers: int) -> Limits:
+    """Give the limits of a run that names none: one replica at a time, a partition a broker."""
+    return Limits(replicas=1, partitions=max(1, brokers))
+
+
+def limits_from(options: Mapping[str, object], base: Limits | None = None) -> Limits:
+    """Read limits from options by name, over those of `base`.
+
+    Args:
+        options: names as on the command line, with or without the leading dashes, or KIP-435's.
+            Values are whole numbers or their text, `none` or None to lift a limit, and words.
+        base: what holds where an option is not given.
+
+    Raises:
+        LimitsProblem: the first option that cannot be used.
+    """
+    given = {_option(name): _value(name, value) for name, value in options.items()}
+    fields = {option.replace("-", "_"): value for option, value in given.items()}
+    limits = msgspec.structs.replace(base or Limits(), **fields)
+    for option in _GENTLE_ONLY:
+        if limits.shape is not Shape.GENTLE and getattr(limits, option.replace("-", "_")):
+            fix = f"Give --{option} none, or --shape gentle"
+            raise LimitsProblem(f"--{option}", f"it limits nothing in shape {limits.shape}", fix)
+    return limits
+
+
+def _option(name: str) -> str:
+    option = KIP_435_NAMES.get(name, name.removeprefix("--"))
+    if option not in COUNTS and option not in CHOICES:
+        known = ", ".join(f"--{known}" for known in (*COUNTS, *CHOICES))
+        raise LimitsProblem(name, "there is no such limit", f"Known are {known}")
+    return option
+
+
+def _value(name: str, value: object) -> int | str | None:
+    option = _option(name)
+    shown = name if name in KIP_435_NAMES else f"--{option}"
+    if option in CHOICES:
+        return _choice(shown, CHOICES[option], value)
+    return _count(shown, value)
+
+
+def _choice(shown: str, words: type[Shape | Mode | Order], value: object) -> str:
+    known = [word.value for word in words]
+    if value not in known:
+        raise LimitsProblem(
+            shown, f"{value!r} is not one of its words", f"Use {' or '.join(known)}"
+        )
+    return words(value)
+
+
+def _count(shown: str, value: object) -> int | None:
+    if value is None or value == "none":
+        return None
+    fix = "Give a whole number from 1, or none to lift the limit"
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise LimitsProblem(shown, f"{value!r} is not a whole number", fix)
+    if value < 1:
+        raise LimitsProblem(shown, f"{value} is too small", fix)
+    return value

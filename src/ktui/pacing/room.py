@@ -1,0 +1,75 @@
+"""What the limits leave room for, as one decision fills it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from math import inf
+
+from ktui.pacing.queue import Demand
+from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Step
+
+
+class Room:
+    """What is left of P, L, M and B.
+
+    M and B count what other people add too, P and L only what is ours. A step that adds because
+    too few are in sync goes beyond M, for producers wait for it.
+
+    Attributes:
+        places: how many more partitions may begin.
+        turns: how many more steps may be in flight for those that hold a place: fewer than there
+            are begun, once P has been lowered.
+    """
+
+    def __init__(self, roster: Roster, others: Mapping[int, int]) -> None:
+        self._limits = roster.limits
+        self._leaders = roster.leaders_moving
+        self._adding = roster.replicas_adding + sum(others.values())
+        self._here = roster.adding
+        self._others = others
+        self._taken: Counter[int] = Counter()
+        most = inf if self._limits.partitions is None else self._limits.partitions
+        self.places = most - roster.places_taken
+        self.turns = most - roster.steps_in_places
+
+    def fits(self, demand: Demand) -> bool:
+        """Whether a step fits now; it is taken whole or not at all."""
+        return (
+            (not demand.moves_leader or self._below(self._limits.leader_movements, self._leaders))
+            and (demand.urgent or not demand.adds or self._adds_fit(demand.adds))
+            and all(
+                self._below(self._limits.per_broker, self._on(broker)) for broker in demand.brokers
+            )
+        )
+
+    def fits_with_leader(self, demand: Demand) -> bool:
+        """Whether a step moves leadership, and fits."""
+        return demand.moves_leader and self.fits(demand)
+
+    def fits_without_leader(self, demand: Demand) -> bool:
+        """Whether a step moves no leadership, and fits."""
+        return not demand.moves_leader and self.fits(demand)
+
+    def never_fits(self, demand: Demand) -> bool:
+        """Whether a step would not fit though nothing else moved: its own adds exceed M."""
+        most = self._limits.replica_movements
+        return most is not None and demand.adds > most and not demand.urgent
+
+    def take(self, step: Step) -> None:
+        """Count a step that is taken."""
+        self._leaders += step.moves_leader
+        self._adding += len(step.adds)
+        self._taken.update(step.adds)
+
+    def _adds_fit(self, adds: int) -> bool:
+        most = self._limits.replica_movements
+        return most is None or self._adding + adds <= most
+
+    def _on(self, broker: int) -> int:
+        return self._here[broker] + self._others.get(broker, 0) + self._taken[broker]
+
+    @staticmethod
+    def _below(most: int | None, now: int) -> bool:
+        return most is None or now < most

@@ -1,0 +1,273 @@
+"""Where every partition of a run stands: who waits, who has begun, what is in flight."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.limits import Limits, Order
+from ktui.pacing.queue import Demand, Queue, Rank
+from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
+from ktui.pacing.steps import next_step
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """One partition that is to reach its target, as a run takes it on."""
+
+    tp: TopicPartition
+    situation: Situation
+    size: int = 0
+    """Bytes, for the orders by size."""
+    begun: bool = False
+    """Whether a step of it was submitted before: by this run, before it was resumed."""
+
+
+class Move(msgspec.Struct, frozen=True):
+    """One partition's step, submitted or to be."""
+
+    tp: TopicPartition
+    step: Step
+    alone: bool = False
+    """Whether it can never fit the limits, and so goes when nothing else does."""
+    holds_place: bool = True
+    """Whether it counts under P: all but the cut of a partition that stood ready for it."""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What to submit now."""
+
+    batch: int
+    """The number of this decision; in wave mode, of the wave."""
+    steps: tuple[Move, ...] = ()
+    """To be altered in one request, and elected afterwards."""
+    cuts: tuple[tuple[Move, ...], ...] = ()
+    """Each to be altered in one request of its own, which completes it."""
+
+    @property
+    def moves(self) -> Iterator[Move]:
+        """Everything that is submitted."""
+        yield from self.steps
+        for together in self.cuts:
+            yield from together
+
+
+class _Entry(msgspec.Struct):
+    wanted: Wanted
+    number: int
+    """When it came: its place in the plan."""
+    situation: Situation
+    begun: bool
+    placed: bool = False
+    """Whether it holds a place under P."""
+    held: bool = False
+
+
+class Roster:
+    """The partitions of a run, each in one of these: queued, between, ready, in flight, blocked.
+
+    Whoever drives it tells what is seen (`seen`), what was submitted (`submitted`), and when a
+    step is over or given up (`over`); `choosing.decide_steps` looks and changes nothing. Done
+    partitions leave it.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.queue = Queue()
+        """Not begun, with a first step."""
+        self.between: dict[TopicPartition, Step] = {}
+        """Begun, with a next step to submit."""
+        self.ready: dict[TopicPartition, Step] = {}
+        """Begun, and to be cut together with others."""
+        self.in_flight: dict[TopicPartition, Move] = {}
+        self.blocked: dict[TopicPartition, Blocked] = {}
+        """Begun or not, with no step to take."""
+        self.batch = 0
+        """The last decision that submitted something, or the last wave."""
+        self.places_taken = 0
+        self.steps_in_places = 0
+        """Steps in flight that hold a place."""
+        self.leaders_moving = 0
+        self.steps_adding = 0
+        self.flying_alone = 0
+        """Steps in flight that nothing may join."""
+        self.replicas_adding = 0
+        self.adding: Counter[int] = Counter()
+        """Replicas being added by us, by broker."""
+        self._entries: dict[TopicPartition, _Entry] = {}
+        self._numbered = 0
+
+    def __len__(self) -> int:
+        """Count the partitions that are not done."""
+        return len(self._entries)
+
+    def __contains__(self, tp: TopicPartition) -> bool:
+        """Whether a partition is to be carried to its target, and is not there yet."""
+        return tp in self._entries
+
+    def add(self, wanted: Iterable[Wanted]) -> dict[TopicPartition, Next]:
+        """Take partitions on, in the order of the plan; none of them may be there already.
+
+        Returns:
+            What comes next for each; those that are done are not kept.
+        """
+        entries = []
+        for one in wanted:
+            entries.append(_Entry(one, self._numbered, one.situation, one.begun))
+            self._entries[one.tp] = entries[-1]
+            self._numbered += 1
+        return self._file_all(entries)
+
+    def seen(self, tp: TopicPartition, situation: Situation) -> Next:
+        """Take note of how a partition that is not in flight is now, and give what comes next.
+
+        One that is in flight is left as it is: only `over` ends a step.
+        """
+        entry = self._entries[tp]
+        entry.situation = situation
+        if tp in self.in_flight:
+            return self.in_flight[tp].step
+        return self._file(entry)
+
+    def over(self, tp: TopicPartition, situation: Situation) -> Next:
+        """End the step that is in flight, and give what comes next."""
+        self._land(tp)
+        return self.seen(tp, situation)
+
+    def withdraw(self, tp: TopicPartition) -> None:
+        """Let go of a partition: stopped, refused, changed elsewhere or gone."""
+        if tp in self.in_flight:
+            self._land(tp)
+        self._leave(self._entries.pop(tp))
+
+    def hold(self, tp: TopicPartition) -> None:
+        """Submit nothing for a partition until it is released. It keeps no place meanwhile."""
+        entry = self._entries[tp]
+        entry.held = True
+        if tp not in self.in_flight:
+            self._leave(entry)
+
+    def release(self, tp: TopicPartition) -> None:
+        """End what `hold` began."""
+        self._entries[tp].held = False
+        self.seen(tp, self._entries[tp].situation)
+
+    def set_limits(self, limits: Limits) -> None:
+        """Put other limits in force, which bind from the next decision on.
+
+        Costs what waits, and only where steps or the order come to differ.
+        """
+        before, self.limits = self.limits, limits
+        if _filing(before) != _filing(limits):
+            flying = self.in_flight
+            self.queue = Queue()
+            self._file_all([e for tp, e in self._entries.items() if tp not in flying])
+
+    def submitted(self, decision: Decision) -> None:
+        """Take note that a decision is carried out; what is refused is withdrawn afterwards."""
+        self.batch = decision.batch
+        moves = list(decision.moves)
+        self.queue.take([move.tp for move in moves])
+        for move in moves:
+            self._fly(move)
+
+    def rank(self, tp: TopicPartition) -> Rank:
+        """Give a partition's place in the order in force."""
+        entry = self._entries[tp]
+        order = self.limits.order
+        if order is Order.PLAN:
+            return (entry.number, "", 0)
+        size = entry.wanted.size
+        first = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
+        return (first, tp.topic, tp.partition)
+
+    def situation(self, tp: TopicPartition) -> Situation:
+        """Give how a partition was when it was last seen."""
+        return self._entries[tp].situation
+
+    def holds_place(self, tp: TopicPartition) -> bool:
+        """Whether a partition counts under P."""
+        return self._entries[tp].placed
+
+    def step_of(self, tp: TopicPartition) -> Step:
+        """Give the next step of a partition that has one.
+
+        Raises:
+            LookupError: it has none.
+        """
+        step = next_step(self._entries[tp].situation, self.limits)
+        if isinstance(step, Step):
+            return step
+        raise LookupError(tp)
+
+    def _file_all(self, entries: list[_Entry]) -> dict[TopicPartition, Next]:
+        entries.sort(key=lambda entry: self.rank(entry.wanted.tp))
+        return {entry.wanted.tp: self._file(entry) for entry in entries}
+
+    def _file(self, entry: _Entry) -> Next:
+        """Put a partition where its next step says."""
+        tp, step = entry.wanted.tp, next_step(entry.situation, self.limits)
+        if isinstance(step, Done):
+            self._leave(self._entries.pop(tp))
+        elif entry.held:
+            self._leave(entry)
+        elif isinstance(step, Blocked):
+            self._leave(entry)
+            self.blocked[tp] = step
+        elif not entry.begun:
+            self.blocked.pop(tp, None)
+            by_broker = self.limits.per_broker is not None
+            self.queue.put(tp, self.rank(tp), Demand.of(step, by_broker=by_broker))
+        else:
+            self._file_begun(entry, step)
+        return step
+
+    def _file_begun(self, entry: _Entry, step: Step) -> None:
+        tp, placed = entry.wanted.tp, entry.placed
+        self._leave(entry)
+        if step.cut:
+            self.ready[tp] = step
+        else:
+            self._place(entry, placed=placed)
+            self.between[tp] = step
+
+    def _leave(self, entry: _Entry) -> None:
+        """Take a partition out of wherever it stands, and off its place."""
+        tp = entry.wanted.tp
+        self.queue.take((tp,))
+        self.between.pop(tp, None)
+        self.ready.pop(tp, None)
+        self.blocked.pop(tp, None)
+        self._place(entry, placed=False)
+
+    def _place(self, entry: _Entry, *, placed: bool) -> None:
+        self.places_taken += placed - entry.placed
+        entry.placed = placed
+
+    def _fly(self, move: Move) -> None:
+        entry = self._entries[move.tp]
+        self._leave(entry)
+        entry.begun = True
+        self._place(entry, placed=move.holds_place)
+        self.in_flight[move.tp] = move
+        self._count(move, 1)
+
+    def _land(self, tp: TopicPartition) -> None:
+        self._count(self.in_flight.pop(tp), -1)
+
+    def _count(self, move: Move, sign: int) -> None:
+        self.steps_in_places += sign * move.holds_place
+        self.leaders_moving += sign * move.step.moves_leader
+        self.steps_adding += sign * bool(move.step.adds)
+        self.flying_alone += sign * move.alone
+        self.replicas_adding += sign * len(move.step.adds)
+        for broker in move.step.adds:
+            self.adding[broker] += sign
+
+
+def _filing(limits: Limits) -> tuple[object, ...]:
+    """Give those limits by which partitions are filed."""
+    by_broker = limits.per_broker is not None
+    return (limits.replicas, limits.extra_replicas, limits.shape, limits.order, by_broker)

@@ -1,0 +1,85 @@
+"""The next step of one partition: KIP-435's, one way or the other."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.rules import blocked
+from ktui.pacing.shapes import all_at_once, gentle, kip_435, reorder_and_elect
+from ktui.pacing.situation import DONE, Blocked, Done, Next, Situation, Step, Why
+
+
+def next_step(now: Situation, limits: Limits) -> Next:
+    """Give what comes next for a partition: a step, the reason why there is none, or the end.
+
+    Of the limits only replicas (R), extra_replicas (E) and the shape matter here.
+    """
+    if now.reassigning:
+        return Blocked(Why.REASSIGNING)
+    if now.replicas == now.target and now.leads:
+        return DONE
+    if now.leader is None or now.leader not in now.online or not now.isr:
+        return Blocked(Why.PARTITION_OFFLINE)
+    if now.replicas == now.target:
+        return reorder_and_elect(now) if now.can_lead else blocked(now)
+    return _shaped(now, limits)
+
+
+def _shaped(now: Situation, limits: Limits) -> Step | Blocked:
+    if limits.replicas is None:
+        return all_at_once(now)
+    if limits.shape is Shape.KIP_435:
+        return kip_435(now, limits.replicas)
+    return gentle(now, limits.replicas, limits.extra_replicas)
+
+
+def whole_step(now: Situation) -> Step | Done:
+    """Give the one step of the Apache tool's way: FTR as it is, with no election.
+
+    Done is when the replicas are FTR in order, whoever leads.
+    """
+    if now.replicas == now.target:
+        return DONE
+    return Step(
+        target=now.target,
+        adds=tuple(b for b in now.target if b not in now.replicas),
+        drops=now.excess,
+        alters=True,
+        moves_leader=now.leader in now.excess,
+    )
+
+
+def all_steps(now: Situation, limits: Limits) -> list[Step]:
+    """Give every step of a partition's way, as it is when all are online and in sync.
+
+    For saying beforehand what will happen; nothing is taken from it while it happens.
+    """
+    now = _ideal(now)
+    steps = []
+    while isinstance(step := next_step(now, limits), Step):
+        steps.append(step)
+        now = after(now, step)
+    return steps
+
+
+def after(now: Situation, step: Step) -> Situation:
+    """Give the situation when a step is over and all its replicas are in sync."""
+    leader = now.leader if now.leader in step.target else step.target[0]
+    return msgspec.structs.replace(
+        now,
+        replicas=step.target,
+        isr=step.target,
+        leader=leader if step.elects is None else step.elects,
+    )
+
+
+def _ideal(now: Situation) -> Situation:
+    leader = now.leader if now.leader in now.replicas else now.replicas[0]
+    return msgspec.structs.replace(
+        now,
+        isr=now.replicas,
+        leader=leader,
+        online=frozenset((*now.replicas, *now.target)),
+        reassigning=False,
+    )

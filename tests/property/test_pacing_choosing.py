@@ -1,0 +1,308 @@
+"""Whatever happens to a run, and whichever limits come, each decision keeps those in force."""
+
+from __future__ import annotations
+
+import random
+from itertools import chain
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.choosing import decide_steps
+from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.roster import Decision, Move, Roster, Wanted
+from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
+from ktui.pacing.steps import after, next_step
+from support.pacing import on_the_way, replica_lists, tp
+
+BROKERS = range(7)
+COUNTS = st.sampled_from((None, 1, 2, 3, 5))
+
+some_replicas = replica_lists(BROKERS, 4)
+ways = st.tuples(some_replicas, some_replicas)
+plans = st.lists(ways, min_size=1, max_size=12)
+other_adds = st.dictionaries(st.sampled_from(BROKERS), st.integers(1, 3), max_size=2)
+
+
+@st.composite
+def all_limits(draw: st.DrawFn) -> Limits:
+    shape = draw(st.sampled_from(Shape))
+    gentle = shape is Shape.GENTLE
+    return Limits(
+        replicas=draw(st.sampled_from((1, 2, None))),
+        partitions=draw(COUNTS),
+        leader_movements=draw(COUNTS),
+        replica_movements=draw(COUNTS),
+        per_broker=draw(COUNTS),
+        extra_replicas=draw(st.sampled_from((None, 1))) if gentle else None,
+        cut_together=draw(COUNTS) if gentle else None,
+        shape=shape,
+        mode=draw(st.sampled_from(Mode)),
+        order=draw(st.sampled_from(Order)),
+    )
+
+
+def below(count: int, limit: int | None) -> bool:
+    return limit is None or count <= limit
+
+
+class RunMachine(RuleBasedStateMachine):
+    """A run, and an account of it that is kept apart from its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.limits = Limits()
+        self.roster = Roster(self.limits)
+        self.situations: dict[TopicPartition, Situation] = {}
+        self.flying: dict[TopicPartition, Move] = {}
+        self.begun: set[TopicPartition] = set()
+        self.waves: dict[TopicPartition, int] = {}
+        self.others: dict[int, int] = {}
+        self.submitted = 0
+
+    @initialize(plan=plans, limits=all_limits())
+    def begin(self, plan: list[tuple[tuple[int, ...], tuple[int, ...]]], limits: Limits) -> None:
+        self.limits = limits
+        self.roster = Roster(limits)
+        chance = random.Random(len(plan))  # noqa: S311 - sizes, not secrets
+        for n, one in enumerate(plan):
+            situation = on_the_way(*one, min_isr=n % 3 + 1)
+            self.situations[tp(n)] = replace(situation, online=frozenset(BROKERS))
+        self.roster.add(
+            Wanted(tp(n), self.situations[tp(n)], size=chance.randrange(5))
+            for n in range(len(plan))
+        )
+
+    def next(self, partition: TopicPartition) -> Next:
+        return next_step(self.situations[partition], self.limits)
+
+    def going_on(self) -> set[TopicPartition]:
+        """Give who has begun, is not blocked and has not ended."""
+        between = (p for p in self.begun - {*self.flying} if isinstance(self.next(p), Step))
+        return {*between, *self.flying}
+
+    def ready(self) -> set[TopicPartition]:
+        steps = ((p, self.next(p)) for p in self.begun - {*self.flying})
+        return {p for p, step in steps if isinstance(step, Step) and step.cut}
+
+    @rule(limits=all_limits())
+    def change_limits(self, limits: Limits) -> None:
+        self.limits = limits
+        self.roster.set_limits(limits)
+
+    @rule(others=other_adds)
+    def others_move(self, others: dict[int, int]) -> None:
+        self.others = others
+
+    @rule()
+    def others_stop(self) -> None:
+        self.others = {}
+
+    @rule(data=st.data())
+    def a_step_ends(self, data: st.DataObject) -> None:
+        if self.flying:
+            self.succeed(data.draw(st.sampled_from(sorted(self.flying))))
+
+    @rule()
+    def all_steps_end(self) -> None:
+        for moved in sorted(self.flying):
+            self.succeed(moved)
+
+    def succeed(self, moved: TopicPartition) -> None:
+        now = after(self.situations[moved], self.flying.pop(moved).step)
+        self.situations[moved] = now
+        given_ = self.roster.over(moved, now)
+        assert given_ == self.next(moved)
+
+    @rule(data=st.data(), gone=st.frozensets(st.sampled_from(BROKERS), max_size=7))
+    def a_partition_suffers(self, data: st.DataObject, gone: frozenset[int]) -> None:
+        still = sorted(p for p in self.situations if p in self.roster and p not in self.flying)
+        if not still:
+            return
+        suffering = data.draw(st.sampled_from(still))
+        now = self.situations[suffering]
+        isr = tuple(b for b in now.replicas if b not in gone)
+        leader = now.leader if now.leader in isr else next(iter(isr), None)
+        now = replace(now, isr=isr, leader=leader, online=frozenset(BROKERS) - gone)
+        self.situations[suffering] = now
+        self.roster.seen(suffering, now)
+
+    @rule()
+    def all_is_well_again(self) -> None:
+        for partition, now in self.situations.items():
+            if partition in self.roster and partition not in self.flying:
+                self.situations[partition] = replace(
+                    now,
+                    isr=now.replicas,
+                    leader=now.replicas[0] if now.leader is None else now.leader,
+                    online=frozenset(BROKERS),
+                )
+                self.roster.seen(partition, self.situations[partition])
+
+    @rule()
+    def decide(self) -> None:
+        decision = decide_steps(self.roster, self.others)
+        assert decide_steps(self.roster, self.others) == decision
+        self.check(decision)
+        self.roster.submitted(decision)
+        for move in decision.moves:
+            self.flying[move.tp] = move
+            self.begun.add(move.tp)
+
+    def check(self, decision: Decision) -> None:
+        moves = list(decision.moves)
+        for move in moves:
+            assert move.tp not in self.flying
+            assert move.step == self.next(move.tp)
+        assert len({move.tp for move in moves}) == len(moves)
+        self.check_places(moves)
+        self.check_leaders(moves)
+        self.check_adds(decision)
+        self.check_cuts(decision)
+        self.check_mode(moves)
+        self.check_progress(moves)
+
+    def check_places(self, moves: list[Move]) -> None:
+        ready = self.ready()
+        placed = [move for move in moves if move.tp not in ready]
+        if placed:
+            cuts = {p for p, move in self.flying.items() if not move.holds_place}
+            flying = len({*self.flying} - cuts) + len(placed)
+            assert below(flying, self.limits.partitions)
+        if any(move.tp not in self.begun for move in moves):
+            holding = self.roster.places_taken
+            new = sum(not self.roster.holds_place(move.tp) for move in placed)
+            assert below(holding + new, self.limits.partitions)
+
+    def check_leaders(self, moves: list[Move]) -> None:
+        moving = [move for move in (*moves, *self.flying.values()) if move.step.moves_leader]
+        if any(move.step.moves_leader for move in moves):
+            assert below(len(moving), self.limits.leader_movements)
+
+    def check_adds(self, decision: Decision) -> None:
+        flying = [move.step.adds for move in self.flying.values()]
+        here = list(chain(*flying, *([b] * n for b, n in self.others.items())))
+        for move in decision.steps:
+            here += move.step.adds
+            alone = move.alone and not self.flying and len(list(decision.moves)) == 1
+            if move.step.adds and not move.step.urgent and not alone:
+                assert below(len(here), self.limits.replica_movements)
+            for broker in move.step.adds:
+                assert below(here.count(broker), self.limits.per_broker)
+
+    def check_cuts(self, decision: Decision) -> None:
+        together = self.limits.cut_together or self.limits.partitions
+        for cut in decision.cuts:
+            assert below(len(cut), together)
+            assert all(move.step.cut for move in cut)
+        adding = [*self.flying.values(), *decision.steps]
+        waited_for = [move for cut in decision.cuts for move in cut if move.tp in self.ready()]
+        if waited_for and any(move.step.adds for move in adding):
+            assert together is not None
+            assert len(waited_for) <= len(self.ready())
+            assert len(self.ready()) >= min(together, self.limits.leader_movements or together)
+
+    def check_mode(self, moves: list[Move]) -> None:
+        begins = [move for move in moves if move.tp not in self.begun]
+        if begins and self.limits.mode is Mode.WAVE:
+            assert not self.going_on()
+        unlimited = replace(self.limits, partitions=None, mode=Mode.ROLLING, order=Order.TOPIC)
+        held_back = unlimited != Limits(
+            replicas=self.limits.replicas,
+            extra_replicas=self.limits.extra_replicas,
+            cut_together=self.limits.cut_together,
+            shape=self.limits.shape,
+        )
+        if self.limits.mode is Mode.ROLLING and not held_back and self.alone() is None:
+            free = (self.limits.partitions or 99) - self.roster.places_taken
+            taken = sum(move.holds_place for move in moves if not self.roster.holds_place(move.tp))
+            waiting = len(self.roster.queue) - len(begins)
+            assert waiting == 0 or taken >= free
+
+    def alone(self) -> TopicPartition | None:
+        return next((p for p, move in self.flying.items() if move.alone), None)
+
+    def check_progress(self, moves: list[Move]) -> None:
+        """Something goes on wherever something can: nobody else is in the way."""
+        if self.flying or self.others:
+            return
+        left = [p for p in self.situations if p in self.roster]
+        if any(isinstance(self.next(p), Step) for p in left):
+            assert moves
+
+    @invariant()
+    def who_is_done_has_left_and_nobody_else(self) -> None:
+        for partition in self.situations:
+            ended = partition not in self.flying and isinstance(self.next(partition), Done)
+            assert (partition not in self.roster) == ended
+
+    @invariant()
+    def everybody_stands_in_one_place(self) -> None:
+        for partition in self.situations:
+            if partition not in self.roster:
+                continue
+            places = (
+                partition in self.roster.queue,
+                partition in self.roster.between,
+                partition in self.roster.ready,
+                partition in self.roster.in_flight,
+                partition in self.roster.blocked,
+            )
+            assert sum(places) == 1
+            waits = partition not in self.flying and isinstance(self.next(partition), Blocked)
+            assert (partition in self.roster.blocked) == waits
+
+    def teardown(self) -> None:
+        """All well and nobody else about, the run comes to its end."""
+        if not self.situations:
+            return
+        self.others = {}
+        self.all_steps_end()
+        self.all_is_well_again()
+        for _ in range(40 * len(self.situations)):
+            self.decide()
+            self.all_steps_end()
+        assert len(self.roster) == 0
+        for now in self.situations.values():
+            assert (now.replicas, now.leader) == (now.target, now.target[0])
+
+
+TestRun = RunMachine.TestCase
+TestRun.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+
+
+@given(plans, all_limits(), st.randoms(use_true_random=False))
+def test_the_order_of_topics_does_not_depend_on_the_plans(
+    plan: list[tuple[tuple[int, ...], tuple[int, ...]]], limits: Limits, chance: random.Random
+) -> None:
+    limits = replace(limits, order=Order.TOPIC)
+    wanted = [Wanted(tp(n), on_the_way(*one)) for n, one in enumerate(plan)]
+    shuffled = chance.sample(wanted, len(wanted))
+    one, other = Roster(limits), Roster(limits)
+    one.add(wanted)
+    other.add(shuffled)
+
+    assert decide_steps(one) == decide_steps(other)
+
+
+@given(plans, st.integers(1, 4), st.sampled_from(Shape))
+def test_a_wave_is_whole_before_the_next_begins(
+    plan: list[tuple[tuple[int, ...], tuple[int, ...]]], most: int, shape: Shape
+) -> None:
+    roster = Roster(Limits(replicas=1, partitions=most, mode=Mode.WAVE, shape=shape))
+    roster.add(Wanted(tp(n), on_the_way(*one)) for n, one in enumerate(plan))
+    todo = sorted(p for p in map(tp, range(len(plan))) if p in roster)
+    waves: dict[int, set[TopicPartition]] = {}
+    while len(roster):
+        decision = decide_steps(roster)
+        waves.setdefault(decision.batch, set()).update(move.tp for move in decision.moves)
+        roster.submitted(decision)
+        for moved in list(roster.in_flight):
+            roster.over(moved, after(roster.situation(moved), roster.in_flight[moved].step))
+
+    assert [sorted(waves[n]) for n in sorted(waves)] == [
+        todo[n : n + most] for n in range(0, len(todo), most)
+    ]

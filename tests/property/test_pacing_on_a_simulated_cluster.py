@@ -1,0 +1,257 @@
+"""The steps of pacing, taken one after another on a cluster that keeps KRaft's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
+from ktui.pacing.steps import all_steps, next_step
+from ktui.simulated import acts
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
+from support.pacing import replica_lists
+
+BROKERS = range(1, 8)
+TP = TopicPartition("orders", 0)
+TICK_S = 2.0
+LONG_S = 120.0
+"""Enough for brokers to start, followers to catch up and every step to complete."""
+STEPS = 40
+
+Brokers = tuple[int, ...]
+
+some_replicas = replica_lists(BROKERS, 4)
+versions = st.sampled_from(("4.2", "4.3"))
+some_at_a_time = st.builds(
+    Limits,
+    replicas=st.sampled_from((1, 1, 2)),
+    extra_replicas=st.sampled_from((None, 1)),
+    shape=st.sampled_from(Shape),
+)
+limits_of_steps = some_at_a_time | st.just(Limits())
+one_broker = st.sampled_from(BROKERS)
+failures: st.SearchStrategy[acts.Act] = st.one_of(
+    st.builds(acts.Kill, one_broker),
+    st.builds(acts.Shutdown, one_broker),
+    st.builds(acts.Start, one_broker),
+)
+fates = st.lists(
+    st.tuples(st.sampled_from((0.0, 1.0, TICK_S, 12.0)), failures), min_size=3, max_size=20
+)
+
+
+class Moved:
+    """One partition of a simulated cluster, carried to its target step by step.
+
+    Args:
+        replicas: those at the start.
+        target: those wanted.
+        limits: by which steps are cut.
+        version: whose rules the controller keeps.
+        min_isr: the topic's min.insync.replicas.
+    """
+
+    def __init__(
+        self, replicas: Brokers, target: Brokers, limits: Limits, version: str, min_isr: int
+    ) -> None:
+        self.original, self.target, self.limits = replicas, target, limits
+        self.min_isr = min_isr
+        self.clock = VirtualClock()
+        configs = {
+            "min.insync.replicas": str(min_isr),
+            "unclean.leader.election.enable": "true",  # else one that loses all may stay offline
+        }
+        spec = ClusterSpec(
+            version=version,
+            brokers=tuple(BrokerSpec(id=b) for b in BROKERS),
+            topics=(
+                TopicSpec(
+                    name=TP.topic,
+                    replicas=(replicas,),
+                    bytes_each=400 * MIB,
+                    inbound=1_000.0,
+                    configs=configs,
+                ),
+            ),
+            rebalance_interval_s=7.0,
+        )
+        self.cluster = SimulatedCluster(spec, self.clock)
+        self.in_flight: Step | None = None
+        self.dead: set[int] = set()
+        """Those of the step in flight that it drops because they were dead; they may come back."""
+        self.taken: list[Step] = []
+        self.changes: list[tuple[Registration, Registration]] = []
+        self._listen()
+
+    def _listen(self) -> None:
+        records = self.cluster.controller._records
+        tell: Callable[[Change], None] = records._tell
+
+        def told(change: Change) -> None:
+            assert change.before is not None
+            assert change.after is not None
+            self.check(change.before, change.after)
+            self.changes.append((change.before, change.after))
+            tell(change)
+
+        records._tell = told
+
+    @property
+    def record(self) -> Registration:
+        known = self.cluster.controller.get(TP)
+        assert known is not None
+        return known
+
+    def situation(self) -> Situation:
+        known, controller = self.record, self.cluster.controller
+        return Situation(
+            replicas=known.replicas,
+            isr=known.isr,
+            leader=known.leader,
+            target=self.target,
+            online=frozenset(b for b in BROKERS if not controller.is_fenced(b)),
+            min_insync_replicas=self.min_isr,
+            waits_for_kept=not controller.rules.completes_without_kept,
+            reassigning=known.reassigning,
+        )
+
+    def check(self, before: Registration, after: Registration) -> None:
+        """Check what holds at every moment, whatever fails."""
+        step = self.in_flight
+        if step is None:
+            assert before.replicas == after.replicas
+            return
+        assert {*after.adding} <= {*step.adds}
+        assert {*before.replicas} - {*after.replicas} <= {*step.drops}
+        at_once = self.limits.replicas is None
+        if not step.urgent and self.limits.replicas is not None:
+            assert len(after.adding) <= self.limits.replicas
+        lost = {*before.isr} & ({*before.replicas} - {*after.replicas}) - self.dead
+        whole = not self.cluster.controller.rules.completes_without_kept
+        gentle = self.limits.shape is Shape.GENTLE and not at_once
+        if lost and (whole or gentle):
+            assert {*after.isr} == {*after.replicas}  # so it is never below min ISR by a drop
+
+    def wait(self, seconds: float) -> None:
+        self.clock.pass_time(seconds)
+        self.cluster.catch_up()
+
+    def turn(self) -> Next | None:
+        """End a step that is over; take the next one if there is one."""
+        if self.in_flight is not None and not self._is_over(self.in_flight):
+            return None
+        self.in_flight = None
+        now = self.situation()
+        given_ = next_step(now, self.limits)
+        if isinstance(given_, Step):
+            self.dead = {*now.dead}
+            self._take(given_)
+        return given_
+
+    def _take(self, step: Step) -> None:
+        before = self.record
+        assert not before.reassigning
+        self.in_flight = step
+        self.taken.append(step)
+        if step.alters:
+            self.cluster.do(acts.Alter({TP: step.target}))
+            after = self.record
+            assert after != before
+            assert after.replicas[: len(step.target)] == step.target
+            assert {*after.replicas} <= {*step.target, *before.replicas}
+        else:
+            assert before.leader != step.elects
+
+    def _is_over(self, step: Step) -> bool:
+        """Elect once the replicas are as asked; one who cannot lead is not waited for."""
+        known = self.record
+        if known.reassigning:
+            return False
+        assert known.replicas == step.target
+        if step.elects is not None and known.leader is not None:
+            self.cluster.do(acts.Elect((TP,)))
+            known = self.record
+            assert known.leader == step.elects or step.elects not in known.isr
+        return True
+
+    def carry_on(self) -> Next | None:
+        """Go on until it is done or nothing can be done."""
+        given_: Next | None = None
+        for _ in range(STEPS):
+            given_ = self.turn()
+            if isinstance(given_, Done | Blocked):
+                return given_
+            self.wait(LONG_S)
+        return given_
+
+
+@given(some_replicas, some_replicas, limits_of_steps, versions, st.integers(1, 3))
+@settings(deadline=None)
+def test_on_a_calm_cluster_every_step_completes_and_only_our_elections_move_the_leader(
+    replicas: Brokers, target: Brokers, limits: Limits, version: str, min_isr: int
+) -> None:
+    moved = Moved(replicas, target, limits, version, min_isr)
+    foretold = all_steps(moved.situation(), limits)
+
+    assert isinstance(moved.carry_on(), Done)
+
+    known = moved.record
+    assert (known.replicas, known.leader) == (target, target[0])
+    assert moved.taken == foretold
+    least = min(min_isr, len(target), len(replicas))
+    fewest = min(len(replicas), len(target))
+    for before, after in moved.changes:
+        assert len(after.isr) >= least
+        assert len(after.replicas) >= fewest
+        assert after.leader in {before.leader, target[0]}
+
+
+@given(some_replicas, some_replicas, some_at_a_time, versions)
+@settings(deadline=None)
+def test_the_leader_epochs_that_begin_are_those_that_can_be_foretold(
+    replicas: Brokers, target: Brokers, limits: Limits, version: str
+) -> None:
+    moved = Moved(replicas, target, limits, version, 1)
+    foretold = 0
+    leader = replicas[0]
+    for step in all_steps(moved.situation(), limits):
+        takes_leader = leader in step.drops
+        foretold += bool(step.drops) + (step.elects is not None and not takes_leader)
+        leader = target[0] if step.moves_leader else leader
+
+    moved.carry_on()
+
+    assert moved.record.leader_epoch == foretold
+
+
+@given(some_replicas, some_replicas, limits_of_steps, versions, fates, st.integers(1, 3))
+@settings(deadline=None)
+def test_with_brokers_that_die_every_step_is_accepted_and_completes_when_they_are_back(
+    replicas: Brokers,
+    target: Brokers,
+    limits: Limits,
+    version: str,
+    fate: list[tuple[float, acts.Act]],
+    min_isr: int,
+) -> None:
+    moved = Moved(replicas, target, limits, version, min_isr)
+    for seconds, act in fate:
+        moved.cluster.do(act)
+        moved.wait(seconds)
+        moved.turn()
+    for broker in BROKERS:
+        moved.cluster.do(acts.Start(broker))
+    moved.wait(LONG_S)
+
+    assert isinstance(moved.carry_on(), Done)
+
+    known = moved.record
+    assert (known.replicas, known.leader) == (target, target[0])
+    assert {*known.isr} == {*target}

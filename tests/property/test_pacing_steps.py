@@ -1,0 +1,242 @@
+"""Wherever a partition stands, its next step keeps every rule, and its way has an end."""
+
+from __future__ import annotations
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.situation import Blocked, Done, Situation, Step
+from ktui.pacing.steps import after, all_steps, next_step
+from support.pacing import replica_lists
+
+BROKERS = range(8)
+LONGEST = 30
+"""More steps than any way of five replicas has."""
+
+some_replicas = replica_lists(BROKERS, 5)
+some_brokers = st.frozensets(st.sampled_from(BROKERS))
+most_brokers = st.frozensets(st.sampled_from(BROKERS), max_size=3).map(
+    lambda gone: frozenset(BROKERS) - gone
+)
+all_limits = st.builds(
+    Limits,
+    replicas=st.sampled_from((1, 1, 2, 3, None)),
+    extra_replicas=st.sampled_from((None, 1, 2)),
+    shape=st.sampled_from(Shape),
+)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    """Give any partition that there could be."""
+    replicas = draw(some_replicas)
+    online = draw(most_brokers)
+    lagging = draw(some_brokers)
+    isr = tuple(b for b in replicas if b in online and b not in lagging)
+    return Situation(
+        replicas=replicas,
+        isr=isr,
+        leader=draw(st.sampled_from(isr)) if isr else None,
+        target=draw(some_replicas),
+        online=online,
+        min_insync_replicas=draw(st.integers(1, 4)),
+        waits_for_kept=draw(st.booleans()),
+    )
+
+
+def seen_with(now: Situation, online: frozenset[int], *, in_sync: bool = True) -> Situation:
+    """Give a partition after brokers came and went; those that are there catch up, or do not."""
+    isr = tuple(b for b in now.replicas if b in online and (in_sync or b in now.isr))
+    leader = now.leader if now.leader in isr else next(iter(isr), None)
+    return replace(now, isr=isr, leader=leader, online=online)
+
+
+def a_step(now: Situation, limits: Limits) -> Step:
+    given_ = next_step(now, limits)
+    assume(isinstance(given_, Step))
+    assert isinstance(given_, Step)
+    return given_
+
+
+@given(situations(), all_limits)
+def test_a_step_is_never_one_that_changes_nothing(now: Situation, limits: Limits) -> None:
+    step = a_step(now, limits)
+
+    assert step.alters == (step.target != now.replicas)
+    assert step.alters or (step.elects is not None and step.elects != now.leader)
+
+
+@given(situations(), all_limits)
+def test_a_step_adds_only_what_is_wanted_and_drops_only_what_is_not(
+    now: Situation, limits: Limits
+) -> None:
+    step = a_step(now, limits)
+
+    assert set(step.target) == {*now.replicas, *step.adds} - {*step.drops}
+    assert len(set(step.target)) == len(step.target) > 0
+    assert {*step.adds} <= {*now.target} & now.online - {*now.replicas}
+    assert {*step.drops} <= {*now.replicas} - {*now.target}
+
+
+@given(situations(), all_limits)
+def test_no_more_is_added_at_once_than_allowed_but_for_min_isr(
+    now: Situation, limits: Limits
+) -> None:
+    step = a_step(now, limits)
+    lacking = min(now.min_insync_replicas, len(now.target)) - len(now.isr)
+
+    if limits.replicas is not None and len(step.adds) > limits.replicas:
+        assert len(step.adds) <= lacking
+    if step.urgent:
+        assert lacking > 0
+        assert limits.replicas is not None
+
+
+@given(situations(), all_limits)
+def test_no_drop_of_ours_takes_a_partition_below_min_isr(now: Situation, limits: Limits) -> None:
+    step = a_step(now, limits)
+    in_sync = {*now.isr} - {*step.drops} | {*step.adds}
+
+    if {*step.drops} & {*now.isr}:
+        assert len(in_sync) >= min(now.min_insync_replicas, len(now.target))
+
+
+@given(situations(), all_limits)
+def test_nothing_that_lives_is_dropped_unreplaced_unless_there_are_too_many(
+    now: Situation, limits: Limits
+) -> None:
+    step = a_step(now, limits)
+    dead = {b for b in now.replicas if b not in now.online and b not in now.isr}
+    dead -= {*now.target}
+    before, later = {*now.replicas} - dead, {*step.target} - dead
+
+    if {*step.drops} - dead:
+        assert len(later) >= min(len(before), len(now.target))
+    elif step.drops and not step.adds:
+        assert len(step.target) >= len(now.target)
+
+
+@given(situations(), all_limits)
+def test_the_leader_stays_until_the_new_one_can_lead(now: Situation, limits: Limits) -> None:
+    step = a_step(now, limits)
+    first = now.target[0]
+
+    if step.elects is not None:
+        assert step.elects == first
+        assert step.target[0] == first
+    if step.moves_leader:
+        assert first in step.adds or (first in now.isr and first in now.online)
+    assert step.moves_leader == (step.elects is not None or now.leader in step.drops)
+
+
+@given(situations(), all_limits)
+def test_the_first_replica_is_the_old_one_until_the_new_leader_leads(
+    now: Situation, limits: Limits
+) -> None:
+    step = a_step(now, limits)
+
+    if not step.moves_leader and now.leader != now.target[0]:
+        kept = [b for b in now.replicas if b in step.target]
+        assert list(step.target) == [*kept, *step.adds]
+
+
+@given(situations(), all_limits)
+def test_every_step_completes_with_the_brokers_that_are_up(now: Situation, limits: Limits) -> None:
+    step = a_step(now, limits)
+    moves = bool(step.adds or step.drops)
+    waits_for_all = now.waits_for_kept or len(step.adds) < len(step.drops)
+    awaited = {*step.target} if waits_for_all else {*step.adds}
+
+    if moves:
+        assert awaited <= now.online
+
+
+@given(situations(), st.integers(1, 3), st.integers(1, 2))
+def test_gentle_holds_no_more_extra_replicas_than_allowed(
+    now: Situation, most: int, extra: int
+) -> None:
+    step = a_step(now, Limits(replicas=most, extra_replicas=extra))
+    dead = {b for b in now.replicas if b not in now.online and b not in now.isr} - {*now.target}
+
+    if step.adds and not step.urgent:
+        assert len({*step.target} - dead) <= len(now.target) + extra
+
+
+@given(situations(), all_limits)
+def test_a_cut_only_drops_and_only_when_every_target_is_in_sync(
+    now: Situation, limits: Limits
+) -> None:
+    step = a_step(now, limits)
+
+    if step.cut:
+        assert step.target == now.target
+        assert {*now.target} <= {*now.isr}
+        assert not step.adds
+    elif limits.shape is Shape.GENTLE and limits.replicas is not None:
+        assert not (step.adds and {*step.drops} & now.online)
+
+
+@given(situations(), all_limits)
+def test_a_blocked_partition_says_what_it_waits_for(now: Situation, limits: Limits) -> None:
+    given_ = next_step(now, limits)
+    assume(isinstance(given_, Blocked))
+    assert isinstance(given_, Blocked)
+
+    assert given_.brokers or now.leader is None
+    assert {*given_.brokers} <= {*now.replicas, *now.target}
+    assert given_.sentence
+
+
+@given(situations(), all_limits)
+def test_with_everything_online_and_in_sync_the_way_ends_at_the_target(
+    now: Situation, limits: Limits
+) -> None:
+    now = seen_with(now, frozenset(BROKERS))
+
+    steps = all_steps(now, limits)
+
+    assert len(steps) <= LONGEST
+    end = now
+    for step in steps:
+        end = after(end, step)
+    assert (end.replicas, end.leader) == (now.target, now.target[0])
+
+
+@given(situations(), all_limits)
+def test_nothing_that_is_online_and_in_sync_is_ever_blocked(now: Situation, limits: Limits) -> None:
+    assert not isinstance(next_step(seen_with(now, frozenset(BROKERS)), limits), Blocked)
+
+
+@given(situations(), all_limits)
+def test_with_brokers_that_stay_down_it_ends_at_the_target_or_blocked(
+    now: Situation, limits: Limits
+) -> None:
+    for _ in range(LONGEST):
+        given_ = next_step(now, limits)
+        if not isinstance(given_, Step):
+            break
+        now = seen_with(after(now, given_), now.online)
+    assert not isinstance(given_, Step)
+    if isinstance(given_, Done):
+        assert (now.replicas, now.leader) == (now.target, now.target[0])
+
+
+@given(situations(), st.lists(st.tuples(most_brokers, all_limits, st.booleans()), max_size=12))
+@settings(max_examples=200)
+def test_whatever_befalls_it_and_whichever_limits_come_it_ends_at_the_target_at_last(
+    now: Situation, fate: list[tuple[frozenset[int], Limits, bool]]
+) -> None:
+    limits = Limits(replicas=1)
+    for online, limits, in_sync in fate:
+        now = seen_with(now, online, in_sync=in_sync)
+        given_ = next_step(now, limits)
+        if isinstance(given_, Step):
+            now = seen_with(after(now, given_), online)
+
+    now = seen_with(now, frozenset(BROKERS))
+    for step in all_steps(now, limits):
+        now = after(now, step)
+
+    assert (now.replicas, now.leader) == (now.target, now.target[0])

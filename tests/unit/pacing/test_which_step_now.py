@@ -1,0 +1,443 @@
+"""Which partitions step now, under each limit."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ktui.pacing.choosing import decide_steps
+from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.roster import Roster, Wanted
+from ktui.pacing.situation import Blocked, Done
+from ktui.pacing.steps import after
+from support.pacing import (
+    Brokers,
+    broken,
+    complete,
+    numbers,
+    on_the_way,
+    roster_of,
+    run,
+    submit,
+    tp,
+)
+
+ONE_BY_ONE = Limits(replicas=1, partitions=2)
+KIP = replace(ONE_BY_ONE, shape=Shape.KIP_435)
+
+LEADER_STAYS = ((0, 1), (0, 2))
+LEADER_MOVES = ((1, 0), (2, 0))
+ALL_MOVE = ((0, 1, 2), (3, 4, 5))
+ADDS_ONE = LEADER_STAYS
+DROPS_ONE = ((0, 1, 2), (0, 1))
+
+
+def several(count: int, way: tuple[Brokers, Brokers] = ADDS_ONE) -> list[tuple[Brokers, Brokers]]:
+    return [way] * count
+
+
+def test_no_more_partitions_begin_than_there_are_places() -> None:
+    roster = roster_of(KIP, *several(5))
+
+    assert numbers(submit(roster)) == [0, 1]
+    assert numbers(submit(roster)) == []
+
+
+def test_rolling_a_place_is_filled_as_soon_as_it_is_free() -> None:
+    roster = roster_of(KIP, *several(5))
+    submit(roster)
+
+    complete(roster, 1)
+
+    assert numbers(submit(roster)) == [2]
+
+
+def test_a_begun_partition_goes_on_before_another_begins() -> None:
+    roster = roster_of(KIP, ALL_MOVE, *several(3))
+    submit(roster)
+
+    complete(roster)
+
+    assert numbers(submit(roster)) == [0, 2]
+
+
+def test_begun_partitions_go_on_in_the_order_of_the_queue() -> None:
+    roster = roster_of(KIP, *several(2, ALL_MOVE))
+    submit(roster)
+
+    complete(roster, 1, 0)
+
+    assert numbers(submit(roster)) == [0, 1]
+
+
+def about_to_add(roster: Roster, partition: int) -> None:
+    """Carry a partition to where its next step adds, while others leave no room for that."""
+    for _ in range(2):
+        submit(roster)
+        complete(roster, partition)
+
+
+def test_a_begun_partition_keeps_its_place_while_a_limit_makes_it_wait() -> None:
+    limits = replace(KIP, partitions=1, replica_movements=1)
+    roster = roster_of(limits, ALL_MOVE, *several(3, DROPS_ONE))
+    about_to_add(roster, 0)
+
+    assert numbers(submit(roster, {9: 1})) == []
+    roster.set_limits(replace(limits, partitions=2))
+    assert numbers(submit(roster, {9: 1})) == [1]
+
+
+def test_one_that_comes_back_takes_no_place_that_another_waits_in() -> None:
+    roster = roster_of(replace(KIP, partitions=1, replica_movements=1), *several(2, ALL_MOVE))
+    submit(roster)
+    now = after(roster.situation(tp(0)), roster.in_flight[tp(0)].step)
+    roster.over(tp(0), replace(now, leader=None))
+    about_to_add(roster, 1)
+
+    roster.seen(tp(0), now)
+
+    assert numbers(submit(roster, {9: 1})) == []
+    assert numbers(submit(roster)) == [1]
+
+
+def test_in_waves_nothing_begins_until_all_of_the_wave_have_ended() -> None:
+    roster = roster_of(replace(KIP, mode=Mode.WAVE), *several(3))
+    submit(roster)
+
+    complete(roster, 0)
+    assert numbers(submit(roster)) == []
+
+    complete(roster, 1)
+    assert numbers(submit(roster)) == [2]
+
+
+def test_a_wave_has_one_number_and_each_rolling_decision_its_own() -> None:
+    waves = roster_of(replace(KIP, mode=Mode.WAVE), *several(3, ALL_MOVE))
+    rolling = roster_of(KIP, *several(3, ALL_MOVE))
+
+    assert [decision.batch for decision in run(waves)] == [1, 1, 1, 1, 2, 2, 2, 2]
+    assert [decision.batch for decision in run(rolling)] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert decide_steps(rolling).batch == 8
+
+
+def test_a_blocked_partition_gives_its_place_away_and_takes_one_again_before_new_ones() -> None:
+    roster = roster_of(replace(KIP, partitions=1), ALL_MOVE, *several(3))
+    submit(roster)
+    whole = roster.situation(tp(0))
+
+    given = roster.over(tp(0), replace(whole, leader=None))
+
+    assert isinstance(given, Blocked)
+    assert numbers(submit(roster)) == [1]
+    roster.seen(tp(0), whole)
+    assert numbers(submit(roster)) == []
+    complete(roster, 1)
+    assert numbers(submit(roster)) == [0]
+
+
+def test_a_wave_does_not_wait_for_a_blocked_partition() -> None:
+    roster = roster_of(replace(KIP, mode=Mode.WAVE), ALL_MOVE, *several(3))
+    submit(roster)
+
+    complete(roster, 1)
+    roster.over(tp(0), broken(roster.situation(tp(0)), 0, 1, 2))
+
+    assert numbers(submit(roster)) == [2, 3]
+
+
+def test_leaders_move_no_more_at_once_than_allowed_and_others_take_their_place() -> None:
+    limits = replace(KIP, partitions=4, leader_movements=1)
+    roster = roster_of(limits, *several(2), *several(3, LEADER_MOVES), *several(3))
+
+    decision = submit(roster)
+
+    assert numbers(decision) == [2, 0, 1, 5]
+    assert [move.step.moves_leader for move in decision.moves] == [True, False, False, False]
+
+
+def test_without_a_limit_on_leaders_the_queue_is_kept() -> None:
+    roster = roster_of(replace(KIP, partitions=3), *several(2), *several(3, LEADER_MOVES))
+
+    assert numbers(submit(roster)) == [0, 1, 2]
+
+
+def test_a_begun_partition_whose_leader_is_to_move_waits_for_its_turn() -> None:
+    ways = [((0, 1), (2, 0))] * 2
+    limits = Limits(replicas=1, partitions=2, leader_movements=1, cut_together=1)
+    roster = roster_of(limits, *ways)
+
+    assert [numbers(decision) for decision in run(roster)] == [[0, 1], [0], [1]]
+
+
+def test_a_step_that_adds_too_much_is_passed_over_whole() -> None:
+    limits = Limits(replicas=3, partitions=9, replica_movements=4)
+    roster = roster_of(limits, ALL_MOVE, ALL_MOVE, ADDS_ONE, ADDS_ONE)
+
+    decision = submit(roster)
+
+    assert numbers(decision) == [0, 2]
+    assert sum(len(move.step.adds) for move in decision.moves) == 4
+
+
+def test_what_others_add_counts_for_the_cluster_and_for_each_broker() -> None:
+    def begun(others: dict[int, int], limits: Limits) -> list[int]:
+        return numbers(submit(roster_of(limits, *several(3)), others))
+
+    assert begun({7: 2}, replace(ONE_BY_ONE, replica_movements=3)) == [0]
+    assert begun({2: 1}, replace(ONE_BY_ONE, per_broker=2)) == [0]
+    assert begun({2: 2}, replace(ONE_BY_ONE, per_broker=2)) == []
+
+
+def test_a_busy_broker_is_passed_over_for_partitions_that_go_elsewhere() -> None:
+    limits = Limits(replicas=1, partitions=9, per_broker=1)
+    roster = roster_of(limits, ADDS_ONE, ADDS_ONE, ((0, 1), (0, 3)), ADDS_ONE, ((0, 1), (0, 4)))
+
+    assert numbers(submit(roster)) == [0, 2, 4]
+
+
+def test_a_step_that_can_never_fit_goes_alone_and_says_so() -> None:
+    limits = Limits(replicas=3, partitions=9, replica_movements=2)
+    roster = roster_of(limits, ALL_MOVE, ADDS_ONE, DROPS_ONE)
+
+    decisions = list(run(roster))
+
+    assert [numbers(decision) for decision in decisions] == [[1, 2], [1], [0], [0]]
+    assert [move.alone for move in decisions[2].moves] == [True]
+    assert not any(move.alone for n in (0, 1, 3) for move in decisions[n].moves)
+
+
+def test_nothing_joins_a_step_that_goes_alone() -> None:
+    limits = Limits(replicas=3, partitions=9, replica_movements=2)
+    roster = roster_of(limits, ALL_MOVE)
+    submit(roster)
+
+    roster.add([Wanted(tp(1), on_the_way(*DROPS_ONE))])
+
+    assert numbers(submit(roster)) == []
+
+
+def test_a_step_that_can_never_fit_waits_for_other_people_too() -> None:
+    roster = roster_of(Limits(replicas=3, replica_movements=2), ALL_MOVE)
+
+    assert numbers(submit(roster, {9: 1})) == []
+
+
+def test_producers_that_wait_for_replicas_do_not_wait_for_a_limit_on_them() -> None:
+    limits = Limits(replicas=1, partitions=9, replica_movements=1)
+    roster = roster_of(limits, ADDS_ONE)
+    lacking = on_the_way((0, 1, 2), (3, 4, 5), isr=(0,), min_isr=3)
+    roster.add([Wanted(tp(1), lacking)])
+
+    assert numbers(submit(roster)) == [0, 1]
+
+
+def test_ready_partitions_hold_no_place_and_are_cut_when_there_are_enough() -> None:
+    roster = roster_of(replace(ONE_BY_ONE, cut_together=3), *several(6))
+
+    submit(roster)
+    complete(roster, 0)
+    assert numbers(submit(roster)) == [2]
+    complete(roster, 1)
+    assert numbers(submit(roster)) == [3]
+    complete(roster, 2)
+    decision = submit(roster)
+
+    assert [[move.tp.partition for move in cut] for cut in decision.cuts] == [[0, 1, 2]]
+    assert [move.tp.partition for move in decision.steps] == [4]
+
+
+def test_as_many_are_cut_together_as_there_are_places_unless_told_otherwise() -> None:
+    roster = roster_of(replace(ONE_BY_ONE, partitions=3), *several(9))
+    submit(roster)
+
+    complete(roster)
+
+    assert [len(cut) for cut in submit(roster).cuts] == [3]
+
+
+def test_one_by_one_each_cut_is_a_request_of_its_own() -> None:
+    roster = roster_of(Limits(replicas=1, partitions=3, cut_together=1), *several(3))
+    submit(roster)
+
+    complete(roster)
+
+    assert [len(cut) for cut in submit(roster).cuts] == [1, 1, 1]
+
+
+def test_those_that_are_ready_are_cut_when_nothing_adds_any_more() -> None:
+    roster = roster_of(Limits(replicas=1, partitions=4, cut_together=8), *several(3))
+    submit(roster)
+
+    complete(roster, 0, 1)
+    assert numbers(submit(roster)) == []
+    complete(roster, 2)
+
+    assert [len(cut) for cut in submit(roster).cuts] == [3]
+
+
+def test_in_waves_the_wave_is_cut_before_the_next_begins() -> None:
+    limits = Limits(replicas=1, partitions=2, cut_together=9, mode=Mode.WAVE)
+    roster = roster_of(limits, *several(4))
+
+    done = [(numbers(decision), len(decision.cuts)) for decision in run(roster)]
+
+    assert done == [([0, 1], 0), ([0, 1], 1), ([2, 3], 0), ([2, 3], 1)]
+
+
+def test_a_limit_on_leaders_caps_how_many_are_cut_together() -> None:
+    limits = Limits(replicas=1, partitions=4, leader_movements=2)
+    roster = roster_of(limits, *several(4, ALL_MOVE))
+
+    cuts = [[len(cut) for cut in decision.cuts] for decision in run(roster)]
+
+    assert cuts == [[], [], [], [2], [2]]
+
+
+def test_no_more_wait_to_be_cut_together_than_leaders_may_move() -> None:
+    roster = roster_of(Limits(replicas=3, partitions=2, leader_movements=1), *several(2, ALL_MOVE))
+    submit(roster)
+
+    complete(roster, 0)
+
+    assert [numbers(submit(roster)), list(roster.in_flight)] == [[0], [tp(1), tp(0)]]
+
+
+def test_partitions_that_only_drop_take_places_and_are_cut_at_once() -> None:
+    roster = roster_of(replace(ONE_BY_ONE, cut_together=5), *several(5, DROPS_ONE))
+
+    done = [[len(cut) for cut in decision.cuts] for decision in run(roster)]
+
+    assert done == [[2], [2], [1]]
+
+
+def test_partitions_begin_by_topic_by_size_or_as_the_plan_has_them() -> None:
+    def first(order: Order) -> list[int]:
+        limits = Limits(replicas=1, order=order)
+        roster = Roster(limits)
+        sizes = {2: 50, 0: 10, 1: 50, 3: 99}
+        roster.add(Wanted(tp(n), on_the_way(*ADDS_ONE), size=sizes[n]) for n in sizes)
+        return numbers(submit(roster))
+
+    assert first(Order.TOPIC) == [0, 1, 2, 3]
+    assert first(Order.PLAN) == [2, 0, 1, 3]
+    assert first(Order.SIZE_DESC) == [3, 1, 2, 0]
+    assert first(Order.SIZE_ASC) == [0, 1, 2, 3]
+
+
+def test_topics_go_by_name_before_partitions_by_number() -> None:
+    roster = Roster(Limits(replicas=1))
+    named = [tp(10, "b"), tp(2, "b"), tp(11, "a")]
+    roster.add(Wanted(one, on_the_way(*ADDS_ONE)) for one in named)
+
+    assert [move.tp for move in submit(roster).moves] == [tp(11, "a"), tp(2, "b"), tp(10, "b")]
+
+
+def test_another_order_holds_for_those_who_have_not_begun() -> None:
+    roster = roster_of(ONE_BY_ONE, *several(5), sizes=(1, 2, 3, 4, 5))
+    submit(roster)
+
+    roster.set_limits(replace(ONE_BY_ONE, partitions=3, order=Order.SIZE_DESC))
+
+    assert numbers(submit(roster)) == [4]
+
+
+def test_a_lowered_limit_leaves_what_is_in_flight_and_binds_the_next_decision() -> None:
+    roster = roster_of(replace(KIP, partitions=4), *several(6, ALL_MOVE))
+    submit(roster)
+
+    roster.set_limits(replace(KIP, partitions=2))
+    complete(roster, 0)
+    assert len(roster.in_flight) == 3
+    assert numbers(submit(roster)) == []
+    complete(roster, 1, 2)
+
+    assert numbers(submit(roster)) == [0]
+
+
+def test_another_shape_binds_the_next_step_also_of_partitions_that_have_begun() -> None:
+    roster = roster_of(KIP, ALL_MOVE)
+    submit(roster)
+    roster.set_limits(ONE_BY_ONE)
+
+    complete(roster)
+    (move,) = submit(roster).moves
+
+    assert move.step.target == (3, 0, 1, 2, 4)
+
+
+def test_a_partition_that_stood_ready_goes_on_in_the_other_shape() -> None:
+    roster = roster_of(ONE_BY_ONE, ((0, 1, 2), (0, 1, 3)), *several(3, ALL_MOVE))
+    submit(roster)
+    complete(roster, 0)
+    assert list(roster.ready) == [tp(0)]
+
+    roster.set_limits(KIP)
+
+    assert not roster.ready
+    assert numbers(submit(roster)) == [0]
+
+
+def test_a_withdrawn_partition_frees_what_it_held() -> None:
+    limits = replace(KIP, partitions=1, replica_movements=1)
+    roster = roster_of(limits, *several(3))
+    submit(roster)
+
+    roster.withdraw(tp(0))
+    roster.withdraw(tp(1))
+
+    assert numbers(submit(roster)) == [2]
+
+
+def test_a_held_partition_waits_without_a_place_and_goes_on_when_released() -> None:
+    roster = roster_of(replace(KIP, partitions=1), ALL_MOVE, *several(2))
+    submit(roster)
+
+    roster.hold(tp(0))
+    complete(roster)
+    assert numbers(submit(roster)) == [1]
+    roster.release(tp(0))
+    complete(roster)
+
+    assert numbers(submit(roster)) == [0]
+
+
+def test_a_partition_at_its_target_is_not_taken_on() -> None:
+    roster = Roster(ONE_BY_ONE)
+
+    given = roster.add([Wanted(tp(0), on_the_way((1, 2), (1, 2)))])
+
+    assert isinstance(given[tp(0)], Done)
+    assert tp(0) not in roster
+    assert len(roster) == 0
+
+
+def test_a_resumed_run_carries_on_those_that_had_begun_before_it_begins_others() -> None:
+    roster = Roster(replace(KIP, partitions=1))
+    roster.add(Wanted(tp(n), on_the_way(*ALL_MOVE), begun=n == 2) for n in range(3))
+
+    assert numbers(submit(roster)) == [2]
+
+
+def test_the_first_of_the_queue_are_known_before_they_begin() -> None:
+    roster = roster_of(KIP, *several(5))
+    submit(roster)
+
+    assert roster.queue.first(2) == [tp(2), tp(3)]
+
+
+def test_who_has_left_the_queue_leaves_nothing_behind() -> None:
+    roster = roster_of(Limits(per_broker=9), *several(3, ALL_MOVE), *several(70))
+    submit(roster)
+    for n in range(73):
+        roster.withdraw(tp(n))
+
+    assert len(roster.queue) == 0
+    assert roster.queue.first(9) == []
+    assert not roster.queue._tree
+    assert roster.replicas_adding == 0
+
+
+def test_a_decision_changes_nothing() -> None:
+    roster = roster_of(ONE_BY_ONE, *several(5))
+
+    assert decide_steps(roster) == decide_steps(roster)
+    assert not roster.in_flight
