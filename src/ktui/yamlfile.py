@@ -16,6 +16,18 @@ T = TypeVar("T")
 Keys = tuple[str | int, ...]
 
 DEEPEST = 32
+_WHOLE = "tag:yaml.org,2002:int"
+_WORDS = {
+    "object": "a mapping",
+    "array": "a list",
+    "null": "nothing",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""What people call msgspec's types."""
+_FOR_TEXT = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|bool)`")
 MOST = 200_000
 """Values in a file: anchors and aliases can write any number of them in a few lines."""
 
@@ -54,7 +66,7 @@ class YamlFile:
             unknown = re.search(r"unknown field `(.+)`", message)
             if unknown is None:
                 where = ".".join(str(key) for key in (*keys, *inner)) or "the file"
-                raise self.problem((*keys, *inner), f"{where}: {_lower(message)}") from None
+                raise self.problem((*keys, *inner), f"{where}: {_reworded(message)}") from None
             known = [f.encode_name for f in _fields_at(to, inner)]
             raise self.problem(
                 (*keys, *inner, unknown[1]), unknown_key(unknown[1], known)
@@ -72,7 +84,11 @@ def read_yaml(path: Path) -> YamlFile:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise FileProblem(path, None, f"cannot be read: {reason}") from None
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.reader.ReaderError as error:
+        words = f"not valid YAML: the character U+{ord(text[error.position]):04X} is not allowed"
+        raise FileProblem(path, text.count("\n", 0, error.position) + 1, words) from None
     try:
         node = loader.get_single_node()
         lines: dict[Keys, int] = {}
@@ -110,8 +126,10 @@ def _note_lines(path: Path, node: yaml.Node, keys: Keys, lines: dict[Keys, int])
     if len(lines) > MOST:
         raise FileProblem(path, line, f"more than {MOST:,} values, counting aliases as written out")
     lines.setdefault(keys, line)
+    _refuse_octal(path, node)
     if isinstance(node, yaml.MappingNode):
         for key_node, value in node.value:
+            _refuse_octal(path, key_node)
             key = (*keys, _plain(key_node))
             line = key_node.start_mark.line + 1
             if key in lines:
@@ -121,6 +139,13 @@ def _note_lines(path: Path, node: yaml.Node, keys: Keys, lines: dict[Keys, int])
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             _note_lines(path, value, (*keys, index), lines)
+
+
+def _refuse_octal(path: Path, node: yaml.Node) -> None:
+    """Refuse 010, which YAML takes for 8."""
+    if node.tag == _WHOLE and re.match(r"[-+]?0_*\d", node.value):
+        hint = "a number may not begin with 0; if it is text, put it in quotes"
+        raise FileProblem(path, node.start_mark.line + 1, hint)
 
 
 def _plain(node: yaml.Node) -> str:
@@ -145,5 +170,16 @@ def _fields_at(to: Any, inner: Keys) -> tuple[msgspec.structs.FieldInfo, ...]:
     return fields
 
 
-def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:]
+def _reworded(message: str) -> str:
+    """Say in plain words what msgspec says in those of a programmer."""
+
+    def types(match: re.Match[str]) -> str:
+        return " or ".join(_WORDS.get(name, name) for name in match[1].split(" | "))
+
+    words = (
+        re.sub(r"`([a-z]+(?: \| [a-z]+)*)`", types, message)
+        if message.startswith("Expected ")
+        else message
+    )
+    hint = "; put it in quotes" if _FOR_TEXT.fullmatch(message) else ""
+    return f"{words[:1].lower()}{words[1:]}{hint}"

@@ -87,13 +87,30 @@ async def test_the_plan_is_seen_under_its_throttle_until_it_is_done(tmp_path: Pa
 
 
 async def test_the_story_is_told_at_the_start_and_again_on_a_key(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
+    async with a_demo(tmp_path, STORY.replace("start: 5s", "start: 25s")) as demo:
+        await demo.until(lambda: "Broker 3 is drained." in demo.text)
+        assert not demo.app._notifications
         await demo.until(lambda: "orders-0" in demo.text and "A small story" in demo.text)
-        assert "Broker 3 is drained." in demo.text
-        demo.app.clear_notifications()
-        await demo.until(lambda: "A small story" not in demo.text)
+        assert len(demo.app._notifications) == 1
         await demo.press("i")
-        await demo.until(lambda: "A small story" in demo.text)
+        await demo.until(lambda: "Broker 3 is drained." in demo.text)
+        assert not demo.app._notifications
+        await demo.press("i")
+        await demo.until(lambda: "Broker 3 is drained." not in demo.text)
+
+
+async def test_nothing_lies_over_the_help(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.until(lambda: "i tells the story" in demo.text)
+        await demo.press("question_mark")
+        await demo.until(lambda: "list of partitions" in demo.text)
+        assert not demo.app._notifications
+
+
+async def test_the_help_says_that_quitting_ends_the_simulated_cluster(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        told = {key.keys: key.words for key in demo.app.help_groups()[0].keys}
+        assert told["q"] == "Close this view, and end the simulated cluster"
 
 
 async def test_when_all_has_ended_it_says_how_to_go_on(tmp_path: Path) -> None:
@@ -101,6 +118,7 @@ async def test_when_all_has_ended_it_says_how_to_go_on(tmp_path: Path) -> None:
         await demo.until(lambda: "3 done" in demo.text)
         await demo.until(lambda: "Nothing is being reassigned." in demo.text)
         assert "This cluster is simulated: A small story." in demo.text
+        assert "Nothing moves any more: 3 done in " in demo.text
         assert "play it again" in demo.text
         assert "ktui demo --list" in demo.text
 
@@ -126,7 +144,31 @@ async def test_what_the_cluster_refuses_of_the_plan_is_told(tmp_path: Path) -> N
     story = f"{STORY}faults: [{{at: 1s, delete-topic: orders}}]\n"
     async with a_demo(tmp_path, story) as demo:
         await demo.until(lambda: "Not accepted" in demo.text)
+        assert "Kafka refused it" in demo.text
+        demo.app.clear_notifications()
+        await demo.press("i")
+        await demo.until(lambda: "Not accepted of the plan" in demo.text)
         assert "UNKNOWN_TOPIC_OR_PARTITION" in demo.text
+
+
+async def test_a_broker_that_cannot_be_reached_is_told_in_plain_words(tmp_path: Path) -> None:
+    story = f"{STORY.replace('start: 5s', 'start: 20s')}faults: [{{at: 1s, kill: 4}}]\n"
+    async with a_demo(tmp_path, story) as demo:
+        await demo.until(lambda: "Not accepted" in demo.text)
+        await demo.press("i")
+        words = "broker 4: could not be reached, so nothing was sent to it"
+        await demo.until(lambda: words in demo.text)
+
+
+@pytest.mark.parametrize(("speed", "interval_s"), [(1.0, 1.0), (10.0, 10.0), (100.0, 10.0)])
+async def test_the_cluster_is_polled_often_enough_to_lose_no_move(
+    tmp_path: Path, speed: float, interval_s: float
+) -> None:
+    path = tmp_path / "story.yaml"
+    path.write_text(STORY, encoding="utf-8")
+    how = {"name": "story", "seed": 0, "speed": speed, "theme": None}
+    async with stage(load_scenario(path), VirtualClock(), **how) as app:  # type: ignore[arg-type]  # each its own
+        assert app.cluster_status().interval_s == interval_s
 
 
 async def test_a_story_without_a_plan_is_told_all_the_same(tmp_path: Path) -> None:

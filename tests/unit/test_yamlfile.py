@@ -53,14 +53,18 @@ def test_a_good_file_is_read(write: Callable[[str], Path]) -> None:
     ("text", "line", "words"),
     [
         ("door: [\n", 2, "not valid YAML"),
-        ("door:\n  width: wide\n", 2, "door.width: expected `float`, got `str`"),
+        ("door:\n  width: wide\n", 2, "door.width: expected a number, got text"),
         ("door:\n  width: 1\n  color: red\n", 3, "did you mean 'colour'?"),
-        ("door:\n  width: 1\nrooms:\n  - 1\n  - two\n", 5, "rooms.1: expected `int`, got `str`"),
+        (
+            "door:\n  width: 1\nrooms:\n  - 1\n  - two\n",
+            5,
+            "rooms.1: expected a whole number, got text",
+        ),
         ("door:\n  width: 1\n  width: 2\n", 3, "'width' is given twice"),
         ("door: {}\n", 1, "missing required field `width`"),
         ("a: &x [*x]\n", 1, "an alias to itself"),
         ("door: !!python/object:os.system {}\n", 1, "not valid YAML"),
-        ("", 1, "expected `object`, got `null`"),
+        ("", 1, "expected a mapping, got nothing"),
     ],
 )
 def test_a_bad_file_says_which_line_and_why(
@@ -127,3 +131,29 @@ def test_aliases_that_write_out_more_than_any_file_holds_are_a_problem_of_the_fi
     tens = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 10))
 
     assert "more than 200,000 values" in problem_of(write(f"x0: &x0 [1]\n{tens}")).problem
+
+
+def test_a_control_character_is_named_with_its_line(write: Callable[[str], Path]) -> None:
+    problem = problem_of(write("door:\n  colour: re\x07d\n"))
+
+    assert problem.line == 2
+    assert "the character U+0007 is not allowed" in problem.problem
+
+
+def test_a_number_or_yes_where_text_belongs_is_told_to_get_quotes(
+    write: Callable[[str], Path],
+) -> None:
+    problem = problem_of(write("door:\n  width: 1\n  colour: yes\n"))
+
+    assert problem.line == 3
+    assert problem.problem == "door.colour: expected text, got true or false; put it in quotes"
+
+
+@pytest.mark.parametrize("written", ["door: {width: 010}", "door: {width: -010}", "010: 1"])
+def test_a_number_that_begins_with_0_is_not_taken_for_octal(
+    write: Callable[[str], Path], written: str
+) -> None:
+    problem = problem_of(write(f"rooms: []\n{written}\n"))
+
+    assert problem.line == 2
+    assert "may not begin with 0" in problem.problem

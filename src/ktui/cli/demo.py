@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import math
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,22 +23,32 @@ from ktui.cluster.text import clean
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped, shipped_path
-from ktui.simulated.scenario.record import Scenario
+from ktui.simulated.scenario.record import FASTEST, Scenario
 from ktui.simulated.scenario.submission import carry_out
 from ktui.tui.demo import DemoApp, Story
 from ktui.tui.themes import load_themes
 
 POLL_EVERY_S = 1.0
-"""Of our seconds, whatever the speed."""
+"""Of our seconds, unless the next would come first."""
+LONGEST_POLL_S = 10.0
+"""Of the cluster's seconds: with fewer polls, short moves would begin and end unseen."""
 PATIENCE = 0.75
 """Share of the poll interval after which a poll goes on without a broker's answer."""
+
+
+def _number(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    """Refuse what a range lets through: nan is neither too small nor too large."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number.")
+    return value
 
 
 @click.command("demo")
 @click.argument("scenario", default=DEFAULT, metavar="[SCENARIO]")
 @click.option(
     "--speed",
-    type=click.FloatRange(0.1, 1_000),
+    type=click.FloatRange(0.1, FASTEST),
+    callback=_number,
     metavar="N",
     help="How many of the cluster's seconds pass in one of yours; else as the scenario says.",
 )
@@ -56,12 +68,13 @@ def command(
         return
     path = find(scenario)
     story = load_scenario(path)
-    need_terminal()
-    chosen = theme or load_config().theme
-    while asyncio.run(
-        _play(story, clean(path.stem), speed or story.speed, seed=seed, theme=chosen)
-    ):
-        pass  # once more, from the start
+    need_terminal("; `ktui demo --list` names every story")
+    chosen, again = theme or load_config().theme, True
+    while again:
+        again, chosen = asyncio.run(
+            _play(story, clean(path.stem), speed or story.speed, seed=seed, theme=chosen)
+        )
+        gc.collect()  # a cluster and its app hold each other
 
 
 def find(scenario: str) -> Path:
@@ -70,6 +83,8 @@ def find(scenario: str) -> Path:
     Raises:
         BadInput: there is neither.
     """
+    if not scenario.strip():
+        raise BadInput(f"no scenario was named; there are {', '.join(shipped())}")
     if scenario in shipped():
         return shipped_path(scenario)
     path = Path(scenario)
@@ -81,13 +96,13 @@ def find(scenario: str) -> Path:
 
 async def _play(
     scenario: Scenario, name: str, speed: float, *, seed: int, theme: str | None
-) -> bool:
-    """Play a scenario once, and say whether it is to be played again."""
+) -> tuple[bool, str | None]:
+    """Play a scenario once; say whether it is to be played again, and in which theme."""
     clock = ScaledClock(speed)
     async with stage(scenario, clock, name=name, seed=seed, speed=speed, theme=theme) as app:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.exit)
         await app.run_async()
-        return app.again
+        return app.again, app.theme
 
 
 @asynccontextmanager
@@ -107,7 +122,7 @@ async def stage(
     cluster = SimulatedCluster(scenario.spec, clock, seed=seed)
     for due in scenario.faults:
         cluster.schedule(due)
-    interval_s = POLL_EVERY_S * speed
+    interval_s = min(POLL_EVERY_S * speed, LONGEST_POLL_S)
     observer = Observer(cluster.reader(), clock, patience_s=PATIENCE * interval_s)
     app = DemoApp(
         observer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -91,6 +92,8 @@ KIP_435_NAMES = {
 }
 """Other names for four of the options."""
 
+_DIGITS = re.compile(r"[0-9]{1,9}")
+
 _GENTLE_ONLY = ("extra-replicas", "cut-together")
 
 
@@ -149,7 +152,7 @@ def _count(shown: str, value: object) -> int | None:
     if value is None or value == "none":
         return None
     fix = "Give a whole number from 1, or none to lift the limit"
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise LimitsProblem(shown, f"{value!r} is not a whole number", fix)

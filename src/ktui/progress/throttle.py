@@ -179,7 +179,9 @@ def _entries(replicas: str) -> frozenset[str]:
 
 
 def megabytes(bytes_s: float) -> str:
-    """Give a rate as throttles are told: "2.0 MB/s", or in kB/s where that would be 0.0."""
+    """Give a rate as throttles are told: "2.0 MB/s", or in kB/s or B/s where that would be 0.0."""
+    if bytes_s < 100:  # noqa: PLR2004  # below 0.1 kB/s
+        return f"{bytes_s:.0f} B/s"
     if bytes_s < 100_000:  # noqa: PLR2004  # below 0.1 MB/s
         return f"{bytes_s / 1e3:.1f} kB/s"
     return f"{bytes_s / 1e6:.1f} MB/s"

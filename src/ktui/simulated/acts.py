@@ -47,7 +47,10 @@ class Slow(msgspec.Struct, frozen=True):
 
 
 class FillDisk(msgspec.Struct, frozen=True):
-    """Something else takes a broker's disk but for `leave` bytes; full, the broker goes down."""
+    """Something else takes a broker's disk but for `leave` bytes, or gives back what it took.
+
+    A broker whose disk is full goes down.
+    """
 
     broker: int
     leave: int

@@ -64,7 +64,8 @@ class SimulatedCluster:
         self.controller = Controller(spec, self._decided, seed=seed)
         self.metadata = Metadata(self.controller, lag_s=0.0)
         for topic in spec.topics:
-            self.create_topic(topic)
+            if (made := self.create_topic(topic)).verdict is not Verdict.ACCEPTED:
+                raise ValueError(f"topic {topic.name}: {made.message}")
         self.metadata.lag_s = spec.metadata_lag_s
         self.mishaps: deque[Mishap] = deque()
         """What goes wrong with our next changes, in order."""

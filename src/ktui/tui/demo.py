@@ -6,15 +6,20 @@ from typing import Any, ClassVar
 
 import msgspec
 from rich.text import Text
+from textual import on
 from textual.binding import Binding, BindingType
 
+from ktui.tui import figures
 from ktui.tui.actions import APP_BINDINGS
 from ktui.tui.app import KtuiApp
-from ktui.tui.polling import Observations
+from ktui.tui.polling import Observations, Polled
+from ktui.tui.screens.story import StoryScreen
 from ktui.tui.widgets.status_header import Status
 
-_STORY_S = 15.0
-"""How long the story stays on the screen by itself."""
+_TITLE_S, _REFUSED_S = 6.0, 20.0
+"""How long the story's title, and what was refused, stay on the screen by themselves."""
+
+_KEYS = "i  what happens here\nR  play it again\nktui demo --list  names the other stories"
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -31,33 +36,62 @@ class DemoApp(KtuiApp):
     """Shows a story. `again` says, once the app has ended, whether it is to be played anew."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *APP_BINDINGS,
-        Binding("i", "tell_story", "the story", show=False, tooltip="Tell what happens here"),
-        Binding(
-            "R", "play_again", "play again", show=False, tooltip="Play the story from the start"
-        ),
+        *(binding for binding in APP_BINDINGS if binding.key != "q"),
+        Binding("q", "quit_view", "quit", tooltip="Close this view, and end the simulated cluster"),
+        Binding("i", "tell_story", "story", tooltip="Tell what happens here"),
+        Binding("R", "play_again", "again", tooltip="Play the story from the start"),
     ]
 
     def __init__(self, source: Observations, *, story: Story, **how: Any) -> None:
         super().__init__(source, cluster_name=story.name, read_only=True, **how)
         self._story = story
+        self._refused: tuple[str, ...] = ()
+        self._over: str | None = None
+        self._moving_since_s: float | None = None
         self.again = False
         self.watch_screen.when_quiet = (
             f"This cluster is simulated: {story.title}.\n{story.about}",
-            "i  what happens here\nR  play it again\nktui demo --list  names the other stories",
+            _KEYS,
         )
 
-    def on_mount(self) -> None:
-        """Tell the story when it begins."""
-        self.action_tell_story()
+    @on(Polled)
+    def _follow(self, message: Polled) -> None:
+        """Tell the title when the list first covers the story, and that it is over when it is."""
+        last, now = message.progress.last, message.overview
+        if last is None:
+            return
+        if now.open and self._moving_since_s is None:
+            self._moving_since_s = last.monotonic_s
+            self._tell_title()
+        if self._moving_since_s is not None and not now.open:
+            took = figures.as_duration(last.monotonic_s - self._moving_since_s)
+            done = f"{now.totals.done:,} done " if now.totals.done else ""
+            over = f"Nothing moves any more: {done}in {took} of the cluster."
+            title = f"This cluster is simulated: {self._story.title}."
+            if self._over is None:
+                self._over = over
+                self.watch_screen.when_quiet = (f"{title}\n{self._over}", _KEYS)
+        else:
+            self._over = None
+
+    def _tell_title(self) -> None:
+        if self.screen is self.watch_screen:
+            words = "i tells the story, R plays it from the start"
+            self.notify(words, title=self._story.title, timeout=_TITLE_S, markup=False)
+
+    async def action_show_help(self) -> None:
+        """Show every key, and nothing over them."""
+        self.clear_notifications()
+        await super().action_show_help()
 
     def cluster_status(self) -> Status:
         """Tell how the cluster is now, and that it is simulated."""
         return msgspec.structs.replace(super().cluster_status(), simulated_speed=self._story.speed)
 
-    def action_tell_story(self) -> None:
-        """Tell what happens here."""
-        self.notify(self._story.about, title=self._story.title, timeout=_STORY_S, markup=False)
+    async def action_tell_story(self) -> None:
+        """Tell what happens here, and what was refused of it."""
+        self.clear_notifications()
+        await self.push_screen(StoryScreen(self._story.title, self._story.about, self._refused))
 
     def action_play_again(self) -> None:
         """End, and let whoever runs the app play the story anew."""
@@ -71,8 +105,13 @@ class DemoApp(KtuiApp):
 
     def report_refusals(self, refused: tuple[str, ...]) -> None:
         """Say what the cluster did not accept of the plan."""
+        self._refused = refused
         if refused:
-            more = f" and {len(refused) - 1:,} more" if len(refused) > 1 else ""
+            more = f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
             self.notify(
-                f"{refused[0]}{more}", title="Not accepted", severity="warning", markup=False
+                f"{refused[0]}{more}; i tells it again.",
+                title="Not accepted of the plan",
+                severity="warning",
+                timeout=_REFUSED_S,
+                markup=False,
             )

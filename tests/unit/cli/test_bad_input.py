@@ -183,7 +183,7 @@ def test_whoever_stops_reading_the_output_gets_no_traceback(config_dir: Path) ->
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize("verb", ["", "watch", "list", "doctor", "lab", "demo"])
+@pytest.mark.parametrize("verb", ["", "watch", "list", "doctor", "lab", "demo", "plan"])
 def test_every_verb_explains_itself(config_dir: Path, verb: str) -> None:
     done = ktui(config_dir, *filter(None, (verb, "--help")))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import ktui.cli.demo
 from ktui.simulated.scenario.library import load_scenario, shipped, shipped_path
 
 
@@ -68,7 +69,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert f"{tmp_path / 'mine.yaml'}: cannot be read" in done.stderr
 
 
-@pytest.mark.parametrize("speed", ["0", "-1", "5000", "fast"])
+@pytest.mark.parametrize("speed", ["0", "-1", "101", "nan", "inf", "fast"])
 def test_a_speed_that_is_none_is_refused(speed: str) -> None:
     done = demo("--speed", speed)
 
@@ -81,6 +82,14 @@ def test_without_a_terminal_it_says_so() -> None:
 
     assert done.returncode == 2
     assert "needs a terminal" in done.stderr
+    assert "ktui list" not in done.stderr
+
+
+def test_an_empty_name_is_no_name() -> None:
+    done = demo("")
+
+    assert done.returncode == 2
+    assert "no scenario was named; there are drain-a-broker, " in done.stderr
 
 
 def test_a_broken_config_file_is_named(tmp_path: Path) -> None:
@@ -96,3 +105,19 @@ def test_it_loads_no_kafka_client() -> None:
 
     assert "textual" in done.stdout.split()
     assert not {"kafka", "confluent_kafka", "pyspark"} & set(done.stdout.split())
+
+
+def test_a_theme_that_was_chosen_is_kept_when_the_story_is_played_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    themes: list[str | None] = []
+
+    async def play(*_story: object, theme: str | None, **_how: object) -> tuple[bool, str | None]:
+        themes.append(theme)
+        return len(themes) < 2, "chosen"
+
+    monkeypatch.setattr(ktui.cli.demo, "_play", play)
+    monkeypatch.setattr(ktui.cli.demo, "need_terminal", lambda _instead: None)
+    ktui.cli.demo.command.main(["--theme", "first"], standalone_mode=False)
+
+    assert themes == ["first", "chosen"]

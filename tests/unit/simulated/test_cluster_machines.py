@@ -266,3 +266,16 @@ def test_an_offline_partition_gets_any_leader_once_that_is_allowed() -> None:
 
     assert known(cluster).leader == 2
     assert (cluster.replication.end(ORDERS, 2) or 0) < (before or 0)
+
+
+def test_a_broker_whose_disk_was_full_can_be_started_once_there_is_room() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.FillDisk(3, leave=0))
+    wait(cluster, 60.0)
+    assert cluster.controller.is_fenced(3)
+
+    cluster.do(acts.FillDisk(3, leave=50 * GIB))
+    cluster.do(acts.Start(3))
+    wait(cluster, 60.0)
+
+    assert set(known(cluster).isr) == {1, 2, 3}

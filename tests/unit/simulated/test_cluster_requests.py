@@ -15,8 +15,9 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.simulated import acts
+from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.layout import TopicSpec
+from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from support.clusters import ORDERS, a_cluster, wait
 
 TARGET = (1, 2, 4)
@@ -336,3 +337,11 @@ def test_the_end_of_a_copy_is_where_the_leaders_log_ends() -> None:
     assert half is not None
     assert 0 < half < (cluster.replication.end(ORDERS, 4) or 0)
     assert cluster.replication.end(ORDERS, 4) == cluster.replication.end(ORDERS, 1)
+
+
+def test_a_topic_of_the_start_is_never_left_out_in_silence() -> None:
+    topic = TopicSpec(name="audit", replicas=((1,),), configs={"min.insync.replicas": "two"})
+    spec = ClusterSpec(brokers=(BrokerSpec(id=1),), topics=(topic,))
+
+    with pytest.raises(ValueError, match=r"topic audit: .*min\.insync\.replicas"):
+        SimulatedCluster(spec, VirtualClock())

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ktui.pacing.limits import CHOICES, COUNTS, Mode, Order, Shape
 from ktui.simulated.scenario.faults import CALLS, FAULTS
 from ktui.simulated.scenario.file import (
     BrokerPart,
@@ -18,16 +19,18 @@ from ktui.simulated.scenario.file import (
     TopicPart,
 )
 from ktui.simulated.scenario.library import load_scenario, shipped
-from ktui.simulated.scenario.record import Limits, Mode, Order, Shape
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "scenarios.md").read_text(encoding="utf-8")
-PARTS = (ScenarioPart, ClusterPart, BrokerPart, TidePart, TopicPart, PlanPart, Limits)
+PARTS = (ScenarioPart, ClusterPart, BrokerPart, TidePart, TopicPart, PlanPart)
 KEYS = sorted({field.encode_name for part in PARTS for field in msgspec.structs.fields(part)})
+LIMITS = (*COUNTS, *CHOICES, *Shape, *Mode, *Order)
 WORDS = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
 
 
-@pytest.mark.parametrize("key", [*KEYS, *FAULTS, *sorted(CALLS), *Shape, *Mode, *Order])
+@pytest.mark.parametrize(
+    "key", [*KEYS, *COUNTS, *CHOICES, *FAULTS, *sorted(CALLS), *Shape, *Mode, *Order]
+)
 def test_every_key_is_explained(key: str) -> None:
     assert key in WORDS
 

@@ -10,11 +10,12 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.fileproblem import FileProblem
+from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.simulated import acts
 from ktui.simulated.acts import Act
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.scenario.record import Limits, Mode, Order, Scenario, Shape
+from ktui.simulated.scenario.record import Scenario
 
 Read = Callable[[str], Scenario]
 
@@ -184,10 +185,10 @@ def test_faults_come_in_the_order_of_time(read: Read) -> None:
             acts.Alter({tp("audit", 0): (1, 3)}),
         ),
         (
-            "configure: [{topic: audit, key: k, value: 5}, {broker: 1, key: k, op: delete}]",
+            "configure: [{topic: audit, key: flush.ms, value: 5}, {broker: 1, key: k, op: delete}]",
             acts.Configure(
                 (
-                    ConfigChange(AUDIT, "k", ConfigOp.SET, "5"),
+                    ConfigChange(AUDIT, "flush.ms", ConfigOp.SET, "5"),
                     ConfigChange(BROKER_1, "k", ConfigOp.DELETE),
                 )
             ),
@@ -226,7 +227,7 @@ plan:
   throttle: 30MB/s
   drain: [4]
   limits: {{replicas: 1, partitions: 4, leader-movements: 2, replica-movements: 8, per-broker: 3,
-    extra-replicas: 2, cut-together: 5, shape: kip-435, mode: wave, order: size-desc}}
+    extra-replicas: 2, cut-together: 5, shape: gentle, mode: wave, order: size-desc}}
 """
     )
 
@@ -240,9 +241,9 @@ plan:
         per_broker=3,
         extra_replicas=2,
         cut_together=5,
-        shape=Shape.KIP_435,
+        shape=Shape.GENTLE,
         mode=Mode.WAVE,
-        order=Order.LARGEST_FIRST,
+        order=Order.SIZE_DESC,
     )
 
 
@@ -261,9 +262,9 @@ def test_a_plan_can_be_pasted_from_kafkas_own_tool(read: Read) -> None:
     ("line", "words"),
     [
         ("topcis: {}", "unknown key 'topcis'; did you mean 'topics'?"),
-        ("speed: 0", "speed: expected `float` > 0.0"),
-        ("cluster: {brokers: 0}", "cluster.brokers: expected 1 to 1,000 brokers"),
-        ("cluster: {brokers: 5000000}", "cluster.brokers: expected 1 to 1,000 brokers"),
+        ("speed: 0", "speed: expected a number > 0.0"),
+        ("cluster: {brokers: 0}", "cluster.brokers: expected 1 to 200 brokers"),
+        ("cluster: {brokers: 5000000}", "cluster.brokers: expected 1 to 200 brokers"),
         ("cluster: {brokers: [1, 1]}", "cluster.brokers.1: there are two brokers 1"),
         ("cluster: {brokers: [{id: 1, rak: a}]}", "unknown key 'rak'; did you mean 'rack'?"),
         ("cluster: {disk: 5Gb}", "cluster.disk: unknown unit 'Gb'"),
@@ -272,10 +273,20 @@ def test_a_plan_can_be_pasted_from_kafkas_own_tool(read: Read) -> None:
         ("cluster: {tide: {period: 0}}", "cluster.tide.period: expected more than 0 s"),
         ("cluster: {session-timeout: soon}", "expected a time such as 90s"),
         ("topics: {orders: {}}", "topics.orders: expected 'partitions', or 'replicas'"),
-        ("topics: {orders: {partitions: 0}}", "topics.orders.partitions: expected `int` >= 1"),
+        ("topics: {orders: {partitions: 0}}", "orders.partitions: expected a whole number >= 1"),
         ("topics: {'or ders': {partitions: 1}}", "'or ders' cannot be a topic's name"),
         ("topics: {'t{5..2}': {partitions: 1}}", "expected a range from the lower to the higher"),
-        ("topics: {'t{0..9}': {partitions: 999999}}", "more than 1,000,000 partitions in all"),
+        ("topics: {'t{0..9}': {partitions: 40000}}", "320,000 partitions in all; at most"),
+        ("topics: {a: {partitions: 999999}}", "999,999 partitions in all; at most 300,000 go"),
+        ("speed: 101", "speed: expected a number <= 100.0"),
+        ("speed: .nan", "speed: expected a number"),
+        ("speed: .inf", "speed: expected a number <= 100.0"),
+        ("topics: {a: {partitions: 2, size: .inf}}", "not less than 0"),
+        ("cluster: {tide: {swing: .nan}}", "not less than 0"),
+        ("topics: {a: {partitions: 010}}", "a number may not begin with 0"),
+        ("cluster: {configs: {min.insync.replicas: two}}", "cluster.configs.min.insync.replicas: "),
+        ("cluster: {configs: {replica.fetch.backoff.ms: x}}", "expected milliseconds, got 'x'"),
+        ("cluster: {configs: {replica.lag.time.max.ms: 9}}", "say it as 'replica-lag-time'"),
         ("topics: {a: {partitions: 1, replication-factor: 9}}", "9 replicas need as many brokers"),
         ("topics: {a: {partitions: 1, brokers: [9]}}", "there is no broker 9; there are 1, 2, 3"),
         ("topics: {a: {replicas: [[1, 9]]}}", "topics.a.replicas.0.1: there is no broker 9"),
@@ -302,7 +313,7 @@ def test_a_mistake_in_the_cluster_is_named_with_its_line(read: Read, line: str, 
         ("{at: 5s, kill: 3, start: 3}", "got 2 of them"),
         ("{at: 5s, kil: 3}", "unknown key 'kil'; did you mean 'kill'?"),
         ("{at: 5s, kill: 9}", "faults.0.kill: there is no broker 9; there are 1, 2, 3, 4"),
-        ("{at: 5s, kill: all}", "faults.0.kill: expected `int`, got `str`"),
+        ("{at: 5s, kill: all}", "faults.0.kill: expected a whole number, got text"),
         ("{at: 5s, slow: {broker: 1, share: 200%}}", "at most 100 %"),
         ("{at: 5s, slow: {broker: 1}}", "missing required field `share`"),
         ("{at: 5s, delete-topic: nosuch}", "there is no topic 'nosuch' then; there are orders"),
@@ -310,7 +321,7 @@ def test_a_mistake_in_the_cluster_is_named_with_its_line(read: Read, line: str, 
         ("{at: 5s, elect: ['orders:4']}", "orders has no partition 4; it has 0 to 3"),
         ("{at: 5s, elect: ['orders:x']}", "or a partition such as orders:3"),
         ("{at: 5s, elect: []}", "expected at least one topic, or partition"),
-        ("{at: 5s, cancel: some}", "faults.0.cancel: expected `array`, got `str`"),
+        ("{at: 5s, cancel: some}", "faults.0.cancel: expected a list, got text"),
         ("{at: 5s, change-controller: 5}", "expected nothing after the colon"),
         ("{at: 5s, deny: everything}", "expected one of alter_configs, alter_reassignments"),
         ("{at: 5s, configure: []}", "expected at least one setting"),
@@ -345,8 +356,8 @@ def test_a_topic_that_was_deleted_before_is_not_there_any_more(read: Read) -> No
         ("{drain: [3], throttle: 0}", "plan.throttle: expected at least 1 byte a second"),
         ("{drain: [3], start: -1}", "plan.start: expected a time"),
         ("{drain: [3], limits: {replica: 1}}", "unknown key 'replica'; did you mean 'replicas'?"),
-        ("{drain: [3], limits: {replicas: 0}}", "plan.limits.replicas: expected `int` >= 1"),
-        ("{drain: [3], limits: {shape: round}}", "plan.limits.shape: invalid enum value 'round'"),
+        ("{drain: [3], limits: {replicas: 0}}", "0 is too small"),
+        ("{drain: [3], limits: {shape: round}}", "'round' is not one of its words"),
         ("{replication-factor: 5}", "5 replicas need as many brokers; there are 4"),
         ("{replication-factor: 3, topics: [orders]}", "nothing would move"),
         ("{partitions: []}", "nothing would move"),
@@ -411,3 +422,60 @@ def test_anchors_are_fine(read: Read) -> None:
 
     assert (a.bytes_each, b.bytes_each) == (0, 1_000_000)
     assert len(b.replicas) == 2
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("min.insync.replica: 2", "did you mean 'min.insync.replicas'?"),
+        ("min.insync.replicas: two", "topics.a.configs.min.insync.replicas: "),
+        ("remote.storage.enable: true", "Tiered Storage functionality is disabled"),
+    ],
+)
+def test_a_setting_that_kafka_would_not_take_is_named_before_the_story_begins(
+    read: Read, setting: str, words: str
+) -> None:
+    topic = f"  a:\n    partitions: 1\n    configs:\n      {setting}\n"
+    found = problem(read, f"title: x\ntopics:\n{topic}")
+
+    assert found.line == 6
+    assert words in found.problem
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("create-topic: {name: b, partitions: 1, configs: {retention: 5}}", "unknown key"),
+        ("create-topic: {name: b, partitions: 1, configs: {retention.ms: x}}", "retention.ms: "),
+        ("configure: [{topic: audit, key: retention, value: 5}]", "unknown key 'retention'"),
+        ("configure: [{topic: audit, key: retention.ms, value: soon}]", "configure.0: "),
+        ("configure: [{broker: 1, key: min.insync.replicas, value: 2}]", "cannot be altered"),
+    ],
+)
+def test_a_setting_changed_later_is_checked_before_the_story_begins(
+    read: Read, written: str, words: str
+) -> None:
+    found = problem(read, f"{TWO_TOPICS}faults:\n  - at: 5s\n    {written}\n")
+
+    assert found.line == 9
+    assert words in found.problem
+
+
+def test_a_disk_that_cannot_hold_its_topics_is_named_with_what_it_would_need(read: Read) -> None:
+    topics = "topics:\n  a: {replicas: [[1]], size: 512MiB}\n  b: {replicas: [[1]], size: 9.5GiB}\n"
+    found = problem(read, f"title: x\ncluster: {{disk: 1GiB}}\n{topics}")
+
+    assert found.line == 5
+    assert "broker 1 would need 10 GiB, its disk has 1 GiB" in found.problem
+
+
+def test_more_replicas_than_can_be_played_are_refused(read: Read) -> None:
+    text = (
+        "title: x\ncluster: {brokers: 9}\ntopics: {a: {partitions: 200000, replication-factor: 6}}"
+    )
+
+    assert "1,200,000 replicas in all; at most 1,000,000 go" in problem(read, text).problem
+
+
+def test_a_title_is_short_enough_for_its_line(read: Read) -> None:
+    assert "title: expected text of length <= 100" in problem(read, f"title: {'x' * 101}\n").problem

@@ -43,9 +43,10 @@ class Disks:
         return host.foreign + self._ledger.held(broker, tide_s) + apart
 
     def leave(self, broker: int, room: int) -> None:
-        """Let something else take a disk but for `room` bytes, if there are more."""
+        """Let something else take a disk but for `room` bytes, or give back what it took."""
         host = self._hosts[broker]
-        host.foreign += max(0.0, host.spec.disk_bytes - self.used(broker) - room)
+        more = host.spec.disk_bytes - self.used(broker) - room
+        host.foreign = max(0.0, host.foreign + more)
         self.look_again(broker)
 
     def look_again(self, *brokers: int) -> None:

@@ -6,10 +6,17 @@ from typing import Any
 
 import msgspec
 
+from ktui.simulated.controller import schema
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
 from ktui.simulated.scenario.file import BrokerPart, ClusterPart, Place, as_text
 
-MOST_BROKERS = 1_000
+MOST_BROKERS = 200
+_OWN_KEYS = {
+    schema.REBALANCE: "auto-leader-rebalance",
+    schema.REBALANCE_INTERVAL: "rebalance-interval",
+    schema.LAG_TIME: "replica-lag-time",
+}
+"""Settings that have a key of their own in the file."""
 _MACHINE = {
     "network_in": "net_in",
     "network_out": "net_out",
@@ -45,13 +52,26 @@ def cluster_of(place: Place, value: dict[str, Any]) -> ClusterSpec:
         metadata_lag_s=float(part.metadata_lag),
         auto_leader_rebalance=part.auto_leader_rebalance,
         rebalance_interval_s=float(part.rebalance_interval),
-        broker_configs={key: as_text(value) for key, value in part.configs.items()},
+        broker_configs=_settings(place.at("configs"), part),
     )
 
 
 def with_topics(spec: ClusterSpec, topics: tuple[TopicSpec, ...]) -> ClusterSpec:
     """Give the cluster its topics."""
     return msgspec.structs.replace(spec, topics=topics)
+
+
+def _settings(place: Place, part: ClusterPart) -> dict[str, str]:
+    """Check the static settings; a broker takes those that it does not know."""
+    settings = {key: as_text(value) for key, value in part.configs.items()}
+    for key, value in settings.items():
+        if key in _OWN_KEYS:
+            raise place.at(key).problem(f"say it as {_OWN_KEYS[key]!r}, beside 'configs'")
+        if key in schema.BROKER and (problem := schema.BROKER[key].problem(key, value)):
+            raise place.at(key).problem(problem)
+        if key == schema.FETCH_BACKOFF and not value.isdecimal():
+            raise place.at(key).problem(f"expected milliseconds, got {value!r}")
+    return settings
 
 
 def _brokers(place: Place, part: ClusterPart) -> tuple[BrokerSpec, ...]:

@@ -18,6 +18,7 @@ from ktui.cluster.ports import (
 from ktui.fileproblem import unknown_key
 from ktui.simulated import acts
 from ktui.simulated.acts import Act, Due
+from ktui.simulated.controller import schema
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.file import (
     BrokerId,
@@ -157,14 +158,12 @@ def _set_inbound(place: Place, value: Any, world: World) -> tuple[Act, ...]:
 
 def _create_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     part = place.convert(value, NewTopicPart)
-    topic = topic_of(place, part.name, part, world)
-    world.topics[topic.name] = topic
-    return (acts.CreateTopic(topic),)
+    return (acts.CreateTopic(topic_of(place, part.name, part, world)),)
 
 
 def _delete_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     topic = world.topic(place, place.convert(value, str))
-    del world.topics[topic.name]
+    world.remove(topic)
     return (acts.DeleteTopic(topic.name),)
 
 
@@ -172,7 +171,8 @@ def _recreate_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     """Delete a topic, and make one of its name and layout that is empty."""
     topic = world.topic(place, place.convert(value, str))
     empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0)
-    world.topics[topic.name] = empty
+    world.remove(topic)
+    world.add(place, empty)
     return (acts.DeleteTopic(topic.name), acts.CreateTopic(empty))
 
 
@@ -208,7 +208,12 @@ def _change(place: Place, value: Any, world: World) -> ConfigChange:
         wanted = "no value" if op is ConfigOp.DELETE else "a value"
         raise place.problem(f"expected {wanted} with op {op.value}")
     text = None if part.value is None else as_text(part.value)
-    return ConfigChange(_resource(place, part, world), part.key, op, text)
+    resource = _resource(place, part, world)
+    if resource.scope is ConfigScope.TOPIC and part.key not in schema.TOPIC:
+        raise place.at("key").problem(unknown_key(part.key, schema.TOPIC))
+    change = ConfigChange(resource, part.key, op, text)
+    world.configure(place, change)
+    return change
 
 
 def _resource(place: Place, part: SettingPart, world: World) -> ConfigResource:

@@ -9,14 +9,15 @@ import msgspec
 from ktui import units
 from ktui.cluster.text import clean
 from ktui.fileproblem import FileProblem
-from ktui.simulated.scenario.record import Limits
+from ktui.simulated.scenario.record import FASTEST
 from ktui.units import Rate, Seconds, Share, Size
 from ktui.yamlfile import Keys, YamlFile
 
 T = TypeVar("T")
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 BrokerId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-Speed = Annotated[float, msgspec.Meta(gt=0, le=1_000)]
+Speed = Annotated[float, msgspec.Meta(gt=0, le=FASTEST)]
+Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Text = str | int | float | bool
 """A setting's value, which YAML may take for a number or for yes or no."""
 
@@ -128,13 +129,13 @@ class PlanPart(TargetsPart, frozen=True, kw_only=True):
 
     start: Seconds = Seconds(5)
     throttle: Rate | None = None
-    limits: Limits = Limits()
+    limits: dict[str, Any] = {}
 
 
 class ScenarioPart(Part, frozen=True, kw_only=True):
     """The whole file; its larger parts are read one by one."""
 
-    title: str
+    title: Title
     about: str = ""
     speed: Speed = 1.0
     cluster: dict[str, Any] = {}

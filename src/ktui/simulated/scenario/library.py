@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.resources
+import math
 from pathlib import Path
 
 from ktui.cluster.text import clean
+from ktui.pacing.limits import Limits
 from ktui.simulated.scenario.cluster import cluster_of, with_topics
 from ktui.simulated.scenario.faults import faults_of
 from ktui.simulated.scenario.file import Place, ScenarioPart
 from ktui.simulated.scenario.plan import plan_of
-from ktui.simulated.scenario.record import Limits, Scenario
+from ktui.simulated.scenario.record import Scenario
 from ktui.simulated.scenario.topics import add_topics
 from ktui.simulated.scenario.world import World
 from ktui.yamlfile import read_yaml
@@ -28,9 +30,11 @@ def load_scenario(path: Path) -> Scenario:
     file = read_yaml(path)
     root = Place(file)
     part = root.convert(file.data, ScenarioPart)
+    if math.isnan(part.speed):
+        raise root.at("speed").problem("expected a number")
     cluster = cluster_of(root.at("cluster"), part.cluster)
-    world = World({broker.id: broker.rack for broker in cluster.brokers})
-    add_topics(root.at("topics"), part.topics, world)
+    world = World(cluster)
+    add_topics(root.at("topics"), part.topics, world, cluster.brokers)
     spec = with_topics(cluster, tuple(world.topics.values()))
     plan, limits = None, Limits()
     if part.plan is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ktui.fileproblem import unknown_key
+from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, limits_from
 from ktui.simulated.scenario.file import Place, PlanPart, TargetsPart
-from ktui.simulated.scenario.record import Limits, Plan
+from ktui.simulated.scenario.record import Plan
 from ktui.simulated.scenario.targets import (
     NoRoom,
     Targets,
@@ -31,7 +33,21 @@ def plan_of(place: Place, value: dict[str, Any], world: World) -> tuple[Plan, Li
         raise place.at("throttle").problem("expected at least 1 byte a second")
     targets = targets_of(place, part, world)
     throttle = None if part.throttle is None else float(part.throttle)
-    return Plan(targets=targets, start_s=float(part.start), throttle=throttle), part.limits
+    plan = Plan(targets=targets, start_s=float(part.start), throttle=throttle)
+    return plan, _limits(place.at("limits"), part.limits)
+
+
+def _limits(place: Place, options: dict[str, Any]) -> Limits:
+    known = (*COUNTS, *CHOICES)
+    for option in options:
+        if option not in known:
+            raise place.at(option).problem(unknown_key(option, known))
+    try:
+        return limits_from(options)
+    except LimitsProblem as error:
+        option = error.option.removeprefix("--")
+        words = f"{error.problem}. {error.fix}".replace("--", "")
+        raise place.at(option).problem(words) from None
 
 
 def targets_of(place: Place, part: TargetsPart, world: World) -> Targets:

@@ -1,6 +1,6 @@
-"""Carries out a scenario's plan as Kafka's own tool does: throttles first, then all of it at once.
+"""Carries out a scenario's plan: throttles first, then AlterPartitionReassignments for all at once.
 
-It differs in how it throttles: on the followers' side only, and only the replicas being added.
+Throttles are on the followers' side only, and only for the replicas being added.
 Listed leaders and replicas in sync would be held back with them.
 """
 
@@ -87,10 +87,18 @@ def _refused(
     results: Mapping[TopicPartition, WriteResult] | Mapping[ConfigResource, WriteResult],
 ) -> list[str]:
     return [
-        f"{_name(what)}: {result.code or result.verdict.value} {result.message}".rstrip()
+        f"{_name(what)}: {_reason(result)}"
         for what, result in results.items()
         if result.verdict is not Verdict.ACCEPTED
     ]
+
+
+def _reason(result: WriteResult) -> str:
+    if result.verdict is Verdict.UNKNOWN:
+        return "no answer came; it may have taken effect"
+    if result.code is None:
+        return "could not be reached, so nothing was sent to it"
+    return f"Kafka refused it: {result.message} ({result.code})".replace(":  (", ": (")
 
 
 def _name(what: TopicPartition | ConfigResource) -> str:

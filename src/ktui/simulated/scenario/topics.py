@@ -3,43 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
-from ktui.simulated.layout import TopicSpec
+from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec
 from ktui.simulated.scenario.file import Place, TopicPart, as_text
 from ktui.simulated.scenario.placing import in_turns_of_racks, spread
 from ktui.simulated.scenario.world import World
 
-MOST_PARTITIONS = 1_000_000
 USUAL_FACTOR = 3
 _RANGE = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 
 
-def add_topics(place: Place, value: dict[str | int, Any], world: World) -> None:
+def add_topics(
+    place: Place, value: dict[str | int, Any], world: World, brokers: Iterable[BrokerSpec]
+) -> None:
     """Read the part `topics` of a file into `world`.
 
     Raises:
-        FileProblem: with the line.
+        FileProblem: with the line; also when the disks of `brokers` cannot hold them.
     """
-    partitions = 0
+    room = _Room(brokers)
     for key, each in value.items():
         here = place.at(str(key))
         part = here.convert(each or {}, TopicPart)
         for name in names_of(here, str(key)):
-            topic = topic_of(here, name, part, world)
-            world.topics[topic.name] = topic
-            partitions += len(topic.replicas)
-            if partitions > MOST_PARTITIONS:
-                raise here.problem(f"more than {MOST_PARTITIONS:,} partitions in all")
+            room.take(here, topic_of(here, name, part, world))
 
 
 def topic_of(place: Place, name: str, part: TopicPart, world: World) -> TopicSpec:
-    """Make one topic that is not in `world` yet."""
+    """Make one topic that is not in `world` yet, and take it in."""
     name = world.new_topic(place, name)
     if not part.message_size:
         raise place.at("message-size").problem("expected at least 1 byte")
-    return TopicSpec(
+    topic = TopicSpec(
         name=name,
         replicas=_placed(place, part, world)
         if part.replicas is None
@@ -49,6 +48,28 @@ def topic_of(place: Place, name: str, part: TopicPart, world: World) -> TopicSpe
         inbound=float(part.inbound),
         configs={key: as_text(value) for key, value in part.configs.items()},
     )
+    world.add(place, topic)
+    return topic
+
+
+class _Room:
+    """What is left on each broker's disk."""
+
+    def __init__(self, brokers: Iterable[BrokerSpec]) -> None:
+        self._disks = {broker.id: broker.disk_bytes for broker in brokers}
+        self._used: Counter[int] = Counter()
+
+    def take(self, place: Place, topic: TopicSpec) -> None:
+        """Put a topic's replicas on the disks."""
+        for broker, replicas in Counter(chain.from_iterable(topic.replicas)).items():
+            self._used[broker] += replicas * topic.bytes_each
+            if self._used[broker] > self._disks[broker]:
+                needed, has = _gib(self._used[broker]), _gib(self._disks[broker])
+                raise place.problem(f"broker {broker} would need {needed}, its disk has {has}")
+
+
+def _gib(count: int) -> str:
+    return f"{count / GIB:,.4g} GiB"
 
 
 def names_of(place: Place, pattern: str) -> Iterator[str]:
@@ -77,6 +98,7 @@ def _placed(place: Place, part: TopicPart, world: World) -> tuple[tuple[int, ...
             f"{factor} replicas need as many brokers; there are {len(brokers)}"
         )
     no_racks = not any(world.racks.values())
+    world.check_room(place, part.partitions, part.partitions * factor)
     return spread(part.partitions, factor, brokers, first=len(world.topics), shifting=no_racks)
 
 
@@ -91,4 +113,5 @@ def _given(place: Place, part: TopicPart, world: World) -> tuple[tuple[int, ...]
     here = place.at("replicas")
     if not part.replicas:
         raise here.problem("expected the replicas of at least one partition")
+    world.check_room(place, len(part.replicas), sum(map(len, part.replicas)))
     return tuple(world.brokers(here.at(index), each) for index, each in enumerate(part.replicas))

@@ -5,21 +5,69 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.layout import TopicSpec
+from ktui.cluster.ports import ConfigChange, Verdict
+from ktui.fileproblem import unknown_key
+from ktui.simulated.controller import schema
+from ktui.simulated.controller.configs import Configs
+from ktui.simulated.controller.rules import rules_of
+from ktui.simulated.layout import ClusterSpec, TopicSpec
 from ktui.simulated.names import legal_topic_name
 from ktui.simulated.scenario.file import Place
-from ktui.simulated.scenario.placing import Racks
+
+MOST_PARTITIONS, MOST_REPLICAS = 300_000, 1_000_000
+"""What can still be watched as it is played."""
 
 
 class World:
-    """Brokers and topics by which names in a file are checked.
+    """Brokers, topics and their settings, by which a file is checked.
 
-    Every check raises a FileProblem with the line of what names something that is not there.
+    Every check raises a FileProblem with the line of what names something that is not there, or
+    that the cluster would not take.
     """
 
-    def __init__(self, racks: Racks, topics: Iterable[TopicSpec] = ()) -> None:
-        self.racks = racks
-        self.topics: dict[str, TopicSpec] = {topic.name: topic for topic in topics}
+    def __init__(self, cluster: ClusterSpec) -> None:
+        self.racks = {broker.id: broker.rack for broker in cluster.brokers}
+        self.topics: dict[str, TopicSpec] = {}
+        self._settings = Configs(cluster, self.topics, rules_of(cluster.version))
+        self._partitions = self._replicas = 0
+
+    def check_room(self, place: Place, partitions: int, replicas: int) -> None:
+        """Make sure that so many more can be played."""
+        for count, most, noun in (
+            (self._partitions + partitions, MOST_PARTITIONS, "partitions"),
+            (self._replicas + replicas, MOST_REPLICAS, "replicas"),
+        ):
+            if count > most:
+                raise place.problem(f"that makes {count:,} {noun} in all; at most {most:,} go")
+
+    def add(self, place: Place, topic: TopicSpec) -> None:
+        """Take in a topic that is made; its settings must be such as Kafka takes."""
+        here = place.at("configs")
+        for key, value in topic.configs.items():
+            if key not in schema.TOPIC:
+                raise here.at(key).problem(unknown_key(key, schema.TOPIC))
+            result = self._settings.create(topic.name, {key: value})
+            if result.verdict is not Verdict.ACCEPTED:
+                raise here.at(key).problem(result.message)
+        self._settings.create(topic.name, topic.configs)
+        self.topics[topic.name] = topic
+        self._count(topic, 1)
+
+    def remove(self, topic: TopicSpec) -> None:
+        """Forget a topic that is deleted."""
+        del self.topics[topic.name]
+        self._settings.forget(topic.name)
+        self._count(topic, -1)
+
+    def configure(self, place: Place, change: ConfigChange) -> None:
+        """Take in a setting that is changed; it must be such as Kafka takes."""
+        for result in self._settings.alter([change]).values():
+            if result.verdict is not Verdict.ACCEPTED:
+                raise place.problem(result.message)
+
+    def _count(self, topic: TopicSpec, sign: int) -> None:
+        self._partitions += sign * len(topic.replicas)
+        self._replicas += sign * sum(map(len, topic.replicas))
 
     def broker(self, place: Place, broker: int) -> int:
         """Give the broker's id if there is such a broker."""
