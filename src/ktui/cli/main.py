@@ -19,7 +19,7 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEBUG = "KTUI_DEBUG"
 """Set to anything, a defect of ktui's own is told with its traceback."""
 
-VERBS = ("watch", "list", "doctor", "demo", "lab")
+VERBS = ("watch", "list", "plan", "doctor", "demo", "lab")
 DEFAULT_VERB = "watch"
 
 

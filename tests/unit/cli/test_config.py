@@ -52,10 +52,14 @@ def test_contexts_carry_properties_and_preferences(tmp_path: Path) -> None:
         (
             "contexts:\n  a:\n    poll_interval: 0\n",
             3,
-            "contexts.a.poll_interval: expected `float`",
+            "contexts.a.poll_interval: expected a number",
         ),
-        ("contexts:\n  a:\n    read_only: maybe\n", 3, "contexts.a.read_only: expected `bool`"),
-        ("theme: [x]\n", 1, "theme: expected `str | null`"),
+        (
+            "contexts:\n  a:\n    read_only: maybe\n",
+            3,
+            "contexts.a.read_only: expected true or false",
+        ),
+        ("theme: [x]\n", 1, "theme: expected text or nothing"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:

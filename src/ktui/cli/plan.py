@@ -1,0 +1,114 @@
+"""`ktui plan`: what is to be known of a plan before anything is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from ktui.cli import options
+from ktui.cli.cluster import Cluster, choose_cluster
+from ktui.cli.errors import BadInput
+from ktui.cli.partition_json import encode
+from ktui.cli.plan_json import check_json
+from ktui.cli.plan_limits import given_limits, limits_for, limits_options
+from ktui.cli.plan_report import Checked, report
+from ktui.cli.plan_snapshot import snapshot
+from ktui.cli.plan_steps import steps_of
+from ktui.cli.plan_summary import summarise
+from ktui.cluster.text import clean
+from ktui.planning.check import check_plan
+from ktui.planning.finding import Allowances, ClusterSnapshot, Option
+from ktui.planning.plan import MOST_BYTES, Plan
+from ktui.planning.planfile import read_plan
+from ktui.planning.problem import BadPlan
+
+BAD_PLAN = 2
+STANDARD_INPUT = Path("-")
+_SHOWN_AS = Path("<stdin>")
+
+
+@click.group("plan")
+def command() -> None:
+    """Check plans of reassignments. Changes nothing."""
+
+
+@command.command("check")
+@click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
+@options.cluster_options
+@options.json_option
+@click.option("--steps", is_flag=True, help="Also each partition's steps, under the limits.")
+@limits_options
+@click.option(
+    Option.REPLICATION_FACTOR_CHANGE.value,
+    "factor_change",
+    is_flag=True,
+    help="Let the plan change how many replicas a partition has.",
+)
+@click.option(
+    Option.BELOW_MIN_ISR.value,
+    "below_min_isr",
+    is_flag=True,
+    help="Let the plan leave fewer replicas than min.insync.replicas.",
+)
+def check(  # noqa: PLR0913 - an option each
+    path: Path,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    json: bool,
+    steps: bool,
+    factor_change: bool,
+    below_min_isr: bool,
+    **limits: str | None,
+) -> None:
+    """Read PLAN, hold it against the cluster, and say what it would do. Sends nothing.
+
+    PLAN is a file as kafka-reassign-partitions takes it, or - for standard input. A file that
+    cannot be read as a plan is told with all its mistakes, before anything is connected to.
+
+    Exit code 2 when there is a problem, 0 when there are warnings at most.
+    """
+    given = given_limits(limits)
+    name, plan = _read(path)
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    seen = asyncio.run(_look(cluster, plan))
+    in_force = limits_for(seen, given)
+    checked = Checked(
+        plan=name,
+        cluster=cluster.name,
+        findings=check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
+        summary=summarise(plan, seen),
+        limits=in_force,
+        partitions=steps_of(plan, seen, in_force) if steps else None,
+    )
+    click.echo(encode(check_json(checked)) if json else report(checked))
+    if checked.problems:
+        sys.exit(BAD_PLAN)
+
+
+def _read(path: Path) -> tuple[str, Plan]:
+    """Give the plan and what its source is called; one that is bad ends the program."""
+    shown = _SHOWN_AS if path == STANDARD_INPUT else path
+    try:
+        return clean(str(shown)), read_plan(_standard_input() if path == STANDARD_INPUT else path)
+    except BadPlan as bad:
+        click.echo(str(BadPlan(bad.problems, bad.more, shown)), err=True)
+        sys.exit(BAD_PLAN)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise BadInput("there is no standard input to read the plan from; name a file")
+    return sys.stdin.buffer.read(MOST_BYTES + 1)
+
+
+async def _look(cluster: Cluster, plan: Plan) -> ClusterSnapshot:
+    reader = cluster.reader()
+    try:
+        return await snapshot(reader, plan)
+    finally:
+        await reader.aclose()
