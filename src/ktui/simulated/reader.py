@@ -16,8 +16,8 @@ from ktui.cluster.ports import (
     TopicsAnswer,
 )
 from ktui.cluster.text import clean
+from ktui.planning.names import topic_name_problem
 from ktui.simulated.calls import PORT, Calls, host
-from ktui.simulated.names import legal_topic_name
 
 if TYPE_CHECKING:
     from ktui.simulated.cluster import SimulatedCluster
@@ -71,7 +71,7 @@ class SimulatedReader:
         partitions: dict[TopicPartition, PartitionState] = {}
         absent, failures = set(), []
         for name in names:
-            if not legal_topic_name(name):
+            if topic_name_problem(name):
                 answer = "INVALID_TOPIC_EXCEPTION"
                 failures.append(Failure(Operation.METADATA, answer, topic=clean(name)))
             elif found := self._cluster.metadata.topic(name):

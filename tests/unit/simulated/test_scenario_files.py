@@ -274,7 +274,7 @@ def test_a_plan_can_be_pasted_from_kafkas_own_tool(read: Read) -> None:
         ("cluster: {session-timeout: soon}", "expected a time such as 90s"),
         ("topics: {orders: {}}", "topics.orders: expected 'partitions', or 'replicas'"),
         ("topics: {orders: {partitions: 0}}", "orders.partitions: expected a whole number >= 1"),
-        ("topics: {'or ders': {partitions: 1}}", "'or ders' cannot be a topic's name"),
+        ("topics: {'or ders': {partitions: 1}}", 'no topic can be named "or ders"'),
         ("topics: {'t{5..2}': {partitions: 1}}", "expected a range from the lower to the higher"),
         ("topics: {'t{0..9}': {partitions: 40000}}", "320,000 partitions in all; at most"),
         ("topics: {a: {partitions: 999999}}", "999,999 partitions in all; at most 300,000 go"),

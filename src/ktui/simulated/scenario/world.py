@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, Verdict
 from ktui.fileproblem import unknown_key
+from ktui.planning.names import topic_name_problem
 from ktui.simulated.controller import schema
 from ktui.simulated.controller.configs import Configs
 from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.layout import ClusterSpec, TopicSpec
-from ktui.simulated.names import legal_topic_name
 from ktui.simulated.scenario.file import Place
 
 MOST_PARTITIONS, MOST_REPLICAS = 300_000, 1_000_000
@@ -94,9 +94,8 @@ class World:
 
     def new_topic(self, place: Place, name: str) -> str:
         """Give the name if it may be a topic's and there is no such topic now."""
-        if not legal_topic_name(name):
-            expected = "letters, digits, '.', '_' and '-', at most 249 of them"
-            raise place.problem(f"{name!r} cannot be a topic's name: expected {expected}")
+        if problem := topic_name_problem(name):
+            raise place.problem(problem)
         if name in self.topics:
             raise place.problem(f"there is a topic {name!r} already")
         return name
