@@ -46,7 +46,7 @@ class DemoApp(KtuiApp):
         super().__init__(source, cluster_name=story.name, read_only=True, **how)
         self._story = story
         self._refused: tuple[str, ...] = ()
-        self._over: str | None = None
+        self._over = False
         self._moving_since_s: float | None = None
         self.again = False
         self.watch_screen.when_quiet = (
@@ -63,16 +63,18 @@ class DemoApp(KtuiApp):
         if now.open and self._moving_since_s is None:
             self._moving_since_s = last.monotonic_s
             self._tell_title()
-        if self._moving_since_s is not None and not now.open:
-            took = figures.as_duration(last.monotonic_s - self._moving_since_s)
-            done = f"{now.totals.done:,} done " if now.totals.done else ""
-            over = f"Nothing moves any more: {done}in {took} of the cluster."
-            title = f"This cluster is simulated: {self._story.title}."
-            if self._over is None:
-                self._over = over
-                self.watch_screen.when_quiet = (f"{title}\n{self._over}", _KEYS)
-        else:
-            self._over = None
+        if now.open or self._moving_since_s is None:
+            self._over = False
+        elif not self._over:
+            self._over = True
+            self._tell_end(now.totals.done, last.monotonic_s - self._moving_since_s)
+
+    def _tell_end(self, done: int, took_s: float) -> None:
+        """Have the empty screen say that the story is over."""
+        moves = f"{done:,} done " if done else ""
+        title = f"This cluster is simulated: {self._story.title}."
+        over = f"Nothing moves any more: {moves}in {figures.as_duration(took_s)} of the cluster."
+        self.watch_screen.when_quiet = (f"{title}\n{over}", _KEYS)
 
     def _tell_title(self) -> None:
         if self.screen is self.watch_screen:
