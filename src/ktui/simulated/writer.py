@@ -11,6 +11,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.simulated import acts
 from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
+from ktui.simulated.controller.altering import another_factor
 
 if TYPE_CHECKING:
     from ktui.simulated.cluster import SimulatedCluster
@@ -58,10 +59,9 @@ class SimulatedWriter:
             known = self._cluster.controller.get(tp)
             if replicas is None or known is None:
                 continue
-            present = len(known.replicas) - len(known.removing)
-            if len(replicas) != present:
-                message = f"The replication factor is changed from {present} to {len(replicas)}"
-                refused[tp] = WriteResult(Verdict.REFUSED, "INVALID_REPLICATION_FACTOR", message)
+            refusal = another_factor(known, replicas)
+            if refusal is not None:
+                refused[tp] = refusal
         return refused
 
     async def elect_preferred_leaders(

@@ -31,10 +31,8 @@ def wish_to_move(
     problem = _problem(target, brokers)
     if problem:
         return refused("INVALID_REPLICA_ASSIGNMENT", problem)
-    present = _factor(known)
-    if guarded and present != len(target):
-        words = f"The replication factor is changed from {present} to {len(target)}"
-        return refused("INVALID_REPLICATION_FACTOR", words)
+    if guarded and (refusal := another_factor(known, target)):
+        return refusal
     removing = tuple(sorted({*known.replicas} - {*target}))
     adding = tuple(sorted({*target} - {*known.replicas}))
     return Wish(replicas=(*target, *removing), adding=adding or None, removing=removing or None)
@@ -79,6 +77,13 @@ def _problem(target: Brokers, brokers: Collection[int]) -> str:
     return ""
 
 
-def _factor(known: Registration) -> int:
-    """Count the replicas that a partition has, or is to have once its reassignment is done."""
-    return len({*known.replicas, *known.adding} - {*known.removing})
+def another_factor(known: Registration, target: Brokers) -> WriteResult | None:
+    """Refuse a target of another replication factor than the present one, or that being moved to.
+
+    Brokers do so from 4.1 on (KIP-860); before, whoever sends the request has to.
+    """
+    present = len({*known.replicas, *known.adding} - {*known.removing})
+    if present == len(target):
+        return None
+    words = f"The replication factor is changed from {present} to {len(target)}"
+    return refused("INVALID_REPLICATION_FACTOR", words)
