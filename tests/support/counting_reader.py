@@ -45,10 +45,10 @@ class CountingReader:
         finally:
             self._lists -= 1
 
-    async def describe_topics(self, names: Collection[str]) -> TopicsAnswer:
+    async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
         self.calls["describe_topics"] += 1
         self.described.append(frozenset(names))
-        return await self._reader.describe_topics(names)
+        return await self._reader.describe_topics(names, fresh=fresh)
 
     def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
         self.calls["scan_topics"] += 1

@@ -59,7 +59,7 @@ def a_cluster(  # noqa: PLR0913 - each by its name, and none but what a test is 
             )
             for name, replicas in layout.items()
         ),
-        **{"auto_leader_rebalance": False, **more},
+        **{"auto_leader_rebalance": False, "shutdown_s": 0.0, **more},
     )
     cluster = SimulatedCluster(spec, VirtualClock())
     cluster.do(acts.Alter(dict.fromkeys(moved, TARGET)))

@@ -33,8 +33,7 @@ class RealWorld:
         self._topics: list[str] = []
 
     async def create_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
-        self._topics.append(name)
-        await asyncio.to_thread(load.create_topic, self.connection, name, partitions)
+        await self.make_topic(name, partitions)
         for broker in await self._wire.broker_ids():
             await until(partial(self._knows, broker, name, min(len(partitions), PAGE)))
 
@@ -43,6 +42,14 @@ class RealWorld:
         answer = await self._wire.ask(_LOOKING, request, broker=broker)
         told = answer.topics[0].partitions
         return len(told) == partitions and all(p.leader_id >= 0 for p in told)
+
+    async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
+        self._topics.append(name)
+        await asyncio.to_thread(load.create_topic, self.connection, name, partitions)
+
+    async def delete_topic(self, name: str) -> None:
+        self._topics.remove(name)
+        await asyncio.to_thread(load.delete_topics, self.connection, [name])
 
     async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
         written = await asyncio.to_thread(

@@ -26,10 +26,16 @@ class SimulatedWorld:
         self.writer = self.cluster.writer()
 
     async def create_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
+        await self.make_topic(name, partitions)
+        await self.clock.sleep(1.0)
+
+    async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
         replicas = tuple(tuple(brokers) for brokers in partitions)
         topic = TopicSpec(name=name, replicas=replicas, message_bytes=MESSAGE_BYTES)
         self.cluster.do(acts.CreateTopic(topic))
-        await self.clock.sleep(1.0)
+
+    async def delete_topic(self, name: str) -> None:
+        self.cluster.do(acts.DeleteTopic(name))
 
     async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
         assert size == MESSAGE_BYTES, f"a simulated topic's messages have {MESSAGE_BYTES} bytes"

@@ -46,6 +46,14 @@ class World(Protocol):
         """Create a topic with the replicas of each partition, and wait until all brokers know."""
         ...
 
+    async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
+        """Create a topic, which some brokers may not know yet."""
+        ...
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic, which brokers may not know yet."""
+        ...
+
     async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
         """Write messages of `size` random bytes."""
         ...

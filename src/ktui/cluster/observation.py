@@ -51,6 +51,12 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """Those reassigning, those that were until lately, and those of the views' interest."""
     absent: frozenset[TopicPartition] = frozenset()
     """Asked for, and the cluster says there is no such partition (deleted)."""
+    fresh: bool = False
+    """Whether `partitions` and `absent` are known to be true as of the list or later: nothing
+    that was answered before the poll is missing."""
+    waits_for_kept: bool = True
+    """Whether a reassignment completes only when each replica that it keeps is in sync, too:
+    before Kafka 4.3, and where the cluster does not tell."""
     ends: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
     """Log end offsets: of the leaders and of the replicas catching up."""
     starts: Mapping[TopicPartition, Reading] = msgspec.field(default_factory=dict)

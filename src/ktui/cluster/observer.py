@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from ktui.cluster.asking import Asking
 from ktui.cluster.census import take_census
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import Operation
+from ktui.cluster.errors import Failure, Operation, TimedOut, Unsupported
 from ktui.cluster.figures import Figures
 from ktui.cluster.following import Following
 from ktui.cluster.observation import Census, Observation
@@ -22,11 +24,18 @@ MOST_UNHEALTHY = 2_000
 """Unhealthy partitions looked at in every poll; the census counts all of them."""
 
 
+FRESH_AGAIN_S = 60.0
+"""How long a cluster that does not tell how old metadata is is not asked for it again."""
+
+
 class Interest(msgspec.Struct, frozen=True):
-    """What a view wants beyond the partitions being reassigned."""
+    """What a view or a run wants beyond the partitions being reassigned."""
 
     topics: frozenset[str] = frozenset()
     """All partitions of these topics."""
+    partitions: frozenset[TopicPartition] = frozenset()
+    fresh: bool = False
+    """Metadata known to be no older than the poll, where the cluster can tell."""
     unhealthy: bool = False
     """Partitions that are offline or have replicas out of the ISR, anywhere in the cluster."""
     census: bool = False
@@ -34,6 +43,15 @@ class Interest(msgspec.Struct, frozen=True):
 
 
 NO_INTEREST = Interest()
+
+
+class _Look(NamedTuple):
+    """What the list and the metadata say."""
+
+    partitions: Mapping[TopicPartition, PartitionState]
+    absent: frozenset[TopicPartition]
+    failures: tuple[Failure, ...]
+    fresh: bool
 
 
 class Observer:
@@ -51,6 +69,9 @@ class Observer:
         self._polling = asyncio.Lock()
         self._following = Following(clock)
         self._alive: frozenset[int] = frozenset()
+        self._chosen: frozenset[TopicPartition] = frozenset()
+        """The partitions known of the topics of the interest."""
+        self._fresh_from_s = -math.inf
         self._census: Asking[None, Census] = Asking(
             Operation.CENSUS, clock, every_s=CENSUS_EVERY_S, late_after_s=CENSUS_EVERY_S
         )
@@ -66,16 +87,15 @@ class Observer:
             cluster, listed = await self._cluster_and_list()
             census = self._last_census(interest, cluster)
             followed = self._following.due(listed)
-            wanted = {*listed, *followed, *_unhealthy(interest, census)}
-            topics = await self._describe(interest.topics | {tp.topic for tp in wanted})
-            partitions = _concerned(topics, listed, wanted, interest)
+            wanted = {*listed, *followed, *interest.partitions, *_unhealthy(interest, census)}
+            look = await self._look(listed, wanted, interest)
             await self._figures.read(
                 cluster,
-                [state for state in partitions.values() if state.catching_up],
-                frozenset(tp.topic for tp in partitions),
+                [state for state in look.partitions.values() if state.catching_up],
+                frozenset(tp.topic for tp in look.partitions),
                 everyone=interest.census,
             )
-            return self._observation(cluster, topics, partitions, wanted, census, started)
+            return self._observation(cluster, look, census, started)
 
     async def _cluster_and_list(
         self,
@@ -98,29 +118,52 @@ class Observer:
         answer = self._census.answers.get(None)
         return None if answer is None else answer.value
 
-    async def _describe(self, names: frozenset[str]) -> TopicsAnswer:
-        return await self._reader.describe_topics(names) if names else TopicsAnswer({})
+    async def _look(
+        self,
+        listed: Mapping[TopicPartition, Reassignment],
+        wanted: set[TopicPartition],
+        interest: Interest,
+    ) -> _Look:
+        names = interest.topics | {tp.topic for tp in wanted}
+        topics, fresh = await self._describe(names, fresh=interest.fresh)
+        partitions = _concerned(topics, listed, wanted, interest)
+        chosen = {tp for tp in (*self._chosen, *partitions) if tp.topic in interest.topics}
+        undescribed = {failure.topic for failure in topics.failures}
+        missing = (wanted | chosen) - partitions.keys()
+        absent = frozenset(tp for tp in missing if tp.topic not in undescribed)
+        self._chosen = frozenset(chosen - absent)
+        return _Look(partitions, absent, topics.failures, fresh)
+
+    async def _describe(self, names: frozenset[str], *, fresh: bool) -> tuple[TopicsAnswer, bool]:
+        """Give topics, and whether they are known to be as of now or later."""
+        if not names:
+            return TopicsAnswer({}), fresh
+        if fresh and self._clock.monotonic() >= self._fresh_from_s:
+            try:
+                return await self._reader.describe_topics(names, fresh=True), True
+            except Unsupported:
+                self._fresh_from_s = self._clock.monotonic() + FRESH_AGAIN_S
+            except TimedOut:
+                pass
+        return await self._reader.describe_topics(names), False
 
     def _observation(
         self,
         cluster: ClusterDescription,
-        topics: TopicsAnswer,
-        partitions: Mapping[TopicPartition, PartitionState],
-        wanted: set[TopicPartition],
+        look: _Look,
         census: Census | None,
         started: float,
     ) -> Observation:
-        undescribed = {failure.topic for failure in topics.failures}
         now = self._clock.monotonic()
         figures = self._figures
         return Observation(
             cluster_id=cluster.cluster_id,
             controller=cluster.controller,
             brokers=cluster.brokers,
-            partitions=partitions,
-            absent=frozenset(
-                tp for tp in wanted - partitions.keys() if tp.topic not in undescribed
-            ),
+            waits_for_kept=cluster.waits_for_kept,
+            partitions=look.partitions,
+            absent=look.absent,
+            fresh=look.fresh,
             ends=figures.ends,
             starts=figures.starts,
             sizes=figures.sizes,
@@ -131,7 +174,7 @@ class Observer:
             at=self._clock.now(),
             monotonic_s=now,
             took_s=now - started,
-            failures=(*topics.failures, *figures.failures, *self._census.failures()),
+            failures=(*look.failures, *figures.failures, *self._census.failures()),
         )
 
     async def aclose(self) -> None:

@@ -25,6 +25,9 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     cluster_id: str
     controller: int | None
     brokers: Mapping[int, Broker]
+    waits_for_kept: bool = True
+    """Whether a reassignment completes only when each replica that it keeps is in sync, too:
+    before Kafka 4.3, and where the cluster does not tell."""
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True):
@@ -76,11 +79,16 @@ class ClusterReader(Protocol):
         """
         ...
 
-    async def describe_topics(self, names: Collection[str]) -> TopicsAnswer:
+    async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
         """Give all partitions of the named topics, from one broker's metadata.
 
-        That may be some 100 ms behind the controller. A topic that is not authorised, or fails
-        for another reason, is a `Failure` of the answer.
+        That may be some 100 ms behind the controller; a `fresh` answer is no older than the call:
+        whatever was answered before, a change or a list, is in it. A topic that is not
+        authorised, or fails for another reason, is a `Failure` of the answer.
+
+        Raises:
+            Unsupported: `fresh`, and this cluster does not tell how old metadata is.
+            TimedOut: `fresh`, and no broker has caught up within a few seconds.
         """
         ...
 

@@ -27,11 +27,12 @@ def cluster_request() -> Any:
     return DescribeClusterRequest(include_fenced_brokers=True)
 
 
-def cluster_description(answer: Any) -> ClusterDescription:
+def cluster_description(answer: Any, *, waits_for_kept: bool) -> ClusterDescription:
     """Read a DescribeCluster answer."""
     brokers = {b.broker_id: _broker(b) for b in answer.brokers}
     controller = answer.controller_id if answer.controller_id >= 0 else None
-    return ClusterDescription(clean(answer.cluster_id), controller, brokers)
+    cluster_id = clean(answer.cluster_id)
+    return ClusterDescription(cluster_id, controller, brokers, waits_for_kept)
 
 
 def _broker(told: Any) -> Broker:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,12 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.text import clean
 from ktui.kafka import codes, log_dirs, metadata, offsets, reassignments, settings
+from ktui.kafka.completion import Completion
 from ktui.kafka.connection import Connection
 from ktui.kafka.errors import Purpose
+from ktui.kafka.freshness import CaughtUp
 from ktui.kafka.grouping import chunks
-from ktui.kafka.wire import Wire
+from ktui.kafka.wire import Build, Wire
 
 _CLUSTER = Purpose("describing the cluster")
 _LIST = Purpose("listing reassignments", needs="Describe on the cluster")
@@ -34,6 +36,9 @@ _BROKER_CONFIG = Purpose("reading broker settings", needs="DescribeConfigs on th
 
 _TOPICS_A_REQUEST = 1_000
 _OFFSETS_A_REQUEST = 10_000
+
+Ask = Callable[[Purpose, Build], Awaitable[Any]]
+"""A way to ask: any broker, or only those whose metadata is fresh."""
 
 
 class KafkaReader:
@@ -49,11 +54,13 @@ class KafkaReader:
     ) -> None:
         self._wire = wire or Wire(connection, timeout_s=timeout_s)
         self._timeout_s = self._wire.timeout_s
+        self._completion = Completion(self._wire)
 
     async def describe_cluster(self) -> ClusterDescription:
         """Give the cluster id, its controller and its brokers, fenced ones from 4.1 on."""
         answer = await self._wire.ask(_CLUSTER, metadata.cluster_request)
-        description = metadata.cluster_description(answer)
+        waits_for_kept = await self._completion.waits_for_kept()
+        description = metadata.cluster_description(answer, waits_for_kept=waits_for_kept)
         self._wire.learn(description.brokers.values())
         return description
 
@@ -62,38 +69,39 @@ class KafkaReader:
         request = partial(reassignments.list_request, self._timeout_s)
         return reassignments.listed(await self._wire.ask(_LIST, request))
 
-    async def describe_topics(self, names: Collection[str]) -> TopicsAnswer:
-        """Give all partitions of the named topics."""
+    async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
+        """Give all partitions of the named topics; `fresh`: as of now or later."""
         if not names:
             return TopicsAnswer({})
-        wanted = sorted(set(names))
-        return metadata.merged([page async for page in self._pages(wanted)])
+        ask = (await CaughtUp.as_of_now(self._wire)).ask if fresh else self._wire.ask
+        parts = chunks(sorted(set(names)), _TOPICS_A_REQUEST)
+        return metadata.merged([page for part in parts async for page in self._pages(part, ask)])
 
     async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
         """Page through every partition that the principal may describe, 2,000 a page."""
-        async for page in self._pages(()):
+        async for page in self._pages((), self._wire.ask):
             yield page
 
-    async def _pages(self, names: Sequence[str]) -> AsyncIterator[TopicsAnswer]:
+    async def _pages(self, names: Sequence[str], ask: Ask) -> AsyncIterator[TopicsAnswer]:
         """Page through the named topics, or through all if none is named."""
         cursor: Any = None
         while True:
             rest = metadata.names_from(names, cursor)
             request = partial(metadata.page_request, rest, cursor)
             try:
-                answer = await self._wire.ask(_TOPICS, request)
+                answer = await ask(_TOPICS, request)
             except Unsupported:
-                yield await self._by_metadata(names)
+                yield await self._by_metadata(names, ask)
                 return
             yield metadata.topics_answer(answer.topics)
             cursor = answer.next_cursor
             if cursor is None:
                 return
 
-    async def _by_metadata(self, names: Sequence[str]) -> TopicsAnswer:
+    async def _by_metadata(self, names: Sequence[str], ask: Ask) -> TopicsAnswer:
         """Ask as brokers before 3.8 can be asked: all at once."""
         request = partial(metadata.metadata_request, names or None)
-        return metadata.topics_answer((await self._wire.ask(_TOPICS, request)).topics)
+        return metadata.topics_answer((await ask(_TOPICS, request)).topics)
 
     async def log_offsets(
         self,

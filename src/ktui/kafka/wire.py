@@ -58,18 +58,26 @@ class Wire:
         """Nodes that could not be reached: their addresses may have changed."""
         self._tokens: Any = None
 
-    async def ask(self, purpose: Purpose, build: Build, *, broker: int | None = None) -> Any:
+    async def ask(
+        self,
+        purpose: Purpose,
+        build: Build,
+        *,
+        broker: int | None = None,
+        limit_s: float | None = None,
+    ) -> Any:
         """Ask for something that changes nothing, and so may be asked again.
 
         Args:
             purpose: what it is for, for the error.
             build: makes the request.
             broker: the broker to ask; any healthy one if None.
+            limit_s: seconds, instead of the wire's own limit.
 
         Raises:
             ClusterError: nobody answered within the limit, or the answer as a whole is an error.
         """
-        attempts = Attempts(self.timeout_s, hasty=True)
+        attempts = Attempts(self.timeout_s if limit_s is None else limit_s, hasty=True)
         return await self._converse(purpose, build, broker, attempts, change=False)
 
     async def send(
@@ -97,9 +105,9 @@ class Wire:
         return await self._converse(purpose, build, broker, attempts, change=True)
 
     async def broker_ids(self) -> list[int]:
-        """Give the live brokers that this wire knows of, connecting first if need be."""
+        """Give the live brokers that this wire knows of, best first, connecting if need be."""
         await self._bootstrapped(Purpose("connecting"), Attempts(self.timeout_s))
-        return [b.node_id for b in self._pool.cluster.brokers()]
+        return [node for node in self._nodes(None) if isinstance(node, int)]
 
     def learn(self, brokers: Iterable[Broker]) -> None:
         """Take the addresses of the live brokers from a fresh answer."""

@@ -16,13 +16,16 @@ class Kill(msgspec.Struct, frozen=True):
 
 
 class Shutdown(msgspec.Struct, frozen=True):
-    """A broker is stopped properly: it hands its leaders on, and is fenced at once."""
+    """A broker is stopped properly: it leaves its leaders and ISRs to others, and then goes."""
 
     broker: int
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A broker that was killed or stopped comes back with the data that it had."""
+    """A broker that was killed or stopped comes back with the data that it had.
+
+    One that is still shutting down is started once it is gone.
+    """
 
     broker: int
 
@@ -119,7 +122,10 @@ class DelayRequest(msgspec.Struct, frozen=True):
 
 
 class Deny(msgspec.Struct, frozen=True):
-    """The principal loses a permission, named as the port's method: "log_dirs"."""
+    """The principal loses a permission, named as the port's method: "log_dirs".
+
+    "describe_quorum" is the one without which nobody can tell how old metadata is.
+    """
 
     call: str
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable
+from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
 from ktui.simulated.machines import Power
 
 if TYPE_CHECKING:
@@ -15,6 +15,10 @@ TIMEOUT_S = 10.0
 """How long a caller waits for an answer, in the cluster's time."""
 _ANSWERED_WITHIN_S = 0.5
 """How soon a broker that hung and goes on answers those who still wait."""
+_FRESH_WITHIN_S = 5.0
+"""How long brokers may take to catch up with the controller."""
+_LEAST_S = 0.001
+"""More than a clock's figures are ever off by."""
 PORT = 9092
 DENIED = "CLUSTER_AUTHORIZATION_FAILED"
 """Kafka's answer to a call that is denied as a whole."""
@@ -88,6 +92,29 @@ class Calls:
             await cluster.clock.sleep(cluster.controller_from_s - cluster.now_s)
             cluster.catch_up()
 
+    async def fresh_metadata(self) -> None:
+        """Go on once brokers know all that is decided by now.
+
+        Raises:
+            Unsupported: who asks may not learn what that is.
+            TimedOut: brokers take too long.
+            Unreachable: as `any_broker`.
+        """
+        call = "describe_quorum"
+        try:
+            await self.any_broker(call)
+        except NotAuthorized as denied:
+            raise Unsupported(attempted(call), answer=denied.answer, fix=denied.fix) from denied
+        await self.controller()
+        cluster = self._cluster
+        from_s, until_s = cluster.metadata.complete_from_s, cluster.now_s + _FRESH_WITHIN_S
+        while cluster.now_s < min(from_s, until_s):
+            left_s = min(from_s, until_s) - cluster.now_s
+            await cluster.clock.sleep(max(left_s, _LEAST_S))
+            cluster.catch_up()
+        if cluster.now_s < from_s:
+            raise TimedOut("waiting for fresh metadata", answer="no broker has caught up")
+
     def _arrive(self, call: str) -> None:
         if self.closed:
             raise Unreachable(attempted(call), answer="the connection was closed by ktui")
@@ -113,6 +140,7 @@ class _Call(NamedTuple):
 _CALLS = {
     "describe_cluster": _Call("describing the cluster", "Describe on the cluster"),
     "list_reassignments": _Call("listing reassignments", "Describe on the cluster"),
+    "describe_quorum": _Call("asking how far the controllers' log is", "Describe on the cluster"),
     "describe_topics": _Call("describing topics", "Describe on the topics"),
     "scan_topics": _Call("describing topics", "Describe on the topics"),
     "log_offsets": _Call("reading log offsets", "Describe on the topics"),

@@ -65,6 +65,8 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     """replica.lag.time.max.ms: how long a follower may lag and stay in the ISR."""
     startup_s: float = 5.0
     """From a broker's start to its being unfenced."""
+    shutdown_s: float = 2.0
+    """How long a broker that shuts down properly is alive, leads nothing and is in no ISR."""
     metadata_lag_s: float = 0.1
     """How far brokers' metadata is behind the controller; the list never is."""
     auto_leader_rebalance: bool = True

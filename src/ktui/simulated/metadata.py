@@ -45,6 +45,12 @@ class Metadata:
             self._fenced.append((now_s + self.lag_s, fenced))
 
     @property
+    def complete_from_s(self) -> float:
+        """The second from which brokers know all that is decided by now."""
+        unseen_s = self._unseen[-1][0] if self._unseen else 0.0
+        return max(unseen_s, self._fenced[-1][0])
+
+    @property
     def fenced(self) -> frozenset[int]:
         """The brokers that are fenced, as brokers know it."""
         return self._fenced[0][1]

@@ -90,9 +90,25 @@ def _after_session(cluster: SimulatedCluster, broker: int, spell: int, deed: Dee
 
 
 def _shut_down(cluster: SimulatedCluster, broker: int) -> None:
-    if cluster.machines.power(broker) is not Power.UP:
+    """Have a broker leave its leaders and ISRs to others, and stop when all have heard of it."""
+    machines, controller = cluster.machines, cluster.controller
+    if machines.power(broker) is not Power.UP or controller.is_stopping(broker):
         return
-    cluster.controller.controlled_shutdown(broker)
+    controller.controlled_shutdown(broker)
+    spell = machines.turn(broker, Power.UP)
+    if cluster.spec.shutdown_s > 0:
+        cluster.at(cluster.now_s + cluster.spec.shutdown_s, lambda: _stop(cluster, broker, spell))
+    else:
+        _stop(cluster, broker, spell)
+
+
+def _stop(cluster: SimulatedCluster, broker: int, spell: int) -> None:
+    """End a broker that shuts down, with the controller's leave, unless it has ended otherwise."""
+    if not cluster.machines.still(broker, spell):
+        return
+    if cluster.now_s < cluster.controller_from_s:
+        cluster.at(cluster.controller_from_s, lambda: _stop(cluster, broker, spell))
+        return
     cluster.machines.silent_from_s[broker] = cluster.now_s
     cluster.machines.turn(broker, Power.STOPPED)
     cluster.replication.broker_down(broker)
@@ -105,6 +121,9 @@ def _start(cluster: SimulatedCluster, broker: int) -> None:
     The controller takes it for a double until then (DUPLICATE_BROKER_REGISTRATION).
     """
     before = cluster.machines.power(broker)
+    if before is Power.UP and cluster.controller.is_stopping(broker):
+        gone_s = max(cluster.now_s + cluster.spec.shutdown_s, cluster.controller_from_s)
+        cluster.at(gone_s, lambda: _start(cluster, broker))
     if before not in (Power.STOPPED, Power.DEAD):
         return
     spell = cluster.machines.turn(broker, Power.STARTING)
@@ -131,7 +150,11 @@ def _register(cluster: SimulatedCluster, broker: int, *, properly_stopped: bool)
 
 
 def _resume(cluster: SimulatedCluster, broker: int) -> None:
-    if cluster.machines.power(broker) is Power.HANGING:
+    if cluster.machines.power(broker) is not Power.HANGING:
+        return
+    if cluster.controller.is_stopping(broker):
+        _stop(cluster, broker, cluster.machines.turn(broker, Power.UP))
+    else:
         _come_up(cluster, broker)
 
 

@@ -46,7 +46,10 @@ class SimulatedReader:
             alive = spec.id not in cluster.metadata.fenced
             if alive or cluster.controller.rules.tells_fenced_brokers:
                 brokers[spec.id] = Broker(spec.id, host(spec.id), PORT, spec.rack, alive)
-        return ClusterDescription(cluster.spec.name, cluster.any_live_broker(), brokers)
+        waits_for_kept = not cluster.controller.rules.completes_without_kept
+        return ClusterDescription(
+            cluster.spec.name, cluster.any_live_broker(), brokers, waits_for_kept
+        )
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         """Give every ongoing reassignment: the controller's truth."""
@@ -57,10 +60,15 @@ class SimulatedReader:
             for tp, known in self._cluster.controller.reassigning.items()
         }
 
-    async def describe_topics(self, names: Collection[str]) -> TopicsAnswer:
-        """Give all partitions of the named topics, as late as brokers' metadata is."""
+    async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
+        """Give all partitions of the named topics, as late as brokers' metadata is.
+
+        `fresh`: once brokers have learnt all that is decided by now.
+        """
         if not names:
             return TopicsAnswer({})
+        if fresh:
+            await self._calls.fresh_metadata()
         try:
             await self._calls.any_broker("describe_topics")
         except NotAuthorized:

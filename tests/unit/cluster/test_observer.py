@@ -11,7 +11,7 @@ import pytest
 from ktui.cluster.errors import Operation, Unreachable
 from ktui.cluster.following import CLOSELY_S, FOLLOW_S, MOST, SELDOM_S
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import NO_INTEREST, Interest, Observer
+from ktui.cluster.observer import FRESH_AGAIN_S, NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.simulated import acts
 from ktui.simulated.clock import VirtualClock
@@ -317,7 +317,7 @@ async def test_a_new_census_is_taken_as_soon_as_a_broker_goes_or_comes() -> None
     async with looking(a_topic("orders", (1, 2, 3))) as look:
         await look.poll(interest)
         await look.poll(interest)
-        await look.do(acts.Shutdown(3), then_wait_s=1.0)
+        await look.do(acts.Shutdown(3), then_wait_s=3.0)
 
         await look.poll(interest)
         observation = await look.poll(interest)
@@ -416,3 +416,97 @@ async def test_polls_never_overlap() -> None:
 
         assert {(await poll).partitions.keys() == {ORDERS} for poll in polls} == {True}
         assert look.reader.most_lists_at_once == 1
+
+
+async def test_chosen_partitions_are_looked_at_without_the_rest_of_their_topics() -> None:
+    wanted = TopicPartition("audit", 1)
+    async with looking(a_topic("orders", (1, 2)), a_topic("audit", *[(3, 4)] * 5)) as look:
+        observation = await look.poll(Interest(partitions=frozenset({wanted})))
+
+        assert observation.partitions.keys() == {wanted}
+        assert observation.partitions[wanted].replicas == (3, 4)
+        assert observation.topic_configs.keys() == {"audit"}
+        assert look.reader.asked_offsets == []
+
+
+async def test_a_chosen_partition_that_is_not_there_is_absent() -> None:
+    wanted = {TopicPartition("orders", 7), TopicPartition("no-such-topic", 0)}
+    async with looking(a_topic("orders", (1, 2))) as look:
+        observation = await look.poll(Interest(partitions=frozenset(wanted)))
+
+        assert observation.absent == wanted
+        assert observation.partitions == {}
+
+
+async def test_the_partitions_of_a_chosen_topic_are_absent_once_it_is_deleted() -> None:
+    interest = Interest(topics=frozenset({"orders"}))
+    both = {TopicPartition("orders", 0), TopicPartition("orders", 1)}
+    async with looking(a_topic("orders", (1, 2), (2, 3))) as look:
+        assert (await look.poll(interest)).absent == frozenset()
+        await look.do(acts.DeleteTopic("orders"), then_wait_s=1.0)
+
+        assert (await look.poll(interest)).absent == both
+
+
+async def test_a_chosen_topic_made_again_smaller_has_lost_the_rest_of_its_partitions() -> None:
+    interest = Interest(topics=frozenset({"orders"}))
+    async with looking(a_topic("orders", (1, 2), (2, 3))) as look:
+        await look.poll(interest)
+        again = acts.CreateTopic(a_topic("orders", (1, 2)))
+        await look.do(acts.DeleteTopic("orders"), again, then_wait_s=1.0)
+
+        observation = await look.poll(interest)
+
+        assert observation.absent == {TopicPartition("orders", 1)}
+        assert observation.partitions.keys() == {ORDERS}
+
+
+FRESH = Interest(partitions=frozenset({ORDERS}), fresh=True)
+
+
+async def test_a_fresh_poll_knows_what_was_decided_before_it() -> None:
+    async with looking(a_topic("orders", (2, 1, 3))) as look:
+        await look.do(acts.Alter({ORDERS: (3, 1, 2)}))
+
+        observation = await look.poll(FRESH)
+
+        assert observation.partitions[ORDERS].replicas == (3, 1, 2)
+        assert observation.fresh
+
+
+async def test_any_other_poll_does_not_claim_to() -> None:
+    async with looking(a_topic("orders", (2, 1, 3))) as look:
+        await look.do(acts.Alter({ORDERS: (3, 1, 2)}))
+
+        observation = await look.poll(Interest(partitions=frozenset({ORDERS})))
+
+        assert observation.partitions[ORDERS].replicas == (2, 1, 3)
+        assert not observation.fresh
+
+
+async def test_what_cannot_be_known_to_be_fresh_is_still_seen_and_not_asked_for_at_every_poll() -> (
+    None
+):
+    async with looking(a_topic("orders", (2, 1, 3))) as look:
+        await look.do(acts.Deny("describe_quorum"))
+        first, _ = await look.poll(FRESH), await look.poll(FRESH)
+
+        assert not first.fresh
+        assert first.partitions.keys() == {ORDERS}
+        assert look.reader.calls["describe_topics"] == 3
+
+        await look.do(acts.Allow("describe_quorum"), then_wait_s=FRESH_AGAIN_S)
+        assert (await look.poll(FRESH)).fresh
+
+
+async def test_brokers_that_are_far_behind_the_controller_are_waited_for_in_vain() -> None:
+    async with looking(a_topic("orders", (2, 1, 3))) as look:
+        look.cluster.metadata.lag_s = 20.0
+        await look.do(acts.Alter({ORDERS: (3, 1, 2)}))
+        polling = asyncio.create_task(look.observer.poll(FRESH))
+        await look.clock.advance(10.0)
+
+        observation = await polling
+
+        assert not observation.fresh
+        assert observation.partitions[ORDERS].replicas == (2, 1, 3)

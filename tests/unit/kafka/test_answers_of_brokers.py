@@ -35,7 +35,7 @@ def test_fenced_brokers_are_there_but_not_alive() -> None:
         ],
     )
 
-    told = metadata.cluster_description(answer)
+    told = metadata.cluster_description(answer, waits_for_kept=True)
 
     assert told.cluster_id == r"abc\x1b[2J"
     assert told.controller is None

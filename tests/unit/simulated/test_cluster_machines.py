@@ -37,6 +37,70 @@ def test_a_broker_that_shuts_down_hands_its_partitions_on_at_once() -> None:
     assert known(cluster).leader == 2
 
 
+def test_a_broker_that_shuts_down_is_alive_for_two_seconds_leads_nothing_and_is_in_no_isr() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Shutdown(1))
+
+    wait(cluster, 1.9)
+    assert not cluster.controller.is_fenced(1)
+    assert (known(cluster).leader, known(cluster).isr) == (2, (2, 3))
+    assert cluster.replication.end(ORDERS, 1) == cluster.replication.end(ORDERS, 2)
+
+    wait(cluster, 0.2)
+    assert cluster.controller.is_fenced(1)
+    assert cluster.machines.up() == [2, 3, 4, 5]
+
+
+def test_a_broker_that_shuts_down_is_taken_into_no_isr_though_it_copies() -> None:
+    cluster = a_cluster(shutdown_s=60.0)
+    cluster.do(acts.Shutdown(4))
+    cluster.do(acts.Alter({ORDERS: (1, 2, 4)}))
+
+    wait(cluster, 59.0)
+
+    assert cluster.replication.end(ORDERS, 4) == cluster.replication.end(ORDERS, 1)
+    assert known(cluster).isr == (1, 2, 3)
+    assert known(cluster).reassigning
+
+
+def test_a_broker_killed_while_it_shuts_down_is_fenced_when_its_session_ends() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Shutdown(1))
+    wait(cluster, 1.0)
+    cluster.do(acts.Kill(1))
+
+    wait(cluster, 8.9)
+    assert not cluster.controller.is_fenced(1)
+    wait(cluster, 0.2)
+    assert cluster.controller.is_fenced(1)
+
+
+def test_a_broker_that_hangs_while_it_shuts_down_is_gone_once_it_goes_on() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Shutdown(1))
+    cluster.do(acts.Hang(1))
+    wait(cluster, 5.0)
+    assert not cluster.controller.is_fenced(1)
+
+    cluster.do(acts.Resume(1))
+
+    assert cluster.controller.is_fenced(1)
+    assert cluster.machines.up() == [2, 3, 4, 5]
+
+
+def test_a_broker_told_to_start_while_it_shuts_down_comes_back_once_it_is_gone() -> None:
+    cluster = a_cluster()
+    cluster.do(acts.Shutdown(1))
+    cluster.do(acts.Shutdown(1))
+    cluster.do(acts.Start(1))
+
+    wait(cluster, 2.1)
+    assert cluster.controller.is_fenced(1)
+    wait(cluster, 20.0)
+
+    assert set(known(cluster).isr) == {1, 2, 3}
+
+
 def test_a_broker_that_was_resumed_in_time_was_never_missed() -> None:
     cluster = a_cluster()
     cluster.do(acts.Hang(2))

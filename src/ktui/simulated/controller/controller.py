@@ -89,6 +89,10 @@ class Controller:
         """Whether a broker takes no part: it is down, or not yet up."""
         return broker in self._members.fenced
 
+    def is_stopping(self, broker: int) -> bool:
+        """Whether a broker has begun to shut down properly, and has not registered since."""
+        return self._members.stopping(broker)
+
     def fence(self, broker: int) -> None:
         """Leave a broker out of every ISR and elect others where it led; once, until it is back."""
         if not self.is_fenced(broker):

@@ -21,6 +21,10 @@ class Membership:
         """Whether a broker is active."""
         return broker in self.active
 
+    def stopping(self, broker: int) -> bool:
+        """Whether a broker has begun to shut down properly, and has not registered since."""
+        return broker in self._stopping
+
     def fence(self, broker: int) -> None:
         """A broker is down, or does not answer."""
         self.fenced.add(broker)

@@ -35,15 +35,8 @@ Refusals = tuple[str, ...]
 async def carry_out(plan: Plan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock) -> Refusals:
     """Wait until the plan is due, and submit it. Partitions that only change order are elected."""
     await clock.sleep(plan.start_s)
-    current = {
-        TopicPartition(topic.name, number): replicas
-        for topic in spec.topics
-        for number, replicas in enumerate(topic.replicas)
-    }
-    refused: list[str] = []
-    if plan.throttle is not None:
-        changes = _throttles(_adding(plan, current), int(plan.throttle))
-        refused += _refused(await writer.alter_configs(changes))
+    refused = [*await set_throttles(plan, spec, writer)]
+    current = _current(spec)
     targets = list(plan.targets.items())
     for start in range(0, len(targets), _CHUNK):
         chunk = dict(targets[start : start + _CHUNK])
@@ -54,6 +47,22 @@ async def carry_out(plan: Plan, spec: ClusterSpec, writer: ClusterWriter, clock:
     if reordered:
         refused += _refused(await writer.elect_preferred_leaders(reordered))
     return tuple(refused)
+
+
+async def set_throttles(plan: Plan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
+    """Throttle what the plan adds, as far as it says so."""
+    if plan.throttle is None:
+        return ()
+    changes = _throttles(_adding(plan, _current(spec)), int(plan.throttle))
+    return tuple(_refused(await writer.alter_configs(changes)))
+
+
+def _current(spec: ClusterSpec) -> Mapping[TopicPartition, tuple[int, ...]]:
+    return {
+        TopicPartition(topic.name, number): replicas
+        for topic in spec.topics
+        for number, replicas in enumerate(topic.replicas)
+    }
 
 
 def _adding(plan: Plan, current: Mapping[TopicPartition, tuple[int, ...]]) -> list[Replica]:
