@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import keys, listing, polling, simulating, starting
+from bench import disturbing, keys, listing, plans, polling, simulating, spanning, starting
 from bench.clusters import lab_with_a_dead_broker
 from ktui.lab.layout import Lab
 
@@ -13,6 +13,9 @@ ALONE: dict[str, Callable[[], None]] = {
     "keys": keys.run,
     "start": starting.run,
     "simulate": simulating.run,
+    "plan": plans.run,
+    "span": spanning.run,
+    "disturb": disturbing.run,
 }
 ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {"list": listing.run, "poll": polling.run}
 PARTS = (*ALONE, *ON_A_CLUSTER)

@@ -50,6 +50,12 @@ def test_a_plan_is_held_against_the_cluster_and_nothing_is_sent(lab: Lab, topic:
         [{"replicas": [1, 2, 3, 4], "elect": None}, {"replicas": [4, 2, 3], "elect": None}],
         [],
     ]
+    figures = good["preflight"]
+    loads = {load["broker"]: load for load in figures["brokers"]}
+    assert (figures["bytes_to_copy"], figures["sizes_unknown"]) == (0, 0)
+    assert loads.keys() == {1, 4}
+    assert 0 < loads[4]["room_after_bytes"] <= loads[4]["disk_bytes"]
+    assert figures["time_s"]["middle"] == 2
     assert {p["kind"]: p["sentence"].split("; ")[0] for p in bad["problems"]} == {
         "topic unknown": f"the cluster has no topic {topic[:-1]}",
         "broker unknown": "the cluster has no broker 77, only 1 to 5",

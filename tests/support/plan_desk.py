@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
 from ktui.planning.plan import PartitionTarget, Plan, written
+from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import Replicas
 
@@ -38,7 +39,14 @@ class Desk:
         self._monkeypatch = monkeypatch
 
     def cluster(self, cluster: SimulatedCluster) -> None:
-        """Let this be the cluster that is named on the command line."""
+        """Let this be the cluster that is named on the command line.
+
+        A second passes first, in which what was done to it is done; then its clock leaps, for
+        nobody moves it while brokers have yet to learn something.
+        """
+        assert isinstance(cluster.clock, VirtualClock)
+        cluster.clock.pass_time(1.0)
+        cluster.clock._leaping = True
         named = SimpleNamespace(name=CLUSTER, reader=cluster.reader)
         self._monkeypatch.setattr("ktui.cli.plan.choose_cluster", lambda *_: named)
 

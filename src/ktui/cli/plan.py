@@ -8,22 +8,23 @@ from pathlib import Path
 
 import click
 
-from ktui.cli import options
+from ktui.cli import options, plan_remaining
 from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.errors import BadInput
 from ktui.cli.partition_json import encode
 from ktui.cli.plan_json import check_json
 from ktui.cli.plan_limits import given_limits, limits_for, limits_options
+from ktui.cli.plan_rate import assume_rate_option, given_rate
 from ktui.cli.plan_report import Checked, report
-from ktui.cli.plan_snapshot import snapshot
-from ktui.cli.plan_steps import steps_of
-from ktui.cli.plan_summary import summarise
 from ktui.cluster.text import clean
 from ktui.planning.check import check_plan
 from ktui.planning.finding import Allowances, ClusterSnapshot, Option
 from ktui.planning.plan import MOST_BYTES, Plan
 from ktui.planning.planfile import read_plan
+from ktui.planning.preflight import preflight
 from ktui.planning.problem import BadPlan
+from ktui.planning.snapshot import take_snapshot
+from ktui.planning.steps import steps_of
 
 BAD_PLAN = 2
 STANDARD_INPUT = Path("-")
@@ -32,7 +33,10 @@ _SHOWN_AS = Path("<stdin>")
 
 @click.group("plan")
 def command() -> None:
-    """Check plans of reassignments. Changes nothing."""
+    """Check plans of reassignments, and make them of runs. Changes nothing."""
+
+
+command.add_command(plan_remaining.command)
 
 
 @command.command("check")
@@ -41,6 +45,7 @@ def command() -> None:
 @options.json_option
 @click.option("--steps", is_flag=True, help="Also each partition's steps, under the limits.")
 @limits_options
+@assume_rate_option
 @click.option(
     Option.REPLICATION_FACTOR_CHANGE.value,
     "factor_change",
@@ -61,6 +66,7 @@ def check(  # noqa: PLR0913 - an option each
     *,
     json: bool,
     steps: bool,
+    assume_rate: str | None,
     factor_change: bool,
     below_min_isr: bool,
     **limits: str | None,
@@ -72,7 +78,7 @@ def check(  # noqa: PLR0913 - an option each
 
     Exit code 2 when there is a problem, 0 when there are warnings at most.
     """
-    given = given_limits(limits)
+    given, rate = given_limits(limits), given_rate(assume_rate)
     name, plan = _read(path)
     cluster = choose_cluster(bootstrap_server, command_config, context)
     seen = asyncio.run(_look(cluster, plan))
@@ -81,8 +87,7 @@ def check(  # noqa: PLR0913 - an option each
         plan=name,
         cluster=cluster.name,
         findings=check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
-        summary=summarise(plan, seen),
-        limits=in_force,
+        preflight=preflight(plan, seen, in_force, rate),
         partitions=steps_of(plan, seen, in_force) if steps else None,
     )
     click.echo(encode(check_json(checked)) if json else report(checked))
@@ -109,6 +114,6 @@ def _standard_input() -> bytes:
 async def _look(cluster: Cluster, plan: Plan) -> ClusterSnapshot:
     reader = cluster.reader()
     try:
-        return await snapshot(reader, plan)
+        return await take_snapshot(reader, plan)
     finally:
         await reader.aclose()

@@ -9,12 +9,15 @@ from msgspec import UNSET, UnsetType
 
 from ktui.cli.partition_json import SCHEMA_VERSION
 from ktui.cli.plan_report import Checked
-from ktui.cli.plan_steps import PartitionSteps
-from ktui.cli.plan_summary import Summary
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
+from ktui.planning.disks import BrokerLoad
 from ktui.planning.finding import Finding, Severity
+from ktui.planning.preflight import Bound, Preflight, ShapeCost
 from ktui.planning.problem import Place
+from ktui.planning.rates import Rates, Span
+from ktui.planning.steps import PartitionSteps
+from ktui.planning.summary import Summary
 
 
 class FindingJson(msgspec.Struct, frozen=True):
@@ -25,6 +28,19 @@ class FindingJson(msgspec.Struct, frozen=True):
     partitions: tuple[TopicPartition, ...]
     sentence: str
     option: str | None
+
+
+class PreflightJson(msgspec.Struct, frozen=True):
+    """What the plan would do under the limits; null for what is not known."""
+
+    bytes_to_copy: int | None
+    sizes_unknown: int
+    brokers: tuple[BrokerLoad, ...]
+    shapes: tuple[ShapeCost, ...]
+    batches: int
+    time_s: Span | None
+    bound: Bound | None
+    rates: Rates
 
 
 class CheckJson(msgspec.Struct, frozen=True):
@@ -38,6 +54,7 @@ class CheckJson(msgspec.Struct, frozen=True):
     notes: tuple[FindingJson, ...]
     summary: Summary
     limits: Limits
+    preflight: PreflightJson
     partitions: tuple[PartitionSteps, ...] | UnsetType = UNSET
 
 
@@ -50,9 +67,24 @@ def check_json(checked: Checked) -> CheckJson:
         problems=_findings(checked.of(Severity.PROBLEM)),
         warnings=_findings(checked.of(Severity.WARNING)),
         notes=_findings(checked.of(Severity.NOTE)),
-        summary=checked.summary,
-        limits=checked.limits,
+        summary=checked.preflight.summary,
+        limits=checked.preflight.limits,
+        preflight=preflight_json(checked.preflight),
         partitions=UNSET if checked.partitions is None else checked.partitions,
+    )
+
+
+def preflight_json(preflight: Preflight) -> PreflightJson:
+    """Put the figures of a plan in their JSON form."""
+    return PreflightJson(
+        bytes_to_copy=preflight.bytes_to_copy,
+        sizes_unknown=preflight.sizes_unknown,
+        brokers=preflight.brokers,
+        shapes=preflight.shapes,
+        batches=preflight.batches,
+        time_s=preflight.time_s,
+        bound=preflight.bound,
+        rates=preflight.rates,
     )
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Sequence
 
 import click
 import msgspec
 
-from ktui.cli.plan_steps import PartitionSteps
-from ktui.cli.plan_summary import Summary
-from ktui.cli.table import table
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
+from ktui.planning import preflight_words
 from ktui.planning.finding import Finding, Kind, Severity
+from ktui.planning.preflight import Preflight
+from ktui.planning.steps import PartitionSteps
 
 _COLOURS = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -24,14 +25,15 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The file's name, fit to be shown."""
     cluster: str
     findings: tuple[Finding, ...]
-    summary: Summary
-    limits: Limits
+    """Those of the plan against its cluster; what its figures give cause for is in `preflight`."""
+    preflight: Preflight
     partitions: tuple[PartitionSteps, ...] | None
     """None where nobody asked for the steps."""
 
     def of(self, severity: Severity) -> tuple[Finding, ...]:
         """Give the findings of one severity, in the file's order."""
-        found = [finding for finding in self.findings if finding.severity is severity]
+        findings = (*self.findings, *self.preflight.warnings)
+        found = [finding for finding in findings if finding.severity is severity]
         return tuple(sorted(found, key=_line_and_column))
 
     @property
@@ -40,23 +42,23 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         return self.of(Severity.PROBLEM)
 
 
-def _line_and_column(finding: Finding) -> tuple[int, int]:
-    return (0, 0) if finding.place is None else (finding.place.line, finding.place.column)
+def _line_and_column(finding: Finding) -> tuple[float, int]:
+    return (math.inf, 0) if finding.place is None else (finding.place.line, finding.place.column)
 
 
 def report(checked: Checked) -> str:
     """Give findings first, then the figures, the steps if asked for, and the verdict last."""
     sections = [
-        [_line(checked.plan, f) for severity in Severity for f in checked.of(severity)],
-        _figures(checked.summary),
-        _brokers(checked.summary),
-        [] if checked.partitions is None else list(_steps(checked.partitions, checked.limits)),
+        [finding_line(checked.plan, f) for severity in Severity for f in checked.of(severity)],
+        preflight_words.lines(checked.preflight),
+        _steps(checked),
         [_verdict(checked)],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
-def _line(plan: str, finding: Finding) -> str:
+def finding_line(plan: str, finding: Finding) -> str:
+    """Give a finding as compilers do: where, how bad, what, and what allows it."""
     place = finding.place
     where = "" if place is None else f":{place.line}:{place.column}"
     sign = click.style(finding.severity.value, fg=_COLOURS[finding.severity], bold=True)
@@ -71,39 +73,17 @@ def _allowed(finding: Finding) -> str:
     return f"; allowed by {finding.option}"
 
 
-def _figures(summary: Summary) -> list[str]:
-    rows = [
-        ("partitions in the plan", summary.partitions),
-        ("already at their target", summary.at_target),
-        ("replica movements", summary.replica_movements),
-        ("leader movements", summary.leader_movements),
-    ]
-    if summary.unknown:
-        rows.insert(1, ("not on this cluster", summary.unknown))
-    rows += [
-        (f"replication factor from {change.before} to {change.after}", change.partitions)
-        for change in summary.replication_factor_changes
-    ]
-    name_width = max(len(name) for name, _ in rows)
-    width = max(len(f"{count:,}") for _, count in rows)
-    return [f"{name:<{name_width}}  {count:>{width},}" for name, count in rows]
-
-
-def _brokers(summary: Summary) -> list[str]:
-    if not summary.brokers:
+def _steps(checked: Checked) -> list[str]:
+    if checked.partitions is None:
         return []
-    rows = [(str(b.broker), f"{b.gains:,}", f"{b.loses:,}") for b in summary.brokers]
-    return [table(("BROKER", "GAINS", "LOSES"), rows, right=(0, 1, 2))]
-
-
-def _steps(partitions: Iterable[PartitionSteps], limits: Limits) -> Iterator[str]:
-    yield f"steps, {_in_words(limits)}:"
-    for partition in partitions:
+    lines = [f"steps, {_in_words(checked.preflight.limits)}:"]
+    for partition in checked.partitions:
         if partition.steps:
-            yield str(TopicPartition(partition.topic, partition.partition))
+            lines.append(str(TopicPartition(partition.topic, partition.partition)))
         for number, step in enumerate(partition.steps or (), start=1):
             elects = "" if step.elect is None else f"  elect {step.elect}"
-            yield f"  {number}  {_joined(step.replicas)}{elects}"
+            lines.append(f"  {number}  {_joined(step.replicas)}{elects}")
+    return lines
 
 
 def _in_words(limits: Limits) -> str:

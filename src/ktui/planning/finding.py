@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from ktui.cluster.broker import Broker, TopicConfig
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
-from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.planning.problem import Place
 
 
@@ -27,6 +27,19 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     topics: Collection[str] = ()
     """Names of the cluster's topics, where they are known: one may have been meant."""
     failures: tuple[Failure, ...] = ()
+    sizes: Mapping[Replica, int] = msgspec.field(default_factory=dict)
+    """Bytes of the plan's partitions, each at its leader; one that is missing is not known."""
+    log_dirs: Mapping[int, tuple[LogDir, ...]] = msgspec.field(default_factory=dict)
+    """By broker: of those that have, gain or lose replicas, as far as they answered."""
+    broker_configs: Mapping[int, BrokerConfig] = msgspec.field(default_factory=dict)
+    """By broker, of the same brokers."""
+
+    def size(self, tp: TopicPartition) -> int | None:
+        """Give a partition's bytes, which are those of its leader; None where not known."""
+        state = self.partitions.get(tp)
+        if state is None or state.leader is None:
+            return None
+        return self.sizes.get(Replica(tp, state.leader))
 
 
 class Allowances(msgspec.Struct, frozen=True):
@@ -71,6 +84,12 @@ class Kind(enum.StrEnum):
     SETTINGS_UNREADABLE = "topic settings unreadable"
     NOTHING_TO_DO = "nothing to do"
     AT_TARGET = "at target"
+    DISKS_UNREADABLE = "disks unreadable"
+    DISK_FULL = "disk full"
+    DISK_LOW = "disk low"
+    LOG_DIR_OFFLINE = "log dir offline"
+    CORDONED = "cordoned"
+    NEVER_FITS = "never fits"
 
 
 class Finding(msgspec.Struct, frozen=True):

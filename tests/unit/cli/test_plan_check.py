@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -11,9 +12,12 @@ from ktui.cli.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.plan import check as check_command
 from ktui.simulated import acts
-from support.moving_clusters import a_cluster, wait
+from support.moving_clusters import a_cluster, throttle, wait
 from support.plan_desk import Desk, answer, check
 
+SIZE = 1_000_000_000
+"""Of each partition."""
+DISK = 1_000 * 1024**3
 CORPUS = Path(__file__).parents[1] / "planning" / "corpus"
 TOLD = dict(
     entry.split("\n", 1) for entry in (CORPUS / "told.txt").read_text().strip().split("\n\n")
@@ -79,18 +83,30 @@ def test_a_sound_plan_is_summed_up(desk: Desk) -> None:
     assert result.stdout == (
         f"{plan}:4:3: note: 1 of 4 partitions are at their target already\n"
         "\n"
-        "partitions in the plan   4\n"
-        "already at their target  1\n"
-        "replica movements        4\n"
-        "leader movements         2\n"
+        "partitions in the plan         4\n"
+        "already at their target        1\n"
+        "replica movements              4\n"
+        "leader movements               2\n"
+        "to be copied             3.7 GiB\n"
         "\n"
-        "BROKER  GAINS  LOSES\n"
-        "     1      0      2\n"
-        "     4      1      0\n"
-        "     5      1      1\n"
-        "     6      0      1\n"
-        "     7      1      0\n"
-        "     8      1      0\n"
+        "BROKER  GAINS  LOSES       IN      OUT  ROOM NOW    AFTER  AT PEAK\n"
+        "     1      0      2      0 B  1.9 GiB   997 GiB  999 GiB  997 GiB\n"
+        "     4      1      0  954 MiB      0 B   999 GiB  998 GiB  998 GiB\n"
+        "     5      1      1  954 MiB  954 MiB   999 GiB  999 GiB  998 GiB\n"
+        "     6      0      1      0 B  954 MiB   999 GiB  1.0 TiB  999 GiB\n"
+        "     7      1      0  954 MiB      0 B   1.0 TiB  999 GiB  999 GiB\n"
+        "     8      1      0  954 MiB      0 B   1.0 TiB  999 GiB  999 GiB\n"
+        "\n"
+        "                        gentle, in force  kip-435\n"
+        "alters                  7                 6\n"
+        "elections               1                 2\n"
+        "leader epoch bumps      4                 6\n"
+        "extra replicas at peak  4                 3\n"
+        "most of one partition   5                 4\n"
+        "\n"
+        "time  42 s (22 s-1m 42s), in about 3 batches\n"
+        "      at least 20 s (10 s-50 s), as broker 8 gets 954 MiB\n"
+        "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker, which is assumed\n"
         "\n"
         "No problem.\n"
     )
@@ -121,8 +137,8 @@ def test_each_problem_is_told_with_its_line_and_the_plan_is_not_fit(desk: Desk) 
             "--allow-replication-factor-change allows it"
         ),
     ]
-    assert "not on this cluster             1" in lines
-    assert "replication factor from 3 to 2  1" in lines
+    assert "not on this cluster                   1" in lines
+    assert "replication factor from 3 to 2        1" in lines
     assert lines[-1] == "3 problems: the plan is not fit to be started."
 
 
@@ -250,13 +266,123 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(desk: Desk) -> None
                 "order": "topic",
             },
         ),
+        (
+            "preflight",
+            {
+                "bytes_to_copy": 2 * SIZE,
+                "sizes_unknown": 0,
+                "brokers": [
+                    load(1, loses=1, room=SIZE),
+                    load(4, gains=1),
+                    load(5, gains=1),
+                ],
+                "shapes": [
+                    shape("gentle", alters=3, elections=0, bumps=1, most=5),
+                    shape("kip-435", alters=2, elections=1, bumps=2, most=5),
+                ],
+                "batches": 3,
+                "time_s": {"low": 21.0, "middle": 41.0, "high": 101.0},
+                "bound": {"broker": 5, "time_s": {"low": 10.0, "middle": 20.0, "high": 50.0}},
+                "rates": {
+                    "assumed_bytes_s": {"low": 20e6, "middle": 50e6, "high": 100e6},
+                    "throttles": [],
+                },
+            },
+        ),
     ]
+
+
+def load(broker: int, *, gains: int = 0, loses: int = 0, room: int = 0) -> dict[str, int]:
+    """Give the figures of a broker that now has so many bytes of the disk less."""
+    return {
+        "broker": broker,
+        "gains": gains,
+        "loses": loses,
+        "bytes_in": gains * SIZE,
+        "bytes_out": loses * SIZE,
+        "disk_bytes": DISK,
+        "room_bytes": DISK - room,
+        "room_after_bytes": DISK - room + (loses - gains) * SIZE,
+        "room_at_peak_bytes": DISK - room - gains * SIZE,
+    }
+
+
+def shape(name: str, *, alters: int, elections: int, bumps: int, most: int) -> dict[str, Any]:
+    return {
+        "shape": name,
+        "alters": alters,
+        "elections": elections,
+        "leader_epoch_bumps": bumps,
+        "most_replicas": most,
+        "peak_extra_replicas": most - 4,
+    }
+
+
+def test_the_assumed_rate_is_taken_by_its_option(desk: Desk) -> None:
+    desk.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+    plan = desk.plan(orders_0=(4, 2, 3))
+
+    told = answer(check(plan, "--json", "--assume-rate", "10MB/s"))["preflight"]
+
+    assert told["time_s"] == {"low": 101.0, "middle": 101.0, "high": 101.0}
+    assert answer(check(plan, "--json", "--assume-rate", "1000000"))["preflight"]["time_s"] == {
+        **dict.fromkeys(("low", "middle", "high"), 1001.0)
+    }
+
+
+@pytest.mark.usefixtures("nobody_connects")
+@pytest.mark.parametrize("rate", ["fast", "0", "-1MB/s", "10 parsecs/s", "0MB/s"])
+def test_a_rate_that_is_none_is_named_with_its_option_before_anything_is_connected_to(
+    rate: str,
+) -> None:
+    result = check("plan.json", "--assume-rate", rate)
+
+    assert isinstance(result.exception, BadInput)
+    assert str(result.exception).startswith("--assume-rate: ")
+
+
+def test_a_throttle_of_a_broker_is_the_rate_into_it(desk: Desk) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    cluster.do(throttle("follower", 4, 5_000_000))
+    desk.cluster(cluster)
+
+    result = check(desk.plan(orders_0=(4, 2, 3)))
+
+    assert "time  3m 21s (3m 21s-6m 41s), in" in result.stdout
+    assert "5.0 MB/s into broker 4, which is throttled\n" in result.stdout
+
+
+def test_log_dirs_that_may_not_be_read_leave_the_figures_open(desk: Desk) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    cluster.do(acts.Deny("log_dirs"))
+    desk.cluster(cluster)
+    plan = desk.plan(orders_0=(4, 2, 3))
+
+    result, told = check(plan), answer(check(plan, "--json"))
+
+    assert result.exit_code == 0
+    (warning,) = told["warnings"]
+    assert warning["kind"] == "disks unreadable"
+    assert "broker 1, broker 2, broker 3 and 1 more could not be read" in warning["sentence"]
+    assert told["preflight"]["time_s"] is None
+    assert told["preflight"]["brokers"][1]["bytes_in"] is None
+    assert result.stdout.endswith("\nNo problem, 1 warning.\n")
+
+
+def test_a_disk_that_would_be_full_is_a_warning(desk: Desk) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    cluster.do(acts.FillDisk(4, leave=SIZE // 2))
+    desk.cluster(cluster)
+
+    told = answer(check(desk.plan(orders_0=(4, 2, 3)), "--json"))
+
+    assert [(w["kind"], w["place"]) for w in told["warnings"]] == [("disk full", None)]
 
 
 def test_brokers_that_are_down_take_no_part_in_the_limits(desk: Desk) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     cluster.do(acts.Shutdown(9))
-    wait(cluster, 1.0)
+    wait(cluster, 5.0)
     desk.cluster(cluster)
 
     told = answer(check(desk.plan(orders_0=(4, 2, 3)), "--json"))

@@ -63,7 +63,7 @@ def test_a_partition_that_someone_else_moves_starts_from_where_it_was(desk: Desk
 def test_a_broker_that_is_down_is_warned_of_and_does_not_hide_the_steps(desk: Desk) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     cluster.do(acts.Shutdown(4))
-    wait(cluster, 1.0)
+    wait(cluster, 5.0)
     desk.cluster(cluster)
 
     told = answer(check(desk.plan(orders_0=(1, 2, 4)), "--json", "--steps"))

@@ -1,0 +1,214 @@
+"""What a whole plan costs producers: all at once by Kafka's own tool, and paced in both shapes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from bench.timing import percentile
+from ktui.cli.lab import connect
+from ktui.cluster.partition import TopicPartition
+from ktui.kafka.connection import Connection
+from ktui.kafka.load import create_topic, delete_topics, fill
+from ktui.kafka.reader import KafkaReader
+from ktui.lab.down import down
+from ktui.lab.layout import Lab
+from ktui.lab.up import Wanted, up
+from ktui.planning.plan import PartitionTarget, Plan, written
+
+ROUNDS = 3
+BROKERS = 10
+PARTITIONS = 16
+BYTES_EACH = 48 * 1024 * 1024
+BYTES_S = 8e6
+LATE_S = 0.3
+"""An acknowledgement that took longer stalls its partition."""
+_TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+
+Timed = Sequence[tuple[float, float, int]]
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What one way to carry out the plan took."""
+
+    seconds: float
+    peak: int
+    """The most replicas that caught up at once."""
+    p50_s: float
+    p99_s: float
+    longest_s: float
+    stalled_s: float
+    """Partition-seconds in which some message waited for more than LATE_S."""
+    bumps: int
+    """By how much the leader epochs rose, over all partitions."""
+
+
+def run() -> None:
+    """Print the costs of each way, round by round."""
+    ways = {
+        "all at once": None,
+        "kip-435": ("--shape", "kip-435", "--replicas", "1", "--partitions", "4"),
+        "gentle": ("--shape", "gentle", "--replicas", "1", "--partitions", "4"),
+    }
+    with _ten_brokers() as lab:
+        for number in range(ROUNDS):
+            costs = {
+                name: _cost(lab, f"bench-{number}-{n}", way)
+                for n, (name, way) in enumerate(ways.items())
+            }
+            for name, cost in costs.items():
+                print(f"round {number + 1}, {name:<12}{_row(cost)}")
+            print(_compared(costs["gentle"], costs["all at once"]))
+
+
+def _compared(gentle: Cost, at_once: Cost) -> str:
+    slower = gentle.seconds / at_once.seconds
+    stalls = gentle.stalled_s / max(at_once.stalled_s, 0.001)
+    return (
+        f"  gentle beside all at once: {slower:.2f} times the time (aim: at most 1), "
+        f"{stalls:.2f} times the stalls (aim: at most 0.2)"
+    )
+
+
+def _row(cost: Cost) -> str:
+    return (
+        f"{cost.seconds:6.1f} s  peak {cost.peak:3d}  produce p50 {cost.p50_s * 1000:4.0f} ms"
+        f"  p99 {cost.p99_s * 1000:5.0f} ms  max {cost.longest_s * 1000:5.0f} ms"
+        f"  stalled {cost.stalled_s:5.1f} partition-s  {cost.bumps} epoch bumps"
+    )
+
+
+def _cost(lab: Lab, topic: str, options: Sequence[str] | None) -> Cost:
+    """Move every replica of a topic that is written to, and measure it."""
+    connection = Connection.to(lab.bootstrap_servers)
+    create_topic(connection, topic, [_brokers(n, 0) for n in range(PARTITIONS)])
+    fill(connection, topic, range(PARTITIONS), bytes_each=BYTES_EACH)
+    plan = Plan(tuple(PartitionTarget(topic, n, tuple(_brokers(n, 5))) for n in range(PARTITIONS)))
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
+            _producer(lab, topic) as p,
+        ):
+            file = Path(folder) / f"{topic}.json"
+            file.write_text(written(plan))
+            mover = _tool(lab, file) if options is None else _ktui(lab, file, folder, options)
+            seconds, ended_s, peak = asyncio.run(_watched(connection, plan, mover))
+            timed: Timed = json.loads(p.communicate()[0])
+        during = [t for t in timed if ended_s - seconds <= t[0] <= ended_s]
+        return _judged(during, seconds, peak, asyncio.run(_epochs(connection, topic)))
+    finally:
+        delete_topics(connection, [topic])
+
+
+def _brokers(number: int, first: int) -> list[int]:
+    return [first + 1 + (number + k) % 5 for k in range(3)]
+
+
+@contextmanager
+def _ten_brokers() -> Iterator[Lab]:
+    with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
+        lab = up(Path(folder) / "lab", Wanted(brokers=BROKERS), connect, lambda _: None)
+        try:
+            yield lab
+        finally:
+            down(lab, keep=False)
+
+
+@contextmanager
+def _producer(lab: Lab, topic: str) -> Iterator[subprocess.Popen[str]]:
+    argv = [sys.executable, "-m", "bench.producing", lab.bootstrap_servers, topic]
+    with subprocess.Popen(
+        [*argv, str(PARTITIONS), str(BYTES_S)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        time.sleep(3.0)  # until it writes at its rate
+        yield process
+
+
+def _tool(lab: Lab, plan: Path) -> subprocess.Popen[bytes]:
+    java = [lab.layout.java, "-XX:TieredStopAtLevel=1", "-cp", lab.layout.joined_class_path, _TOOL]
+    argv = ["--bootstrap-server", lab.bootstrap_servers, "--execute"]
+    return _quietly([*java, *argv, "--reassignment-json-file", str(plan)])
+
+
+def _ktui(lab: Lab, plan: Path, folder: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, "-m", "ktui", "start", str(plan), "--headless", "--state-dir", folder]
+    return _quietly([*argv, "--bootstrap-server", lab.bootstrap_servers, *options])
+
+
+def _quietly(argv: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+async def _watched(
+    connection: Connection, plan: Plan, mover: subprocess.Popen[bytes]
+) -> tuple[float, float, int]:
+    """Give the seconds from the first move to the end of the last, that end, and the peak."""
+    reader = KafkaReader(connection)
+    targets = {target.tp: target.replicas for target in plan.partitions}
+    began_s, peak = None, 0
+    while True:
+        listed = await reader.list_reassignments()
+        if listed and began_s is None:
+            began_s = time.monotonic()
+        peak = max(peak, sum(len(each.adding) for each in listed.values()))
+        if began_s is not None and not listed and await _there(reader, targets):
+            ended_s = time.monotonic()
+            mover.wait()
+            await reader.aclose()
+            return ended_s - began_s, ended_s, peak
+        await asyncio.sleep(0.1)
+
+
+async def _there(reader: KafkaReader, targets: Mapping[TopicPartition, tuple[int, ...]]) -> bool:
+    states = (await reader.describe_topics({tp.topic for tp in targets})).partitions
+    return all(states[tp].replicas == target for tp, target in targets.items())
+
+
+async def _epochs(connection: Connection, topic: str) -> int:
+    reader = KafkaReader(connection)
+    states = (await reader.describe_topics({topic})).partitions.values()
+    await reader.aclose()
+    return sum(state.leader_epoch or 0 for state in states)
+
+
+def _judged(timed: Timed, seconds: float, peak: int, bumps: int) -> Cost:
+    taken = [took_s for _, took_s, _ in timed]
+    return Cost(
+        seconds=seconds,
+        peak=peak,
+        p50_s=percentile(taken, 0.5),
+        p99_s=percentile(taken, 0.99),
+        longest_s=max(taken),
+        stalled_s=_stalled_s(timed),
+        bumps=bumps,
+    )
+
+
+def _stalled_s(timed: Timed) -> float:
+    """Sum, over the partitions, the time in which a message was late and not acknowledged yet."""
+    late: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+    for sent_s, took_s, partition in timed:
+        if took_s > LATE_S:
+            late[partition].append((sent_s + LATE_S, sent_s + took_s))
+    return sum(_covered(sorted(spans)) for spans in late.values())
+
+
+def _covered(spans: Sequence[tuple[float, float]]) -> float:
+    total, reached = 0.0, float("-inf")
+    for start, end in spans:
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

@@ -1,0 +1,34 @@
+"""A plan as the command line names it: a file, or standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ktui.cli.errors import BadInput
+from ktui.cluster.text import clean
+from ktui.planning.plan import MOST_BYTES, Plan
+from ktui.planning.planfile import read_plan
+from ktui.planning.problem import BadPlan
+
+BAD_PLAN = 2
+STANDARD_INPUT = Path("-")
+_SHOWN_AS = Path("<stdin>")
+
+
+def given_plan(path: Path) -> tuple[str, Plan]:
+    """Give what the plan's source is called, and the plan; one that is bad ends the program."""
+    shown = _SHOWN_AS if path == STANDARD_INPUT else path
+    try:
+        return clean(str(shown)), read_plan(_standard_input() if path == STANDARD_INPUT else path)
+    except BadPlan as bad:
+        click.echo(str(BadPlan(bad.problems, bad.more, shown)), err=True)
+        sys.exit(BAD_PLAN)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise BadInput("there is no standard input to read the plan from; name a file")
+    return sys.stdin.buffer.read(MOST_BYTES + 1)

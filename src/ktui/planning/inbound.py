@@ -1,0 +1,54 @@
+"""What one broker copies at a time, on values: its rate, shared alike by all it is adding."""
+
+from __future__ import annotations
+
+import heapq
+from math import inf
+
+from ktui.cluster.partition import TopicPartition
+
+
+class Inbound:
+    """The replicas that one broker is adding.
+
+    Its virtual time is the bytes that a replica would have got that had been there from the
+    start, so that whoever comes at v with s bytes to copy ends at v + s, whoever else comes.
+
+    Args:
+        bytes_s: what the broker takes in, in bytes a second.
+
+    Attributes:
+        next_end_s: when the next of them will have been copied, if no other comes.
+    """
+
+    def __init__(self, bytes_s: float) -> None:
+        self.next_end_s = inf
+        self._bytes_s = bytes_s
+        self._at_s = 0.0
+        self._virtual = 0.0
+        self._ends: list[tuple[float, TopicPartition]] = []
+
+    def add(self, tp: TopicPartition, size: int, at_s: float) -> None:
+        """Begin to copy a replica; whatever has ended by then has been taken by `ended`."""
+        if self._ends:
+            self._virtual += (at_s - self._at_s) * self._bytes_s / len(self._ends)
+        self._at_s = at_s
+        heapq.heappush(self._ends, (self._virtual + size, tp))
+        self._foresee()
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition]]:
+        """Give whoever has been copied by then, and when; each of them once."""
+        ended = []
+        while self.next_end_s <= by_s:
+            self._at_s = self.next_end_s
+            self._virtual, tp = heapq.heappop(self._ends)
+            ended.append((self._at_s, tp))
+            self._foresee()
+        return ended
+
+    def _foresee(self) -> None:
+        if not self._ends:
+            self.next_end_s = inf
+            return
+        left = self._ends[0][0] - self._virtual
+        self.next_end_s = self._at_s + left * len(self._ends) / self._bytes_s

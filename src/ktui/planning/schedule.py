@@ -1,0 +1,246 @@
+"""A run, played beforehand on values: which partition steps when, if all goes well.
+
+What decides is what decides in a run: `pacing.choosing`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.choosing import decide_steps
+from ktui.pacing.limits import Limits, Order
+from ktui.pacing.roster import Decision, Move, Roster, Wanted
+from ktui.pacing.situation import Brokers, Done, Situation
+from ktui.pacing.steps import after
+from ktui.planning.inbound import Inbound
+
+POLL_S = 1
+"""Ends are seen, and decisions made, poll by poll. A step that adds nothing takes about as long,
+and so does an election."""
+
+Told = Callable[[int, Decision], None]
+"""Hears of each decision that submits something, and after how many seconds it does."""
+
+_WAITING = 2_000
+"""So many stand in the queue at least, or all: what a run does is the same, with less memory."""
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes of a run."""
+
+    copying_s: float
+    """How long something was being copied: this part of the time goes with the rate."""
+    waiting_s: float
+    """How long nothing was: for polls, removals and elections."""
+    batches: int
+    """Decisions that submitted something; in wave mode, waves."""
+    most_in_flight: int
+    """Partitions, at one time."""
+    peak_extra_replicas: int
+    """Of all partitions together, at one time; extra is what a partition holds beyond both what
+    it has at first and what it has at last."""
+    peak_bytes: Counter[int]
+    """By broker, the most that it held at one time beyond what it holds at first."""
+
+
+def schedule(
+    wanted: Sequence[Wanted],
+    limits: Limits,
+    bytes_s: Callable[[int], float],
+    told: Told | None = None,
+) -> Schedule:
+    """Play a run to its end.
+
+    Args:
+        wanted: its partitions, in the plan's order, online and in sync.
+        limits: those in force from first to last.
+        bytes_s: how fast a broker takes in copies, in all.
+        told: hears of each decision.
+    """
+    return _Played(wanted, limits, bytes_s, told).result()
+
+
+class _Played:
+    """One run, as it is played."""
+
+    def __init__(
+        self,
+        wanted: Sequence[Wanted],
+        limits: Limits,
+        bytes_s: Callable[[int], float],
+        told: Told | None,
+    ) -> None:
+        self._told = told
+        self._to_come = iter(_in_order(wanted, limits.order))
+        self._waiting = len(wanted)
+        if limits.partitions is not None:
+            self._waiting = max(_WAITING, 2 * limits.partitions)
+        self._roster = Roster(limits)
+        self._under_way: dict[TopicPartition, Wanted] = {}
+        """With those that wait in the queue."""
+        self._bytes_s = bytes_s
+        self._now_s = 0
+        self._copying_s = 0.0
+        self._inbound: dict[int, Inbound] = {}
+        self._copies_left: dict[TopicPartition, int] = {}
+        self._ends: list[tuple[int, TopicPartition]] = []
+        self._held = _Held()
+        self._most_in_flight = 0
+
+    def result(self) -> Schedule:
+        while self._submits() or self._roster.in_flight:
+            self._wait()
+        return Schedule(
+            copying_s=self._copying_s,
+            waiting_s=self._now_s - self._copying_s,
+            batches=self._roster.batch,
+            most_in_flight=self._most_in_flight,
+            peak_extra_replicas=self._held.peak_extra,
+            peak_bytes=self._held.peak_bytes,
+        )
+
+    def _submits(self) -> bool:
+        self._take_on()
+        decision = decide_steps(self._roster)
+        moves = list(decision.moves)
+        if moves:
+            if self._told is not None:
+                self._told(self._now_s, decision)
+            self._roster.submitted(decision)
+            self._most_in_flight = max(self._most_in_flight, len(self._roster.in_flight))
+        for move in moves:
+            self._begin(move)
+        return bool(moves)
+
+    def _take_on(self) -> None:
+        while len(self._roster.queue) <= self._waiting // 2:
+            more = {one.tp: one for one in itertools.islice(self._to_come, self._waiting)}
+            if not more:
+                return
+            self._under_way.update(more)
+            self._roster.add(more.values())
+
+    def _begin(self, move: Move) -> None:
+        tp, adds = move.tp, move.step.adds
+        one = self._under_way[tp]
+        self._held.begins(one, adds)
+        if not adds:
+            self._end_after(move, POLL_S)
+            return
+        self._copies_left[tp] = len(adds)
+        for broker in adds:
+            if broker not in self._inbound:
+                self._inbound[broker] = Inbound(self._bytes_s(broker))
+            self._inbound[broker].add(tp, one.size, self._now_s)
+
+    def _end_after(self, move: Move, seconds: int) -> None:
+        """End a step, with its election if it has one."""
+        if move.step.elects is not None:
+            seconds += POLL_S
+        heapq.heappush(self._ends, (self._now_s + seconds, move.tp))
+
+    def _wait(self) -> None:
+        """Let time pass until the poll that sees the end of a step."""
+        ends = self._ends
+        while True:
+            self._copy_until(self._next_poll())
+            if ends and ends[0][0] <= self._now_s:
+                break
+        while ends and ends[0][0] <= self._now_s:
+            self._over(heapq.heappop(ends)[1])
+
+    def _next_poll(self) -> int:
+        """Give the first poll at which something may have come to its end."""
+        end = min((inbound.next_end_s for inbound in self._inbound.values()), default=math.inf)
+        if self._ends:
+            end = min(end, self._ends[0][0])
+        return max(math.ceil(end / POLL_S) * POLL_S, self._now_s + POLL_S)
+
+    def _copy_until(self, poll_s: int) -> None:
+        busy_until_s = began_s = float(self._now_s)
+        self._now_s = poll_s
+        for inbound in self._inbound.values():
+            if inbound.next_end_s <= poll_s:
+                for end_s, tp in inbound.ended(poll_s):
+                    busy_until_s = max(busy_until_s, end_s)
+                    self._copied(tp)
+            if inbound.next_end_s < math.inf:
+                busy_until_s = poll_s
+        self._copying_s += busy_until_s - began_s
+
+    def _copied(self, tp: TopicPartition) -> None:
+        left = self._copies_left[tp] - 1
+        if left:
+            self._copies_left[tp] = left
+        else:
+            del self._copies_left[tp]
+            self._end_after(self._roster.in_flight[tp], 0)
+
+    def _over(self, tp: TopicPartition) -> None:
+        one, step = self._under_way[tp], self._roster.in_flight[tp].step
+        now = after(self._roster.situation(tp), step)
+        self._held.ends(one, step.drops, now)
+        if isinstance(self._roster.over(tp, now), Done):
+            del self._under_way[tp]
+
+
+class _Held:
+    """What is held at a time beyond what is held at first: extra replicas, bytes by broker."""
+
+    def __init__(self) -> None:
+        self.peak_extra = 0
+        self.peak_bytes: Counter[int] = Counter()
+        self._bytes: defaultdict[int, int] = defaultdict(int)
+        self._extra: dict[TopicPartition, int] = {}
+        """Of partitions that have any, or may add some before they have."""
+        self._all_extra = 0
+
+    def begins(self, one: Wanted, adds: Brokers) -> None:
+        """Count the replicas that a step adds, whole from its beginning."""
+        if not adds:
+            return
+        before = self._extra.get(one.tp)
+        if before is None:
+            before = _beyond(one, one.situation)
+        self._count(one.tp, before, before + len(adds))
+        for broker in adds:
+            held = self._bytes[broker] = self._bytes[broker] + one.size
+            self.peak_bytes[broker] = max(self.peak_bytes[broker], held)
+
+    def ends(self, one: Wanted, drops: Brokers, now: Situation) -> None:
+        """Let go of the replicas that a step drops."""
+        if not drops:
+            return
+        for broker in drops:
+            self._bytes[broker] -= one.size
+        if one.tp in self._extra:
+            self._count(one.tp, self._extra[one.tp], _beyond(one, now))
+        if now.replicas == now.target:
+            self._extra.pop(one.tp, None)
+
+    def _count(self, tp: TopicPartition, before: int, held: int) -> None:
+        self._extra[tp] = held
+        self._all_extra += max(0, held) - max(0, before)
+        self.peak_extra = max(self.peak_extra, self._all_extra)
+
+
+def _beyond(one: Wanted, now: Situation) -> int:
+    """Give how many replicas are extra; below 0, how many may be added before one is."""
+    return len(now.replicas) - max(len(one.situation.replicas), len(one.situation.target))
+
+
+def _in_order(wanted: Sequence[Wanted], order: Order) -> Sequence[Wanted]:
+    """Put partitions in the order in which a run's queue has them."""
+    if order is Order.PLAN:
+        return wanted
+    if order is Order.TOPIC:
+        return sorted(wanted, key=lambda one: one.tp)
+    sign = -1 if order is Order.SIZE_DESC else 1
+    return sorted(wanted, key=lambda one: (sign * one.size, one.tp))

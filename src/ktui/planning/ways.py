@@ -1,0 +1,101 @@
+"""The ways of partitions: those that look alike go alike, and are worked out once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from ktui.pacing.limits import Limits
+from ktui.pacing.situation import Brokers, Situation, Step
+from ktui.pacing.steps import all_steps
+
+
+class Pattern(NamedTuple):
+    """What decides a partition's way, with places instead of brokers.
+
+    The replicas stand at the places 0, 1, ..., in order; what is added comes after them.
+    """
+
+    replicas: int
+    target: tuple[int, ...]
+    leader: int
+    min_isr: int
+
+
+class WayCost(msgspec.Struct, frozen=True):
+    """What one partition's way costs, from its first step to its last."""
+
+    alters: int = 0
+    elections: int = 0
+    leader_epoch_bumps: int = 0
+    """Each alter that drops a replica begins an epoch, and so does each election."""
+    most_replicas: int = 0
+    """The most that it holds at once; in flight that is those it has and those it adds."""
+    most_adds: int = 0
+    """The most replicas that one step adds, without those that are added to reach min ISR."""
+
+
+def pattern_of(now: Situation) -> tuple[Pattern, Brokers]:
+    """Tell a partition's pattern, and which broker stands at each of its places."""
+    brokers = (*now.replicas, *(b for b in now.target if b not in now.replicas))
+    places = {broker: place for place, broker in enumerate(brokers)}
+    leader = 0 if now.leader not in now.replicas else places[now.leader]
+    target = tuple(places[broker] for broker in now.target)
+    return Pattern(len(now.replicas), target, leader, now.min_isr), brokers
+
+
+class Ways:
+    """The steps of patterns under some limits, as they are when all goes well."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._known: dict[Pattern, list[Step]] = {}
+
+    def steps(self, pattern: Pattern) -> list[Step]:
+        """Give the steps, with places for brokers."""
+        if pattern not in self._known:
+            self._known[pattern] = all_steps(_situation(pattern), self._limits)
+        return self._known[pattern]
+
+    def cost(self, pattern: Pattern) -> WayCost:
+        """Count what a way costs."""
+        held, leader = pattern.replicas, pattern.leader
+        alters = elections = bumps = most_adds = 0
+        most = max(held, len(pattern.target))
+        for step in self.steps(pattern):
+            alters += step.alters
+            elections += step.elects is not None
+            # whoever takes over from a leader that is dropped needs no election of its own
+            elected = step.elects is not None and leader not in step.drops
+            bumps += bool(step.drops) + elected
+            most = max(most, held + len(step.adds))
+            most_adds = max(most_adds, 0 if step.urgent else len(step.adds))
+            held = len(step.target)
+            if step.moves_leader:
+                leader = pattern.target[0]
+        return WayCost(alters, elections, bumps, most, most_adds)
+
+
+def ideal(now: Situation) -> Situation:
+    """Give a partition as it is when all are online and in sync, and one of them leads."""
+    return Situation(
+        replicas=now.replicas,
+        isr=now.replicas,
+        leader=now.leader if now.leader in now.replicas else next(iter(now.replicas), None),
+        target=now.target,
+        online=frozenset((*now.replicas, *now.target)),
+        min_insync_replicas=now.min_isr,
+    )
+
+
+def _situation(pattern: Pattern) -> Situation:
+    replicas = tuple(range(pattern.replicas))
+    return Situation(
+        replicas=replicas,
+        isr=replicas,
+        leader=pattern.leader,
+        target=pattern.target,
+        online=frozenset((*replicas, *pattern.target)),
+        min_insync_replicas=pattern.min_isr,
+    )

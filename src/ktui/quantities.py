@@ -1,0 +1,68 @@
+"""Sizes, rates, times and counts as people read them: short, with a unit."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+UNKNOWN: Final = "-"
+"""What stands where a figure is not known."""
+
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E")
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_LONGEST_S = 100 * _DAY
+_MOST = 1000
+"""No number is written with more digits than three; the next unit takes it."""
+
+
+def as_bytes(count: float | None) -> str:
+    """Give a size, in binary units as disks are told: `0 B`, `1.5 MiB`, `412 GiB`."""
+    if count is None:
+        return UNKNOWN
+    number, unit = scaled(count, 1024.0, _BINARY)
+    return f"{number} {unit}"
+
+
+def as_rate(bytes_s: float | None) -> str:
+    """Give a rate, in decimal units as networks and throttles are told: `48 MB/s`."""
+    if bytes_s is None:
+        return UNKNOWN
+    number, unit = scaled(bytes_s, 1000.0, _DECIMAL)
+    return f"{number} {unit}B/s"
+
+
+def as_duration(seconds: float | None) -> str:
+    """Give a duration in its two largest units: `4 s`, `2m 10s`, `1h 5m`, `3d 4h`."""
+    if seconds is None or math.isnan(seconds):
+        return UNKNOWN
+    whole = round(min(max(seconds, 0.0), _LONGEST_S))
+    if whole >= _LONGEST_S:
+        return ">99d"
+    if whole < _MINUTE:
+        return f"{whole} s"
+    for large, small, names in ((_DAY, _HOUR, "dh"), (_HOUR, _MINUTE, "hm")):
+        if whole >= large:
+            return _two(whole // large, names[0], whole % large // small, names[1])
+    return _two(whole // _MINUTE, "m", whole % _MINUTE, "s")
+
+
+def as_count(count: int, noun: str, nouns: str = "") -> str:
+    """Give a number of things: `1 partition`, `12,034 partitions`."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def scaled(value: float, base: float, units: tuple[str, ...]) -> tuple[str, str]:
+    """Give at most three digits in the unit that takes them; one decimal below ten."""
+    value = min(max(0.0, float(value)), 999 * base ** (len(units) - 1))
+    exponent = 0
+    while round(value) >= _MOST:
+        value /= base
+        exponent += 1
+    decimal = f"{value:.1f}"
+    small = exponent > 0 and len(decimal) == len("9.9")
+    return (decimal if small else str(round(value))), units[exponent]
+
+
+def _two(large: int, unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{unit} {small}{small_unit}" if small else f"{large}{unit}"

@@ -1,0 +1,156 @@
+"""Whatever the plan and the limits, a preflight agrees with the steps that it foretells."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.situation import Situation
+from ktui.pacing.steps import all_steps
+from ktui.planning.preflight import preflight
+from ktui.planning.steps import situations, steps_of
+from support.pacing import replica_lists
+from support.preflights import GB, Way, a_plan, a_snapshot
+
+BROKERS = range(1, 8)
+some_replicas = replica_lists(BROKERS, 4)
+ways = st.lists(st.tuples(some_replicas, some_replicas), min_size=1, max_size=8)
+sizes = st.lists(st.integers(0, 20 * GB), min_size=8, max_size=8)
+few = st.none() | st.integers(1, 3)
+limits = st.builds(
+    Limits,
+    replicas=few,
+    partitions=few,
+    leader_movements=few,
+    replica_movements=few,
+    per_broker=few,
+    mode=st.sampled_from(Mode),
+    order=st.sampled_from(Order),
+) | st.builds(Limits, replicas=few, partitions=few, extra_replicas=few, cut_together=few)
+shapes = st.sampled_from(Shape)
+min_isrs = st.integers(1, 3)
+
+
+def in_shape(given_: Limits, shape: Shape) -> Limits:
+    if shape is Shape.GENTLE:
+        return given_
+    return msgspec.structs.replace(given_, shape=shape, extra_replicas=None, cut_together=None)
+
+
+@given(ways, limits, shapes, min_isrs)
+@settings(deadline=None)
+def test_partitions_that_look_alike_go_the_way_that_each_goes_by_itself(
+    some: list[Way], limits: Limits, shape: Shape, min_isr: int
+) -> None:
+    plan, snapshot = a_plan(*some), a_snapshot(*some, min_isr=min_isr)
+    limits = in_shape(limits, shape)
+
+    told = steps_of(plan, snapshot, limits)
+
+    for known, partition in zip(situations(plan, snapshot), told, strict=True):
+        assert known.situation is not None
+        assert partition.steps is not None
+        alone = all_steps(known.situation, limits)
+        assert [(step.replicas, step.elect) for step in partition.steps] == [
+            (step.target, step.elects) for step in alone
+        ]
+
+
+@given(ways, limits, shapes, min_isrs)
+@settings(deadline=None)
+def test_alters_elections_and_epochs_are_those_of_the_steps(
+    some: list[Way], limits: Limits, shape: Shape, min_isr: int
+) -> None:
+    plan, snapshot = a_plan(*some), a_snapshot(*some, min_isr=min_isr)
+    limits = in_shape(limits, shape)
+
+    told = preflight(plan, snapshot, limits).in_force
+
+    alters = elections = bumps = 0
+    most = 0
+    for known in situations(plan, snapshot):
+        now = known.situation
+        assert now is not None
+        leader, held = now.leader, now.replicas
+        steps = all_steps(now, limits)
+        most = max(most, len(held) if steps else 0)
+        for step in steps:
+            alters += step.alters
+            elections += step.elects is not None
+            takes_leader = leader in step.drops
+            bumps += bool(step.drops) + (step.elects is not None and not takes_leader)
+            leader = now.target[0] if step.moves_leader else leader
+            most = max(most, len({*held, *step.target}))
+            held = step.target
+    assert (told.alters, told.elections, told.leader_epoch_bumps) == (alters, elections, bumps)
+    assert told.most_replicas == most
+
+
+@given(ways, sizes, limits, shapes)
+@settings(deadline=None)
+def test_every_plan_comes_to_its_end_in_no_less_time_than_its_busiest_broker_needs(
+    some: list[Way], sizes: list[int], limits: Limits, shape: Shape
+) -> None:
+    told = preflight(a_plan(*some), a_snapshot(*some, sizes=sizes), in_shape(limits, shape))
+
+    assert told.time_s is not None
+    assert told.time_s.low <= told.time_s.middle <= told.time_s.high
+    if told.bound is not None:
+        assert told.time_s.middle >= told.bound.time_s.middle - 1e-3
+    assert (told.batches > 0) == (told.in_force.alters + told.in_force.elections > 0)
+
+
+@given(ways, sizes, limits, shapes)
+@settings(deadline=None)
+def test_bytes_come_and_go_as_replicas_do_and_the_peak_is_no_less_than_the_end(
+    some: list[Way], sizes: list[int], limits: Limits, shape: Shape
+) -> None:
+    rooms = dict.fromkeys(BROKERS, (200 * GB, 100 * GB))
+    snapshot = a_snapshot(*some, sizes=sizes, rooms=rooms)
+    told = preflight(a_plan(*some), snapshot, in_shape(limits, shape))
+
+    come: Counter[int] = Counter()
+    go: Counter[int] = Counter()
+    for (before, after), size in zip(some, sizes, strict=False):
+        come.update(dict.fromkeys({*after} - {*before}, size))
+        go.update(dict.fromkeys({*before} - {*after}, size))
+    for load in told.brokers:
+        assert (load.bytes_in, load.bytes_out) == (come[load.broker], go[load.broker])
+        assert load.room_after_bytes is not None
+        assert load.room_at_peak_bytes is not None
+        assert load.room_at_peak_bytes <= max(100 * GB, load.room_after_bytes)
+        assert load.room_at_peak_bytes >= 100 * GB - come[load.broker]
+        if load.room_after_bytes < 100 * GB:
+            assert load.room_at_peak_bytes <= load.room_after_bytes
+    assert told.bytes_to_copy == come.total()
+
+
+@given(ways, limits)
+@settings(deadline=None)
+def test_gentle_begins_one_epoch_a_partition_and_no_more_than_an_election_beside_it(
+    some: list[Way], limits: Limits
+) -> None:
+    limits = msgspec.structs.replace(limits, replicas=1, extra_replicas=None)
+
+    told = preflight(a_plan(*some), a_snapshot(*some), limits).in_force
+
+    assert told.leader_epoch_bumps <= len(some) + told.elections
+
+
+def test_a_situation_is_of_the_plan_and_the_cluster() -> None:
+    some: list[Way] = [((1, 2), (3, 2))]
+
+    (known,) = situations(a_plan(*some), a_snapshot(*some, min_isr=2))
+
+    assert known.situation == Situation(
+        replicas=(1, 2),
+        isr=(1, 2),
+        leader=1,
+        target=(3, 2),
+        online=frozenset({1, 2, 3}),
+        min_insync_replicas=2,
+    )

@@ -1,0 +1,131 @@
+"""One look at a cluster reads what a plan is about, and misses what nobody tells."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+
+from ktui.cluster.errors import Operation, TimedOut, Unsupported
+from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.ports import ClusterReader, LogDirsAnswer, TopicsAnswer
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.snapshot import take_snapshot
+from ktui.simulated import acts
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.reader import SimulatedReader
+from support.moving_clusters import a_cluster, move, throttle, tp, wait
+
+PLAN = Plan((PartitionTarget("orders", 0, (4, 2, 3)), PartitionTarget("orders", 1, (2, 3, 1))))
+SIZE = 1_000_000_000
+
+
+def orders() -> SimulatedCluster:
+    return a_cluster({"orders": [(1, 2, 3), (2, 3, 1), (5, 6, 7)], "payments": [(5, 6, 7)]})
+
+
+async def test_the_sizes_are_those_of_the_plans_partitions_at_their_leaders() -> None:
+    seen = await take_snapshot(orders().reader(), PLAN)
+
+    assert seen.sizes == {Replica(tp("orders-0"), 1): SIZE, Replica(tp("orders-1"), 2): SIZE}
+    assert (seen.size(tp("orders-0")), seen.size(tp("orders-2"))) == (SIZE, None)
+    assert seen.failures == ()
+
+
+async def test_only_brokers_that_have_or_get_replicas_are_asked() -> None:
+    seen = await take_snapshot(orders().reader(), PLAN)
+
+    assert set(seen.log_dirs) == set(seen.broker_configs) == {1, 2, 3, 4}
+    assert {each.broker for dirs in seen.log_dirs.values() for each in dirs} == {1, 2, 3, 4}
+
+
+async def test_throttles_of_the_brokers_are_seen() -> None:
+    cluster = orders()
+    cluster.do(throttle("follower", 4, 5_000_000))
+
+    seen = await take_snapshot(cluster.reader(), PLAN)
+
+    assert seen.broker_configs[4].follower_throttle_rate == 5_000_000
+
+
+async def test_brokers_that_are_down_are_not_asked() -> None:
+    cluster = SimulatedCluster(orders().spec, VirtualClock(leaping=True))
+    cluster.do(acts.Shutdown(4))
+    wait(cluster, 5.0)
+
+    seen = await take_snapshot(cluster.reader(), PLAN)
+
+    assert 4 not in seen.log_dirs
+    assert seen.failures == ()
+
+
+async def test_what_may_not_be_read_is_missing_and_named_with_each_broker() -> None:
+    cluster = orders()
+    cluster.do(acts.Deny("log_dirs"))
+    cluster.do(acts.Deny("broker_config"))
+
+    seen = await take_snapshot(cluster.reader(), PLAN)
+
+    assert (seen.sizes, seen.log_dirs, seen.broker_configs) == ({}, {}, {})
+    assert [(f.operation, f.broker, f.denied) for f in seen.failures] == [
+        (operation, broker, True)
+        for operation in (Operation.LOG_DIRS, Operation.BROKER_CONFIGS)
+        for broker in (1, 2, 3, 4)
+    ]
+
+
+async def test_one_broker_that_does_not_answer_costs_its_own_figures_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = SimulatedReader.log_dirs
+
+    async def log_dirs(
+        reader: SimulatedReader, broker: int, partitions: Collection[TopicPartition]
+    ) -> LogDirsAnswer:
+        if broker == 1:
+            raise TimedOut("describing log dirs", where="broker 1")
+        return await answer(reader, broker, partitions)
+
+    monkeypatch.setattr(SimulatedReader, "log_dirs", log_dirs)
+
+    seen = await take_snapshot(orders().reader(), PLAN)
+
+    assert seen.sizes == {Replica(tp("orders-1"), 2): SIZE}
+    assert set(seen.log_dirs) == {2, 3, 4}
+    assert [(f.broker, f.denied) for f in seen.failures] == [(1, False)]
+
+
+@pytest.mark.parametrize("trouble", [Unsupported, TimedOut])
+async def test_where_fresh_metadata_cannot_be_had_any_will_do(
+    monkeypatch: pytest.MonkeyPatch, trouble: type[Unsupported | TimedOut]
+) -> None:
+    asked: list[bool] = []
+    answer = SimulatedReader.describe_topics
+
+    async def describe_topics(
+        reader: SimulatedReader, names: Collection[str], *, fresh: bool = False
+    ) -> TopicsAnswer:
+        asked.append(fresh)
+        if fresh:
+            raise trouble("waiting for fresh metadata")
+        return await answer(reader, names)
+
+    monkeypatch.setattr(SimulatedReader, "describe_topics", describe_topics)
+
+    seen = await take_snapshot(orders().reader(), PLAN)
+
+    assert asked == [True, False]
+    assert tp("orders-0") in seen.partitions
+
+
+async def test_a_partition_that_someone_else_moves_is_as_large_as_its_leader() -> None:
+    cluster = orders()
+    cluster.do(move("orders-0", 6, 2, 3))
+    wait(cluster, 1.0)
+    reader: ClusterReader = cluster.reader()
+
+    seen = await take_snapshot(reader, PLAN)
+
+    assert tp("orders-0") in seen.listed
+    assert seen.size(tp("orders-0")) == SIZE
