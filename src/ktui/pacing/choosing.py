@@ -141,8 +141,8 @@ class _Deciding:
             self._room.places -= not self._roster.holds_place(tp)
 
     def _adding(self) -> bool:
-        """Whether anything of ours is adding, or will be."""
-        return self._roster.steps_adding > 0 or any(move.step.adds for move in self._moves)
+        """Whether anything of ours is adding, or will be. Who is stalled may be so for good."""
+        return self._roster.still_adding or any(move.step.adds for move in self._moves)
 
     def _together(self, cuts: list[Move]) -> tuple[tuple[Move, ...], ...]:
         """Give what is cut request by request: C at a time."""

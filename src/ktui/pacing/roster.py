@@ -82,6 +82,8 @@ class Roster:
         self.ready: dict[TopicPartition, Step] = {}
         """Begun, and to be cut together with others."""
         self.in_flight: dict[TopicPartition, Move] = {}
+        self.stalled: set[TopicPartition] = set()
+        """In flight, and making no headway: nobody waits for them to be cut with."""
         self.blocked: dict[TopicPartition, Blocked] = {}
         """Begun or not, with no step to take."""
         self.batch = 0
@@ -141,6 +143,19 @@ class Roster:
         if tp in self.in_flight:
             self._land(tp)
         self._leave(self._entries.pop(tp))
+
+    @property
+    def still_adding(self) -> bool:
+        """Whether a step is adding, and is not stalled."""
+        stalled = sum(bool(self.in_flight[tp].step.adds) for tp in self.stalled)
+        return self.steps_adding > stalled
+
+    def stall(self, tp: TopicPartition, *, stalled: bool) -> None:
+        """Take note that a step in flight makes no headway, or does so again."""
+        if stalled and tp in self.in_flight:
+            self.stalled.add(tp)
+        else:
+            self.stalled.discard(tp)
 
     def hold(self, tp: TopicPartition) -> None:
         """Submit nothing for a partition until it is released. It keeps no place meanwhile."""
@@ -255,6 +270,7 @@ class Roster:
         self._count(move, 1)
 
     def _land(self, tp: TopicPartition) -> None:
+        self.stalled.discard(tp)
         self._count(self.in_flight.pop(tp), -1)
 
     def _count(self, move: Move, sign: int) -> None:

@@ -263,6 +263,20 @@ def test_one_by_one_each_cut_is_a_request_of_its_own() -> None:
     assert [len(cut) for cut in submit(roster).cuts] == [1, 1, 1]
 
 
+def test_nobody_waits_to_be_cut_with_one_that_is_stalled() -> None:
+    roster = roster_of(Limits(replicas=1, partitions=4, cut_together=8), *several(3))
+    submit(roster)
+    complete(roster, 0, 1)
+    assert not list(submit(roster).moves)
+
+    roster.stall(tp(2), stalled=True)
+    cut = submit(roster)
+
+    assert [[move.tp.partition for move in together] for together in cut.cuts] == [[0, 1]]
+    complete(roster)
+    assert [len(together) for together in submit(roster).cuts] == [1]
+
+
 def test_those_that_are_ready_are_cut_when_nothing_adds_any_more() -> None:
     roster = roster_of(Limits(replicas=1, partitions=4, cut_together=8), *several(3))
     submit(roster)
