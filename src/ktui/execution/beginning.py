@@ -1,0 +1,58 @@
+"""The first events of a run: what is to be done, and how everything was before."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from ktui import __version__
+from ktui.cluster.partition import PartitionState
+from ktui.execution.events import Event, Planned, Started, planned_parts
+from ktui.execution.options import RunOptions
+from ktui.pacing.limits import Limits
+from ktui.planning.finding import ClusterSnapshot
+from ktui.planning.plan import PartitionTarget, Plan, written
+from ktui.planning.rules import Rules
+
+
+def first_events(
+    plan: Plan,
+    cluster: ClusterSnapshot,
+    limits: Limits,
+    options: RunOptions,
+    *,
+    cluster_id: str,
+    plan_name: str,
+    connection: Mapping[str, str] | None = None,
+) -> list[Event]:
+    """Give the events that a run's journal begins with.
+
+    The plan was checked against the cluster and has no problem: every partition of it is there.
+    """
+    rules = Rules(cluster)
+    states = ((target, rules.state(target.tp)) for target in plan.partitions)
+    planned = [_planned(target, state, cluster) for target, state in states if state is not None]
+    text = plan.text or written(plan).encode()
+    started = Started(
+        cluster_id=cluster_id,
+        plan=plan_name,
+        plan_sha256=hashlib.sha256(text).hexdigest(),
+        partitions=len(planned),
+        limits=limits,
+        options=options,
+        connection=dict(connection or {}),
+        version=__version__,
+    )
+    return [started, *planned_parts(planned)]
+
+
+def _planned(target: PartitionTarget, state: PartitionState, cluster: ClusterSnapshot) -> Planned:
+    return Planned(
+        topic=target.topic,
+        partition=target.partition,
+        topic_id=state.topic_id,
+        target=target.replicas,
+        original=state.original,
+        leader=state.leader,
+        size=cluster.size(target.tp) or 0,
+    )

@@ -1,0 +1,60 @@
+"""What is asked of a run while it lives: rows of its journal, which the engine takes in turn."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.events import By
+
+
+class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits"):
+    """Put other limits in force, from the next decision on."""
+
+    options: dict[str, int | str | None]
+    """By option, as `pacing.limits.limits_from` takes them; those not named stay."""
+
+
+class Pause(msgspec.Struct, frozen=True, tag_field="command", tag="pause"):
+    """Submit nothing new: for some topics and partitions, or with none named for all."""
+
+    by: By = By.OPERATOR
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class Continue(msgspec.Struct, frozen=True, tag_field="command", tag="continue"):
+    """Lift pauses: of some topics and partitions, or with none named every one."""
+
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class Leave(msgspec.Struct, frozen=True, tag_field="command", tag="leave"):
+    """End the owning process at once; Kafka goes on with what is in flight, `resume` with all."""
+
+
+Command = SetLimits | Pause | Continue | Leave
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of a command."""
+
+    accepted: bool
+    words: str
+    """For people: what it did, or why it was refused and what to do instead."""
+    batch: int | None = None
+    """The first decision that it binds."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A command as it stands in the journal."""
+
+    id: int
+    at: datetime
+    who: str
+    """user@host (pid)."""
+    command: Command
+    answer: Answer | None = None

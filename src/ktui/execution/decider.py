@@ -1,0 +1,282 @@
+"""The core of a run: from what was seen to what is sent. It waits for nothing and sends nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import WriteResult
+from ktui.execution.events import (
+    By,
+    Ended,
+    Event,
+    Gate,
+    Paused,
+    Request,
+    StepOver,
+)
+from ktui.execution.flights import Flights
+from ktui.execution.health_gate import gate
+from ktui.execution.leaving import Leaving
+from ktui.execution.look import Look
+from ktui.execution.memory import Hold, Memory
+from ktui.execution.outcomes import Outcomes
+from ktui.execution.pace import Pace
+from ktui.execution.run import Run, Track
+from ktui.execution.turn import Turn, turn
+from ktui.execution.waiting import Waiting
+from ktui.pacing.choosing import decide_steps
+from ktui.pacing.limits import Limits, Mode
+from ktui.pacing.roster import Decision, Move, Wanted
+from ktui.pacing.situation import Situation
+from ktui.progress.fold import fold
+
+BLOCKED_EVERY_S = 30.0
+FEW_BLOCKED = 500
+"""So many blocked partitions are looked at in every poll, more of them now and then."""
+QUICK_S = 0.2
+"""The pause between two looks while a step is about to end."""
+
+
+class Decider:
+    """Carries a run on: `look`, `decide` and `answered` in turn.
+
+    A turn costs what is in flight and what is about to begin, not what the plan holds. What it
+    gives as events is the caller's to put into the journal and then to `Run.apply`, at once.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._options = run.options
+        self._memory = Memory(run)
+        self._roster = self._memory.roster
+        self._flights = Flights(self._memory, self._options)
+        self._waiting = Waiting(self._memory, self._options)
+        self._outcomes = Outcomes(self._memory, self._options)
+        self._pace = Pace()
+        self._leaving = Leaving()
+        self._others: Counter[int] = Counter()
+        self._at, self._at_s = datetime.max.replace(tzinfo=UTC), 0.0
+        """When the last look was, as wall time and as monotonic seconds."""
+        self._looked_at: set[TopicPartition] = set()
+        self._watched: set[TopicPartition] = set()
+        """To be looked at next."""
+        self._blocked_at_s = 0.0
+        self._quick = False
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """File every partition as its journal left it, with nothing to do until it was seen."""
+        tracks = [track for track in self.run.tracks.values() if not track.state.ended]
+        self._watched = {track.tp for track in tracks}
+        self._roster.add(
+            Wanted(track.tp, _as_left(track), track.planned.size, track.begun) for track in tracks
+        )
+        self._roster.submitted(_in_flight(tracks, self.run.batch))
+        self.apply_pauses()
+
+    @property
+    def interest(self) -> Interest:
+        """What the next look has to show."""
+        return Interest(
+            partitions=frozenset(self._watched), fresh=True, unhealthy=self._options.gated
+        )
+
+    @property
+    def next_batch(self) -> int:
+        """The number of the next decision; within a wave, that of the wave."""
+        roster = self._roster
+        goes_on = roster.limits.mode is Mode.WAVE and (
+            roster.in_flight or roster.between or roster.ready
+        )
+        return self.run.batch if goes_on else self.run.batch + 1
+
+    @property
+    def looked_at_s(self) -> float:
+        """When the last look was, in monotonic seconds."""
+        return self._at_s
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before the next look: less while a step is about to end."""
+        return min(QUICK_S, self._options.poll_s) if self._quick else self._options.poll_s
+
+    # ---------------------------------------------------------------- looking
+
+    def look(self, seen: Observation) -> list[Event]:
+        """Take in a look: what became of steps in flight, and how those that wait are."""
+        look = Look(seen)
+        self._at, self._at_s = seen.at, seen.monotonic_s
+        self._follow(look)
+        self._leaving.look(look)
+        self._looked_at = self._watched
+        events = self._flights.look(look)
+        self._pace.learn(events, self.run, seen.at)
+        landed = {event.tp for event in events if isinstance(event, StepOver)}
+        waiting = (tp for tp in self._watched - landed if tp in self._roster)
+        events += self._waiting.look(sorted(waiting, key=self._roster.rank), look)
+        self._waiting.certain |= landed
+        events += self._gate(look)
+        self._others = look.others(self._roster.in_flight)
+        self._watched = self._worth_watching()
+        return events
+
+    def _follow(self, look: Look) -> None:
+        """Keep the timelines of what is in flight, for their stalls and the time they have left."""
+        flying, before = self._roster.in_flight, self._memory.progress
+        timelines = {tp: line for tp, line in before.timelines.items() if tp in flying}
+        kept = msgspec.structs.replace(before, timelines=timelines, events=())
+        self._memory.progress = fold(kept, look.only(flying))
+
+    def _worth_watching(self) -> set[TopicPartition]:
+        """Give who is looked at next: those begun, and the next of the queue, 2P of them."""
+        roster = self._roster
+        most = roster.limits.partitions
+        ahead = len(roster.queue) if most is None else 2 * most
+        watched = {*roster.in_flight, *roster.between, *roster.ready, *roster.queue.first(ahead)}
+        unseen = self._memory.held(Hold.UNSEEN)
+        if len(roster.blocked) + len(unseen) <= FEW_BLOCKED or self._blocked_due:
+            self._blocked_at_s = self._at_s
+            watched |= roster.blocked.keys() | unseen
+        return watched
+
+    @property
+    def _blocked_due(self) -> bool:
+        return self._at_s - self._blocked_at_s >= BLOCKED_EVERY_S
+
+    def _gate(self, look: Look) -> list[Event]:
+        """Say that the gate was shut or opened, or is shut for another reason."""
+        gated = self._options.gated
+        reason = gate(self._options, look.seen, self.run.tracks) if gated else None
+        now = Gate(shut=reason is not None, reason=reason or "")
+        return [] if now == self.run.gate else [now]
+
+    # --------------------------------------------------------------- deciding
+
+    def decide(self, *, may_look_again: bool = True) -> Turn:
+        """Give what to send, by the last look and the limits in force now.
+
+        Args:
+            may_look_again: whether there is time for another look, if something is to begin that
+                the last one did not show; otherwise it does not begin in this turn.
+        """
+        decision = self._decision()
+        unseen = {move.tp for move in decision.moves} - self._looked_at
+        self._watched |= unseen
+        if unseen and may_look_again:
+            return Turn(look_again=True)
+        decision = self._what_may_go(decision)
+        situations = {move.tp: self._roster.situation(move.tp) for move in decision.moves}
+        decided = turn(decision, situations, *self._flights.take_due())
+        if decided.decision is not None:
+            self._roster.submitted(decision)
+        self._quick = self._about_to_end(decided)
+        return decided
+
+    def _what_may_go(self, decision: Decision) -> Decision:
+        """Leave out of a decision what may not be sent now; fewer are within the limits, too."""
+        certain = self._waiting.certain - self._outcomes.resting(self._at_s)
+
+        def kept(moves: Sequence[Move]) -> tuple[Move, ...]:
+            may_go = (move for move in moves if move.tp in certain)
+            return tuple(move for move in may_go if not self._leaving.any(move.step.adds))
+
+        cuts = tuple(filter(None, map(kept, decision.cuts)))
+        return msgspec.structs.replace(decision, steps=kept(decision.steps), cuts=cuts)
+
+    def _decision(self) -> Decision:
+        if self.run.pauses.whole or self.run.gate.shut:
+            return Decision(self._roster.batch)
+        decision = decide_steps(self._roster, self._others)
+        while late := self._too_late(decision):
+            for tp in late:
+                self._memory.hold(tp, Hold.TOO_LATE)
+            decision = decide_steps(self._roster, self._others)
+        return decision
+
+    def _too_late(self, decision: Decision) -> list[TopicPartition]:
+        """Give those of a decision that would begin, and not end in time."""
+        if self.run.until is None:
+            return []
+        left_s = (self.run.until - self._at).total_seconds()
+        tracks = (self.run.tracks[move.tp] for move in decision.moves)
+        return [t.tp for t in tracks if not t.begun and self._pace.expected_s(t) > left_s]
+
+    def _about_to_end(self, decided: Turn) -> bool:
+        """Whether the next look comes soon: what removes or elects is over at once, mostly."""
+        moves = [] if decided.decision is None else list(decided.decision.moves)
+        if any(not move.step.adds for move in moves):
+            return True
+        if any(sending.request is not Request.ALTER for sending in decided.sendings):
+            return True
+        timelines = self._memory.progress.timelines
+        for tp, move in self._roster.in_flight.items():
+            if not move.step.adds:
+                return True
+            timeline = timelines.get(tp)
+            left = None if timeline is None else timeline.left_s
+            if left is not None and left.low <= self._options.poll_s:
+                return True
+        return False
+
+    def answered(
+        self, request: Request, results: Mapping[TopicPartition, WriteResult]
+    ) -> list[Event]:
+        """Take in what came back for one request."""
+        return self._outcomes.answered(request, results, self._at_s)
+
+    # --------------------------------------------------------------- commands
+
+    def set_limits(self, limits: Limits) -> None:
+        """Put other limits in force for the next decision; what is in flight stays as it is."""
+        self._roster.set_limits(limits)
+
+    def apply_pauses(self) -> None:
+        """Hold the topics and partitions that are paused by now, and let the others go on."""
+        for tp in list(self._memory.held(Hold.PAUSED)):
+            if not self.run.pauses.holds(tp):
+                self._memory.release(tp, Hold.PAUSED)
+        if self.run.pauses.topics or self.run.pauses.partitions:
+            for tp in self.run.tracks:
+                if self.run.pauses.holds(tp):
+                    self._memory.hold(tp, Hold.PAUSED)
+
+    def end(self) -> list[Event]:
+        """Give the end of the run, or the pause for want of time, once either has come."""
+        if self.run.over == len(self.run.tracks):
+            counts = {state: n for state, n in self.run.counts.items() if n}
+            return [Ended(counts=counts)]
+        late = self._memory.held(Hold.TOO_LATE)
+        waits = self._roster.in_flight or self._roster.between or self._roster.ready
+        if not late or waits or len(self._roster.queue) or self.run.pauses.whole:
+            return []
+        words = f"none of the {len(late):,} left is expected to end by then"
+        return [Paused(by=By.UNTIL, reason=words)]
+
+
+def _in_flight(tracks: Iterable[Track], batch: int) -> Decision:
+    """Give the decision that puts steps back into the air that a journal tells of."""
+    moves = tuple(
+        Move(t.tp, t.step.begun.step, t.step.begun.alone, t.step.begun.holds_place)
+        for t in tracks
+        if t.step is not None
+    )
+    return Decision(batch, steps=moves)
+
+
+def _as_left(track: Track) -> Situation:
+    """Give a partition as the run left it, with nothing to do until it has been seen."""
+    return Situation(
+        replicas=track.replicas,
+        isr=track.replicas,
+        leader=None,
+        target=track.planned.target,
+        online=frozenset(),
+        reassigning=True,
+    )

@@ -1,0 +1,159 @@
+"""The engine: observe, decide, journal the intents, act, journal the outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from ktui.cluster.clock import Clock, first_of
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest
+from ktui.cluster.ports import ClusterWriter
+from ktui.execution.decider import Decider
+from ktui.execution.events import By, Continued, Event, Left, Owned
+from ktui.execution.journal import Journal
+from ktui.execution.obeying import Obeying
+from ktui.execution.run import Run
+from ktui.execution.sending import not_sent, send
+from ktui.execution.turn import Turn
+
+LOOKS_A_TURN = 4
+"""Where what is about to begin turns out otherwise, others are looked at, so often at most."""
+LONGEST_BACKOFF_S = 5.0
+STALE_S = 5.0
+"""Nothing is sent on the grounds of an older look."""
+
+_GOES = (By.SIGNAL, By.UNTIL, By.FAILURE)
+"""Whose pause ends the process once nothing is in flight: only `resume` lifts it."""
+
+log = logging.getLogger(__name__)
+
+
+class Observations(Protocol):
+    """Where observations come from; `cluster.observer.Observer` is one."""
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Look once.
+
+        Raises:
+            ClusterError: the cluster is lost.
+        """
+        ...
+
+
+class Engine:
+    """Carries one run on until it has ended, or is to be left.
+
+    Args:
+        run: the fold of the journal so far.
+        journal: the run's; this process owns it.
+        source: what is seen of the cluster.
+        writer: the way to change it.
+        clock: time.
+    """
+
+    def __init__(
+        self, run: Run, journal: Journal, source: Observations, writer: ClusterWriter, clock: Clock
+    ) -> None:
+        self._run = run
+        self._journal = journal
+        self._source = source
+        self._writer = writer
+        self._clock = clock
+        self._failures = 0
+        self._leaving = asyncio.Event()
+        self._reason = ""
+
+    async def carry_on(self, owner: Owned) -> None:
+        """Take the run up, and go on until it has ended or is left; `Run.ended` tells which.
+
+        Raises:
+            JournalProblem: the journal cannot be written: nothing is sent that is not in it.
+        """
+        if self._run.ended:
+            return
+        self._record([owner, *self._lifted()])
+        decider = Decider(self._run)
+        obeying = Obeying(self._run, self._journal, decider, self._record)
+        while not self._leaving.is_set() and not self._run.ended:
+            obeying.take_commands()
+            if reason := obeying.leave_reason or self._goes():
+                self.leave(reason)
+                break
+            await self._turn(decider)
+            await self._pause(decider.pause_s)
+        if not self._run.ended:
+            self._record([Left(reason=self._reason)])
+
+    def leave(self, reason: str) -> None:
+        """Have the run left at the next moment that allows it; what is in flight goes on."""
+        self._reason = self._reason or reason
+        self._leaving.set()
+
+    def _lifted(self) -> list[Event]:
+        """Lift the pauses that are about the process before: not those of an operator."""
+        return [Continued(by=by) for by in _GOES if by in self._run.pauses.whole]
+
+    def _goes(self) -> str | None:
+        if self._run.in_flight:
+            return None
+        whole = self._run.pauses.whole
+        return next((whole[by] or f"paused by a {by.value}" for by in _GOES if by in whole), None)
+
+    async def _turn(self, decider: Decider) -> None:
+        """Look, decide, write the intents down, act, write the outcomes down."""
+        if not await self._look(decider):
+            return
+        decided = decider.decide()
+        for left in reversed(range(LOOKS_A_TURN)):
+            if not decided.look_again:
+                break
+            if not await self._look(decider):
+                return
+            decided = decider.decide(may_look_again=left > 0)
+        self._record(decided.intents)
+        await self._act(decided, decider)
+        self._record(decider.end())
+
+    async def _look(self, decider: Decider) -> bool:
+        seen = await self._seen(decider)
+        if seen is not None:
+            self._record(decider.look(seen))
+        return seen is not None
+
+    async def _seen(self, decider: Decider) -> Observation | None:
+        """Look at the cluster; while it is lost nothing is decided, and nothing is given up."""
+        try:
+            seen = await self._source.poll(decider.interest)
+        except ClusterError as error:
+            if not self._failures:
+                log.warning("the cluster is lost: %s", error)
+            self._failures += 1
+            return None
+        if self._failures:
+            log.warning("the cluster answers again, after %d polls", self._failures)
+        self._failures = 0
+        return seen
+
+    async def _act(self, decided: Turn, decider: Decider) -> None:
+        """Send one request after the other, as long as the look that led to them is recent."""
+        for sending in decided.sendings:
+            if self._clock.monotonic() - decider.looked_at_s < STALE_S:
+                results = await send(self._writer, sending)
+            else:
+                results = not_sent(sending, "the request before it took too long")
+            self._record(decider.answered(sending.request, results))
+
+    async def _pause(self, seconds: float) -> None:
+        if self._failures:
+            seconds = max(seconds, min(LONGEST_BACKOFF_S, 0.5 * 2.0 ** min(self._failures, 8)))
+        if not (self._run.ended or self._leaving.is_set()):
+            await first_of(self._clock.sleep(seconds), self._leaving.wait())
+
+    def _record(self, events: Sequence[Event]) -> None:
+        """Write events down, for good, and only then go by them."""
+        for entry in self._journal.append(events):
+            self._run.apply(entry)

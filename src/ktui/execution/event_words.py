@@ -1,0 +1,216 @@
+"""Each event of a run in one line, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.cluster.text import clean
+from ktui.execution.events import (
+    Answered,
+    By,
+    Cancel,
+    Continued,
+    Elect,
+    Ended,
+    Event,
+    Gate,
+    Left,
+    LimitsChanged,
+    NowIn,
+    Owned,
+    Paused,
+    PlannedPart,
+    Recovered,
+    Replanned,
+    Started,
+    StepBegun,
+    StepOver,
+)
+from ktui.pacing.limits import COUNTS, Limits
+from ktui.planning.names import among
+from ktui.quantities import as_count
+
+_LETTERS = dict(zip(COUNTS, "RPLMBEC", strict=True))
+_WHO = {
+    By.OPERATOR: "an operator",
+    By.SIGNAL: "a signal to the program that started it",
+    By.UNTIL: "the time given with --until",
+    By.FAILURE: "a failed partition",
+}
+_REQUESTS = {"alter": "the alter", "elect": "the election", "cancel": "the cancel"}
+
+
+def words(event: Event) -> str:
+    """Say what happened, fit to be shown; the partition it is about is not named."""
+    return clean(_words(event))
+
+
+def sentence(event: Event) -> str:
+    """Say what happened, in one line that stands for itself."""
+    tp = getattr(event, "tp", None)
+    return clean(_words(event) if tp is None else f"{tp}: {_words(event)}")
+
+
+def limits_in_words(limits: Limits) -> str:
+    """Name the limits in force: "R 1, P 20, gentle, rolling, by topic"; those not set are left out.
+
+    The letters are those of KIP-435 and of the options' help.
+    """
+    counts = [
+        f"{letter} {_count(limits, o)}" for o, letter in _LETTERS.items() if _is_set(limits, o)
+    ]
+    return ", ".join([*counts, limits.shape, limits.mode, f"by {limits.order}"])
+
+
+def scope_in_words(topics: Sequence[str], partitions: Sequence[TopicPartition]) -> str:
+    """Name the topics and partitions that something is about; nothing where it is about all."""
+    named = [f"topic {topic}" for topic in topics] + [str(tp) for tp in partitions]
+    return among(named, told=5)
+
+
+def who_paused(by: By) -> str:
+    """Name who paused a run, or let it go on."""
+    return _WHO[by]
+
+
+def _words(event: Event) -> str:
+    match event:
+        case StepBegun() | Elect() | Cancel() | Answered():
+            return _of_request(event)
+        case StepOver() | NowIn() | Replanned():
+            return _of_outcome(event)
+        case Started() | PlannedPart() | Owned() | Left() | Recovered() | Ended():
+            return _of_life(event)
+        case LimitsChanged() | Paused() | Continued() | Gate():
+            return _of_will(event)
+        case _:
+            assert_never(event)
+
+
+def _of_request(event: StepBegun | Elect | Cancel | Answered) -> str:
+    match event:
+        case StepBegun():
+            return _step(event)
+        case Elect():
+            return f"{event.leader} is to be elected as its leader"
+        case Cancel():
+            return f"its step is cancelled: {event.reason}"
+        case Answered():
+            return _answer(event)
+
+
+def _of_outcome(event: StepOver | NowIn | Replanned) -> str:
+    match event:
+        case StepOver():
+            leader = "without a leader" if event.leader is None else f"led by {event.leader}"
+            what = "step over" if event.reached else f"step given up: {event.reason}"
+            return f"{what}; {brokers(event.replicas)}, {leader}"
+        case NowIn():
+            state = event.state.replace("_", " ")
+            return f"{state}: {event.reason}" if event.reason else state
+        case Replanned():
+            now = f"someone else gave it {brokers(event.replicas)}"
+            return f"{now} instead of {brokers(event.before)}; it goes on from there"
+
+
+def _of_will(event: LimitsChanged | Paused | Continued | Gate) -> str:
+    match event:
+        case LimitsChanged():
+            stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
+            who = f", asked by {event.who}" if event.who else ""
+            return f"limits: {_changes(event)}; from decision {event.batch + 1:,} on{stay}{who}"
+        case Gate():
+            reason = f": {event.reason}" if event.reason else ""
+            return f"the gate is shut{reason}" if event.shut else "the gate is open again"
+        case Paused() | Continued():
+            return _of_pause(event)
+
+
+def _step(event: StepBegun) -> str:
+    signs = [f"+{b}" for b in event.adding] + [f"-{b}" for b in event.removing]
+    changes = f" ({' '.join(signs)})" if signs else ""
+    alters = f"{brokers(event.before)} -> {brokers(event.replicas)}{changes}"
+    elects = "" if event.elect is None else f"elect {event.elect}"
+    what = ", then ".join(filter(None, (alters if event.alters else "", elects)))
+    alone = ", alone, for it can never fit the limits" if event.alone else ""
+    return f"batch {event.batch:,}: {what}{alone}"
+
+
+def _answer(event: Answered) -> str:
+    request = _REQUESTS[event.request]
+    if event.verdict is Verdict.ACCEPTED:
+        return f"Kafka accepted {request}{f': {event.code}' if event.code else ''}"
+    if event.verdict is Verdict.UNKNOWN:
+        return f"the answer to {request} was lost: it may have taken effect"
+    why = ": ".join(filter(None, (event.code, event.message)))
+    what = "could not be sent" if event.code is None else "was refused"
+    return f"{request} {what}{f': {why}' if why else ''}"
+
+
+def _of_life(event: Started | PlannedPart | Owned | Left | Recovered | Ended) -> str:
+    match event:
+        case Started():
+            of = f"{as_count(event.partitions, 'partition')} of cluster {event.cluster_id}"
+            return f"run of {event.plan}, {of}; {limits_in_words(event.limits)}"
+        case PlannedPart():
+            return _planned(event)
+        case Owned():
+            return f"process {event.pid} of {event.user} on {event.host} carries it on"
+        case Left():
+            return f"its process has left it: {event.reason}"
+        case Recovered():
+            return f"the journal was damaged and is recovered: {event.lost}"
+        case Ended():
+            counts = (f"{n:,} {s.replace('_', ' ')}" for s, n in event.counts.items() if n)
+            return f"ended: {', '.join(counts)}"
+
+
+def _planned(event: PlannedPart) -> str:
+    if not event.partitions:
+        return "no partitions of the plan"
+    first, last = event.partitions[0].tp, event.partitions[-1].tp
+    return f"{as_count(len(event.partitions), 'partition')} of the plan, {first} to {last}"
+
+
+def _of_pause(event: Paused | Continued) -> str:
+    scope = scope_in_words(event.topics, event.partitions)
+    of = f" {scope}" if scope else ""
+    who = ", ".join(filter(None, (who_paused(event.by), event.who)))
+    if isinstance(event, Continued):
+        return f"{scope or 'it'} goes on: {who}"
+    return f"paused{of} by {who}{f': {event.reason}' if event.reason else ''}"
+
+
+def _changes(event: LimitsChanged) -> str:
+    counts = [
+        f"{letter} {_count(event.old, o)} -> {_count(event.new, o)}"
+        for o, letter in _LETTERS.items()
+        if _count(event.old, o) != _count(event.new, o)
+    ]
+    words = [
+        f"{before} -> {after}"
+        for before, after in (
+            (event.old.shape, event.new.shape),
+            (event.old.mode, event.new.mode),
+            (f"by {event.old.order}", f"by {event.new.order}"),
+        )
+        if before != after
+    ]
+    return ", ".join([*counts, *words])
+
+
+def _is_set(limits: Limits, option: str) -> bool:
+    return getattr(limits, option.replace("-", "_")) is not None
+
+
+def _count(limits: Limits, option: str) -> str:
+    value = getattr(limits, option.replace("-", "_"))
+    return "none" if value is None else f"{value:,}"
+
+
+def brokers(ids: Iterable[int]) -> str:
+    """Write a replica list as Kafka's tools do: "1,2,3"."""
+    return ",".join(map(str, ids))

@@ -1,0 +1,298 @@
+"""What happens in a run, as the journal keeps it and scripts read it: a run is their fold.
+
+Each is one JSON object whose `event` names it. Intents (`step`, `elect`, `cancel`) are written and
+synced before anything is sent; `answered` is what came back. Times and numbers of events are with
+the journal's rows, not in here.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.execution.options import RunOptions
+from ktui.execution.states import State
+from ktui.pacing.limits import Limits
+from ktui.pacing.situation import Step
+
+Brokers = tuple[int, ...]
+
+
+class Planned(msgspec.Struct, frozen=True, gc=False):
+    """One partition of the run, as it was before the run."""
+
+    topic: str
+    partition: int
+    topic_id: str | None
+    target: Brokers
+    original: Brokers
+    """Its replicas in order, those that someone was adding left out: Kafka forgets them."""
+    leader: int | None
+    size: int = 0
+    """Bytes of the leader's replica; 0 where that could not be read."""
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class By(enum.StrEnum):
+    """Who paused a run, or let it go on."""
+
+    OPERATOR = "operator"
+    SIGNAL = "signal"
+    """An interrupt from the terminal that started it."""
+    UNTIL = "until"
+    """The time given with --until: nothing more fits before it."""
+    FAILURE = "failure"
+    """A partition failed, and --stop-on-failure was given."""
+
+
+class _Event(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):
+    pass
+
+
+class Started(_Event, frozen=True, kw_only=True, tag="started"):
+    """A run was made; `partitions` of them follow in `planned` events."""
+
+    cluster_id: str
+    plan: str
+    """The file's name."""
+    plan_sha256: str
+    partitions: int
+    limits: Limits
+    options: RunOptions
+    connection: dict[str, str] = {}
+    """How the cluster was named: bootstrap_server, command_config, context. Never a secret."""
+    version: str
+    """Of ktui."""
+
+
+class PlannedPart(_Event, frozen=True, kw_only=True, tag="planned"):
+    """Some of the run's partitions, in the order of the plan."""
+
+    partitions: tuple[Planned, ...]
+
+
+class Owned(_Event, frozen=True, kw_only=True, tag="owned"):
+    """A process took the run on: the first one, or one that resumed it."""
+
+    pid: int
+    host: str
+    user: str
+    until: datetime | None = None
+    """It begins nothing that is not expected to end by then."""
+
+
+class Left(_Event, frozen=True, kw_only=True, tag="left"):
+    """The process that owned the run went, and the run was not at its end."""
+
+    reason: str
+
+
+class LimitsChanged(_Event, frozen=True, kw_only=True, tag="limits"):
+    """Other limits were put in force, for every decision after `batch`."""
+
+    old: Limits
+    new: Limits
+    batch: int
+    """The last decision that was made under the old ones."""
+    in_flight: int
+    """How many steps stayed as they were."""
+    command: int | None = None
+    who: str = ""
+    """Who asked for it, where someone did: user@host (pid)."""
+
+
+class Paused(_Event, frozen=True, kw_only=True, tag="paused"):
+    """Nothing new is submitted, for the whole run or for some of it; what is in flight finishes."""
+
+    by: By
+    reason: str = ""
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+    command: int | None = None
+    who: str = ""
+
+
+class Continued(_Event, frozen=True, kw_only=True, tag="continued"):
+    """A pause was lifted; without topics and partitions, every pause of the same kind."""
+
+    by: By
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+    command: int | None = None
+    who: str = ""
+
+
+class Gate(_Event, frozen=True, kw_only=True, tag="gate"):
+    """The cluster's health let no new step begin, or does so again."""
+
+    shut: bool
+    reason: str = ""
+
+
+class StepBegun(_Event, frozen=True, kw_only=True, tag="step"):
+    """An intent: a step of a partition that is about to be sent. It is never sent before this."""
+
+    topic: str
+    partition: int
+    batch: int
+    replicas: Brokers
+    """What is asked for, in order (TR)."""
+    adding: Brokers
+    removing: Brokers
+    elect: int | None
+    """Who is to be elected as the preferred leader, once the alter is over."""
+    before: Brokers
+    """The replicas in order just before; for the first step of a partition, its original ones."""
+    leader: int | None
+    alters: bool = True
+    """False where the election is all."""
+    moves_leader: bool = False
+    cut: bool = False
+    urgent: bool = False
+    alone: bool = False
+    """It can never fit the limits, and went when nothing else did."""
+    holds_place: bool = True
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def step(self) -> Step:
+        """The step as pacing has it."""
+        return Step(
+            target=self.replicas, adds=self.adding, drops=self.removing, alters=self.alters,
+            elects=self.elect, moves_leader=self.moves_leader, cut=self.cut, urgent=self.urgent,
+        )  # fmt: skip
+
+
+class _OfPartition(_Event, frozen=True, kw_only=True):
+    topic: str
+    partition: int
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class Elect(_OfPartition, frozen=True, kw_only=True, tag="elect"):
+    """An intent: the election at the end of a step."""
+
+    leader: int
+
+
+class Cancel(_OfPartition, frozen=True, kw_only=True, tag="cancel"):
+    """An intent: the step in flight is cancelled (KIP-455)."""
+
+    reason: str
+
+
+class Request(enum.StrEnum):
+    """What was asked of Kafka for a partition."""
+
+    ALTER = "alter"
+    ELECT = "elect"
+    CANCEL = "cancel"
+
+
+class Answered(_OfPartition, frozen=True, kw_only=True, tag="answered"):
+    """What became of a request: accepted, refused in the broker's words, or unknown."""
+
+    request: Request
+    verdict: Verdict
+    code: str | None = None
+    """Kafka's name of the error; None with `refused` where nothing could be sent."""
+    message: str = ""
+
+
+class StepOver(_OfPartition, frozen=True, kw_only=True, tag="step_over"):
+    """The step in flight has ended.
+
+    `reached` where the replicas are what it asked for, and its election has taken place.
+    """
+
+    replicas: Brokers
+    leader: int | None
+    reached: bool = True
+    reason: str = ""
+
+
+class NowIn(_OfPartition, frozen=True, kw_only=True, tag="state"):
+    """A partition came into a state that no intent of ours put it in."""
+
+    state: State
+    reason: str = ""
+
+
+class Replanned(_OfPartition, frozen=True, kw_only=True, tag="replanned"):
+    """Someone else gave a waiting partition other replicas; it goes on to its target from there."""
+
+    replicas: Brokers
+    before: Brokers
+
+
+class Recovered(_Event, frozen=True, kw_only=True, tag="recovered"):
+    """The journal was damaged; what is before this event is all that could be read."""
+
+    lost: str
+    """What was wrong, and where the damaged file is."""
+
+
+class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
+    """Every partition has reached its end."""
+
+    counts: dict[State, int]
+
+
+Event = (
+    Started | PlannedPart | Owned | Left | LimitsChanged | Paused | Continued | Gate | StepBegun
+    | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
+)  # fmt: skip
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An event as it stands in the journal."""
+
+    seq: int
+    """From 1, without gaps."""
+    at: datetime
+    """Wall time, UTC."""
+    event: Event
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_DECODER = msgspec.json.Decoder(Event)
+
+
+def encode(event: Event) -> bytes:
+    """Give an event as JSON; the same event always as the same bytes."""
+    return _ENCODER.encode(event)
+
+
+def decode(body: bytes) -> Event:
+    """Read an event.
+
+    Raises:
+        msgspec.DecodeError: it is none that this version knows.
+    """
+    event: Event = _DECODER.decode(body)
+    return event
+
+
+def planned_parts(partitions: Sequence[Planned], most: int = 1_000) -> list[PlannedPart]:
+    """Give a run's partitions in events of a size that is written and read well."""
+    return [
+        PlannedPart(partitions=tuple(partitions[n : n + most]))
+        for n in range(0, len(partitions), most)
+    ]

@@ -1,0 +1,274 @@
+"""Steps in flight: what has become of each, and what that calls for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import inf
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.execution.events import Cancel, Elect, Event, StepOver
+from ktui.execution.landing import Landing, landing
+from ktui.execution.look import Look
+from ktui.execution.memory import Memory, now_in, stands
+from ktui.execution.options import OnStall, RunOptions
+from ktui.execution.run import OpenStep, Track
+from ktui.execution.states import State
+from ktui.pacing.situation import Next, Situation
+from ktui.progress.timeline import Cause, Stall, StallKind
+
+ELECT_AGAIN_S = 2.0
+ELECT_FOR_S = 30.0
+"""An election that its winner is not in sync for is given up then, and its place freed."""
+CANCEL_AGAIN_S = 10.0
+ON_ITS_WAY_S = 12.0
+"""Longer than an adapter waits for an answer: what has shown no effect by then was lost."""
+
+
+LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
+"""With unclean leader election enabled such a cancel succeeds, and loses acknowledged data."""
+
+
+class _Mind(msgspec.Struct):
+    """What is kept in mind of a step in flight; moments are monotonic seconds."""
+
+    listed: bool = False
+    """Whether Kafka was seen to be at it."""
+    electing_s: float | None = None
+    """When the first election was asked for."""
+    elected_s: float | None = None
+    """When the last one was."""
+    cancelled_s: float | None = None
+    stalled: object = None
+    """Why it stalled when that was told last."""
+
+
+class Flights:
+    """Settles steps in flight by looking at their partitions, and never by guessing."""
+
+    def __init__(self, memory: Memory, options: RunOptions) -> None:
+        self._memory = memory
+        self._options = options
+        self._minds: defaultdict[TopicPartition, _Mind] = defaultdict(_Mind)
+        self._down_since: dict[int, float] = {}
+        self._now_s = 0.0
+        self._elections: list[Elect] = []
+        self._cancels: list[Cancel] = []
+
+    def take_due(self) -> tuple[list[Elect], list[Cancel]]:
+        """Give the elections and cancels that the last look called for; they are to be sent."""
+        for elect in self._elections:
+            mind = self._minds[elect.tp]
+            mind.elected_s = self._now_s
+            mind.electing_s = self._now_s if mind.electing_s is None else mind.electing_s
+        for cancel in self._cancels:
+            self._minds[cancel.tp].cancelled_s = self._now_s
+        due = self._elections, self._cancels
+        self._elections, self._cancels = [], []
+        return due
+
+    def look(self, look: Look) -> list[Event]:
+        """Judge every step in flight."""
+        self._elections, self._cancels = [], []
+        self._now_s = look.seen.monotonic_s
+        self._note_brokers(look)
+        events: list[Event] = []
+        for tp in list(self._memory.roster.in_flight):
+            track = self._memory.run.tracks[tp]
+            if reason := look.gone(track):
+                if self._memory.doubts.confirmed(tp, reason, look.seen):
+                    events.append(self._give_up(track, State.TOPIC_GONE, reason))
+            elif (state := look.state(tp)) is not None and track.step is not None:
+                events += self._judge(track, track.step, state, look)
+        return events
+
+    def _judge(
+        self, track: Track, step: OpenStep, state: PartitionState, look: Look
+    ) -> list[Event]:
+        situation = look.situation(track, state)
+        if situation is None:
+            return []
+        how = landing(step, state)
+        if how in _ARRIVED and not self._certain(track.tp, step, state, look):
+            return []
+        match how:
+            case Landing.FLYING:
+                self._memory.doubts.clear(track.tp)
+                self._minds[track.tp].listed = True
+                return self._flying(track, state)
+            case Landing.REACHED:
+                return self._over(track, situation)
+            case Landing.ELECTION_DUE:
+                return self._elect(track, step, situation)
+            case _:
+                return self._strayed(track, step, state, situation, look, how)
+
+    def _certain(
+        self, tp: TopicPartition, step: OpenStep, state: PartitionState, look: Look
+    ) -> bool:
+        """Whether the replicas asked for prove that the alter is over.
+
+        Metadata shows the same list while an alter is under way that only adds; it may be one
+        that was cancelled since, or that came after the list of reassignments was read.
+        """
+        adding = {*step.begun.adding}
+        if not adding or step.begun.removing or (look.seen.fresh and adding <= {*state.isr}):
+            self._memory.doubts.clear(tp)
+            return True
+        return self._memory.doubts.confirmed(tp, ("arrived", state.replicas), look.seen)
+
+    def _strayed(
+        self,
+        track: Track,
+        step: OpenStep,
+        state: PartitionState,
+        situation: Situation,
+        look: Look,
+        how: Landing,
+    ) -> list[Event]:
+        """Tell a step that was cancelled, was lost on its way, or met somebody else's."""
+        match how:
+            case Landing.TAKEN_OVER:
+                reason = f"someone else is moving it to {_listed(state.target)}"
+                return [self._give_up(track, State.CHANGED_ELSEWHERE, reason)]
+            case Landing.AS_BEFORE if step.cancelled:
+                return self._over(track, situation, reached=False, reason="its step was cancelled")
+            case Landing.AS_BEFORE if not self._arrived(track, step):
+                return self._nothing_came(track, step, situation, look)
+            case _:
+                return self._changed(track, state, look, how)
+
+    def _arrived(self, track: Track, step: OpenStep) -> bool:
+        """Whether Kafka is known to have taken the request in, answered or not."""
+        return step.answered is Verdict.ACCEPTED or self._minds[track.tp].listed
+
+    def _over(
+        self, track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
+    ) -> list[Event]:
+        """End a step, and say where its partition stands then."""
+        self._memory.doubts.clear(track.tp)
+        self._minds.pop(track.tp, None)
+        following = self._memory.roster.over(track.tp, situation)
+        return [
+            step_over(track, situation, reached=reached, reason=reason),
+            *_then(following, track),
+        ]
+
+    def _nothing_came(
+        self, track: Track, step: OpenStep, situation: Situation, look: Look
+    ) -> list[Event]:
+        """An answer was lost, and maybe its request: what is still on its way may come yet."""
+        what = ("as before", situation.replicas)
+        if not self._memory.doubts.confirmed(track.tp, what, look.seen):
+            return []
+        if (look.seen.at - step.at).total_seconds() < ON_ITS_WAY_S:
+            return []
+        return self._over(track, situation, reached=False, reason="nothing came of the request")
+
+    def _changed(
+        self, track: Track, state: PartitionState, look: Look, how: Landing
+    ) -> list[Event]:
+        if not self._memory.doubts.confirmed(track.tp, (how, state.replicas), look.seen):
+            return []
+        what = "someone else cancelled its step"
+        if how is Landing.CHANGED:
+            what = f"someone else gave it {_listed(state.replicas)}"
+        return [self._give_up(track, State.CHANGED_ELSEWHERE, what)]
+
+    def _give_up(self, track: Track, state: State, reason: str) -> Event:
+        self._minds.pop(track.tp, None)
+        return self._memory.give_up(track, state, reason)
+
+    def _elect(self, track: Track, step: OpenStep, situation: Situation) -> list[Event]:
+        """Ask for the election at the end of a step, again and again for a while."""
+        mind, leader = self._minds[track.tp], step.begun.elect
+        if mind.electing_s is not None and self._now_s - mind.electing_s >= ELECT_FOR_S:
+            reason = f"broker {leader} was not elected in {ELECT_FOR_S:.0f} s"
+            return self._over(track, situation, reached=False, reason=reason)
+        if leader is not None and self._since(mind.elected_s) >= ELECT_AGAIN_S:
+            tp = track.tp
+            elect = Elect(topic=tp.topic, partition=tp.partition, leader=leader)
+            self._elections.append(elect)
+        return []
+
+    def _flying(self, track: Track, state: PartitionState) -> list[Event]:
+        stall = self._stall(track)
+        if stall is None:
+            hindered = track.state in {State.STALLED, State.STOPPING}
+            return [now_in(track, _adding(state))] if hindered else []
+        if not self._lasts_too_long(stall):
+            return self._stalled(track, (stall.cause, stall.broker), stall.detail)
+        if not set(state.isr) - set(state.adding):
+            return self._stalled(track, LAST_IN_SYNC, LAST_IN_SYNC)
+        self._cancel(track.tp, stall.broker)
+        return []
+
+    def _stall(self, track: Track) -> Stall | None:
+        timeline = self._memory.progress.timelines.get(track.tp)
+        stall = None if timeline is None else timeline.stall
+        return stall if stall is not None and stall.kind is StallKind.STALLED else None
+
+    def _stalled(self, track: Track, why: object, reason: str) -> list[Event]:
+        """Say that a step stalls, and why; not again for each new figure in the reason."""
+        mind = self._minds[track.tp]
+        told = track.state is State.STALLED and (mind.stalled == why or track.reason == reason)
+        mind.stalled = why
+        return [] if told else [now_in(track, State.STALLED, reason)]
+
+    def _lasts_too_long(self, stall: Stall) -> bool:
+        since_s = self._down_since.get(stall.broker)
+        return (
+            self._options.on_stall is OnStall.CANCEL
+            and stall.cause in {Cause.TARGET_DOWN, Cause.KEPT_OUT_OF_SYNC}
+            and since_s is not None
+            and self._now_s - since_s >= self._options.stall_timeout_s
+        )
+
+    def _cancel(self, tp: TopicPartition, down: int) -> None:
+        """Cancel a step, again and again until it is over or its broker is back."""
+        if self._since(self._minds[tp].cancelled_s) >= CANCEL_AGAIN_S:
+            reason = f"broker {down} offline for {self._options.stall_timeout_s:.0f} s"
+            cancel = Cancel(topic=tp.topic, partition=tp.partition, reason=reason)
+            self._cancels.append(cancel)
+
+    def _since(self, moment_s: float | None) -> float:
+        return inf if moment_s is None else self._now_s - moment_s
+
+    def _note_brokers(self, look: Look) -> None:
+        """Keep in mind since when each broker is down that a step in flight may wait for."""
+        states = (look.state(tp) for tp in self._memory.roster.in_flight)
+        down = {b for state in states if state for b in state.replicas} - look.online
+        self._down_since = {b: self._down_since.get(b, self._now_s) for b in down}
+
+
+def step_over(
+    track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
+) -> StepOver:
+    """Say that the step in flight of a partition has ended."""
+    return StepOver(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        replicas=situation.replicas,
+        leader=situation.leader,
+        reached=reached,
+        reason=reason,
+    )
+
+
+def _then(following: Next, track: Track) -> list[Event]:
+    """Say where a partition stands after its step; `step_over` has left it queued."""
+    events = stands(track, following)
+    return [e for e in events if getattr(e, "state", None) is not State.QUEUED]
+
+
+def _adding(state: PartitionState) -> State:
+    return State.ADDING if state.adding else State.DROPPING
+
+
+_ARRIVED = frozenset({Landing.REACHED, Landing.ELECTION_DUE})
+
+
+def _listed(brokers: tuple[int, ...]) -> str:
+    return f"broker{'' if len(brokers) == 1 else 's'} {', '.join(map(str, brokers))}"

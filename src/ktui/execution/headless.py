@@ -1,0 +1,106 @@
+"""A run in a line, and its end in words, for terminals and logs without the live view."""
+
+from __future__ import annotations
+
+import enum
+from datetime import datetime
+
+from ktui.execution.events import By
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.quantities import as_bytes, as_count, as_duration
+
+MOST_NAMED = 10
+_UNWELL = (State.BLOCKED, State.STALLED, State.FOREIGN, State.FAILED)
+
+
+class Outcome(enum.Enum):
+    """How the carrying on of a run came to its end."""
+
+    ALL_DONE = enum.auto()
+    SOME_NOT_DONE = enum.auto()
+    """The run has ended, some partitions not at their target; or nothing more fits its time."""
+    LEFT = enum.auto()
+    """It can be resumed."""
+    FAILED = enum.auto()
+    """A failure stopped it, or its process has died."""
+
+
+def outcome(run: Run) -> Outcome:
+    """Say how a run stands whose process has gone."""
+    if run.ended:
+        return Outcome.ALL_DONE if run.counts[State.DONE] == run.over else Outcome.SOME_NOT_DONE
+    whole = run.pauses.whole
+    if run.left is None or (By.FAILURE in whole and By.SIGNAL not in whole):
+        return Outcome.FAILED
+    if By.UNTIL in whole and By.SIGNAL not in whole:
+        return Outcome.SOME_NOT_DONE
+    return Outcome.LEFT
+
+
+class Estimate:
+    """The time left, from how long it took to finish what was finished since now."""
+
+    def __init__(self, run: Run, now: datetime) -> None:
+        self._since = now
+        self._begun_with = _finished(run)
+
+    def left_s(self, run: Run, now: datetime) -> float | None:
+        """Give seconds; None while nothing has been finished, or nothing goes on."""
+        finished, most = _finished(run), run.bytes or len(run.tracks)
+        gained = finished - self._begun_with
+        if gained <= 0 or run.pauses.whole or run.gate.shut:
+            return None
+        return (now - self._since).total_seconds() * (most - finished) / gained
+
+
+def progress_line(run: Run, left_s: float | None) -> str:
+    """Say in a line how far a run is."""
+    parts = [f"{run.name}: {run.over:,} of {len(run.tracks):,} done"]
+    if run.in_flight:
+        parts.append(f"{run.in_flight:,} moving")
+    if run.batch:
+        parts.append(f"batch {run.batch:,}")
+    if run.bytes:
+        parts.append(f"{as_bytes(run.bytes_done)} of {as_bytes(run.bytes)}")
+    parts += [f"{run.counts[state]:,} {state}" for state in _UNWELL if run.counts[state]]
+    if reason := run.pauses.reason:
+        parts.append(f"paused: {reason}")
+    elif run.gate.shut:
+        parts.append(f"gate shut: {run.gate.reason}")
+    elif left_s is not None:
+        parts.append(f"{as_duration(left_s)} left")
+    return ", ".join(parts)
+
+
+def end_lines(run: Run) -> list[str]:
+    """Say how it came out: the run's end, or where it was left; then who is not done, and why."""
+    count = as_count(len(run.tracks), "partition")
+    if not run.ended:
+        flying = ""
+        if run.in_flight:
+            go = "goes on" if run.in_flight == 1 else "go on"
+            flying = f"; {as_count(run.in_flight, 'step')} in flight {go} in Kafka"
+        why = f" ({run.left})" if run.left else ""
+        return [f"run {run.name} was left{why}: {run.over:,} of {count} done{flying}"]
+    if run.counts[State.DONE] == run.over:
+        return [f"run {run.name} has ended: all {count} done{_took(run)}"]
+    counts = ", ".join(f"{run.counts[state]:,} {state}" for state in State if run.counts[state])
+    others = [track for track in run.troubled.values() if track.state.ended]
+    told = [
+        f"  {track.tp}: {track.state}{f': {track.reason}' if track.reason else ''}"
+        for track in others[:MOST_NAMED]
+    ]
+    more = [f"  and {len(others) - MOST_NAMED:,} more"] if len(others) > MOST_NAMED else []
+    return [f"run {run.name} has ended: {counts}{_took(run)}", *told, *more]
+
+
+def _took(run: Run) -> str:
+    if run.started_at is None or run.ended_at is None:
+        return ""
+    return f", after {as_duration((run.ended_at - run.started_at).total_seconds())}"
+
+
+def _finished(run: Run) -> int:
+    """Count bytes where the run has any, else partitions."""
+    return run.bytes_done if run.bytes else run.over

@@ -1,0 +1,161 @@
+"""The journal of a run: what happened, for good, and what is asked of the process that owns it.
+
+One SQLite file with a write-ahead log. One process appends events, the run's owner; any may ask
+commands of it, and any may read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ktui.cluster.clock import Clock
+from ktui.execution import journal_file
+from ktui.execution.commands import Answer, Asked, Command
+from ktui.execution.events import Entry, Event
+from ktui.execution.journal_commands import CommandTable
+from ktui.execution.journal_events import EventTable
+from ktui.execution.journal_head import write_head
+from ktui.execution.journal_recovery import recover
+
+
+class Journal:
+    """One run's journal, open. Threads may take turns with it; two at once may not use it.
+
+    Every call raises JournalProblem where the file cannot be read or written, with the reason.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, clock: Clock) -> None:
+        self.path = path
+        self._connection = connection
+        self._clock = clock
+        self._events = EventTable(connection, path)
+        self._commands = CommandTable(connection, path)
+
+    @classmethod
+    def create(cls, path: Path, clock: Clock) -> Journal:
+        """Make a new, empty journal.
+
+        Raises:
+            JournalProblem: there is one already, or it cannot be made.
+        """
+        return cls(journal_file.create(path), path, clock)
+
+    @classmethod
+    def open(cls, path: Path, clock: Clock, *, read_only: bool = False) -> Self:
+        """Open a journal that is there.
+
+        Raises:
+            JournalProblem: it is not there, no journal, or one of a newer ktui.
+        """
+        return cls(journal_file.connect(path, read_only=read_only), path, clock)
+
+    @classmethod
+    def recover(cls, path: Path, clock: Clock) -> Self:
+        """Open a journal to go on with it; only the run's owner may.
+
+        A damaged one is kept beside it as journal.damaged-TIME.db. In its place comes one of all
+        that is whole from the beginning, and a `Recovered` event that says what was lost.
+
+        Raises:
+            JournalProblem: not one event of it can be read, or a newer ktui wrote it.
+        """
+        recover(path, clock.now())
+        return cls.open(path, clock)
+
+    @property
+    def damage(self) -> str | None:
+        """What `entries` stumbled over, and where; None as long as every event was whole."""
+        return self._events.damage
+
+    def append(self, events: Sequence[Event]) -> list[Entry]:
+        """Write events in one transaction; they are on the disk when this returns.
+
+        Raises:
+            JournalProblem: the disk is full, or the like; none of them is in.
+        """
+        if not events:
+            return []
+        with self._writing():
+            entries = self._events.append(events, self._clock.now())
+        with suppress(OSError):  # an older note is as true, and tells less
+            write_head(self.path, self._events.head())
+        return entries
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """Give the events after one, each held to the chain; stops at one that is not whole.
+
+        `damage` then says what is wrong with it, and where.
+        """
+        return (entry for entry, _ in self._events.verified(after))
+
+    def ask(self, command: Command, who: str) -> int:
+        """Ask something of the run's owner, and give the command's number."""
+        with self._writing():
+            return self._commands.ask(command, who, self._clock.now())
+
+    def asked(self, *, unanswered: bool = True) -> list[Asked]:
+        """Give the commands, in the order in which they were asked."""
+        with self._reading():
+            return self._commands.asked(unanswered=unanswered)
+
+    def answer(self, number: int, answer: Answer) -> None:
+        """Say what became of a command; its first answer stays."""
+        with self._writing():
+            self._commands.answer(number, answer)
+
+    def answer_to(self, number: int) -> Asked:
+        """Give a command as it stands."""
+        with self._reading():
+            return self._commands.answer_to(number)
+
+    def last_seq(self) -> int:
+        """Give the number of the last event; 0 where there is none."""
+        with self._reading():
+            return self._events.last_seq()
+
+    def data_version(self) -> int:
+        """Give a number that changes when another connection has written anything; it is cheap."""
+        with self._reading():
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+            return int(version)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        """Give the journal itself, to be closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let go of the file."""
+        self.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn errors into words, with nothing half written."""
+        try:
+            yield
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                self._connection.rollback()
+            if isinstance(error, sqlite3.Error):
+                raise journal_file.problem(self.path, "cannot be written", error) from None
+            raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise journal_file.problem(self.path, "cannot be read", error) from None

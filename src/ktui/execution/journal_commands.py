@@ -1,0 +1,74 @@
+"""The commands in a journal's file: asked by any process, answered by the run's owner."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ktui.execution.commands import Answer, Asked, Command
+from ktui.execution.journal_events import spelled
+from ktui.execution.problem import JournalProblem
+
+_ENCODER = msgspec.json.Encoder()
+_COMMANDS = msgspec.json.Decoder(Command)
+_ANSWERS = msgspec.json.Decoder(Answer)
+_SELECT = "SELECT id, at, who, body, answer FROM commands"
+
+
+class CommandTable:
+    """The commands of one file, through one connection."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    def ask(self, command: Command, who: str, now: datetime) -> int:
+        """Write a command, and give its number."""
+        row = (spelled(now), who, _ENCODER.encode(command).decode())
+        insert = "INSERT INTO commands (at, who, body) VALUES (?, ?, ?)"
+        return int(self._connection.execute(insert, row).lastrowid or 0)
+
+    def asked(self, *, unanswered: bool) -> list[Asked]:
+        """Give the commands in the order in which they were asked."""
+        which = " WHERE answer IS NULL" if unanswered else ""
+        rows = self._connection.execute(f"{_SELECT}{which} ORDER BY id").fetchall()
+        return [self._decoded(row) for row in rows]
+
+    def answer(self, number: int, answer: Answer) -> None:
+        """Write what became of a command; its first answer stays.
+
+        Raises:
+            JournalProblem: there is no such command.
+        """
+        self.answer_to(number)
+        update = "UPDATE commands SET answer = ? WHERE id = ? AND answer IS NULL"
+        self._connection.execute(update, (_ENCODER.encode(answer).decode(), number))
+
+    def answer_to(self, number: int) -> Asked:
+        """Give a command as it stands.
+
+        Raises:
+            JournalProblem: there is no such command.
+        """
+        row = self._connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
+        if row is None:
+            raise JournalProblem(f"{self._path}: there is no command {number}")
+        return self._decoded(row)
+
+    def _decoded(self, row: tuple[Any, ...]) -> Asked:
+        number, at, who, body, answer = row
+        try:
+            return Asked(
+                number,
+                datetime.fromisoformat(at.decode()),
+                who.decode(),
+                _COMMANDS.decode(body),
+                None if answer is None else _ANSWERS.decode(answer),
+            )
+        except (ValueError, AttributeError, TypeError, msgspec.MsgspecError) as error:
+            words = f"{self._path}: command {number} is none that this ktui knows: {error}"
+            raise JournalProblem(words) from None

@@ -1,0 +1,85 @@
+"""What came back for a request: what was refused is tried again for a while, then given up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.events import Answered, By, Event, Paused, Request
+from ktui.execution.flights import step_over
+from ktui.execution.memory import Memory
+from ktui.execution.options import RunOptions
+from ktui.execution.refusals import counts_against
+from ktui.execution.run import Track
+from ktui.execution.states import State
+
+MOST_TRIES = 5
+"""A step that Kafka refuses so often in a row ends its partition: `failed`."""
+FIRST_RETRY_S = 1.0
+"""Doubled with each try."""
+
+
+class Outcomes:
+    """Takes in answers, and knows what is not to be tried again yet."""
+
+    def __init__(self, memory: Memory, options: RunOptions) -> None:
+        self._memory = memory
+        self._options = options
+        self._retry_at: dict[TopicPartition, float] = {}
+
+    def resting(self, now_s: float) -> AbstractSet[TopicPartition]:
+        """Give the partitions whose last step was refused a moment ago; each keeps its place."""
+        self._retry_at = {tp: at_s for tp, at_s in self._retry_at.items() if at_s > now_s}
+        return self._retry_at.keys()
+
+    def answered(
+        self, request: Request, results: Mapping[TopicPartition, WriteResult], now_s: float
+    ) -> list[Event]:
+        """Give what follows from the answer to one request."""
+        events: list[Event] = []
+        for tp, result in results.items():
+            events.append(
+                Answered(
+                    topic=tp.topic,
+                    partition=tp.partition,
+                    request=request,
+                    verdict=result.verdict,
+                    code=result.code,
+                    message=result.message,
+                )
+            )
+            track = self._memory.run.tracks[tp]
+            if request is Request.ALTER and result.verdict is Verdict.REFUSED:
+                events += self._refused(track, result, now_s)
+            elif request is Request.ELECT and result.verdict is Verdict.REFUSED:
+                events += self._not_elected(track, result)
+        return events
+
+    def _refused(self, track: Track, result: WriteResult, now_s: float) -> list[Event]:
+        """Try a refused alter again in a while, unless that was the last try."""
+        words = _words(result)
+        tries = track.refusals + counts_against(result)
+        if tries >= MOST_TRIES:
+            return self._failed(track, f"refused {tries} times: {words}")
+        situation = self._memory.roster.situation(track.tp)
+        self._memory.roster.over(track.tp, situation)
+        self._retry_at[track.tp] = now_s + FIRST_RETRY_S * 2.0 ** max(0, tries - 1)
+        reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"
+        return [step_over(track, situation, reached=False, reason=reason)]
+
+    def _not_elected(self, track: Track, result: WriteResult) -> list[Event]:
+        if track.refusals + 1 < MOST_TRIES or not counts_against(result):
+            return []
+        return self._failed(track, f"its election was refused: {_words(result)}")
+
+    def _failed(self, track: Track, reason: str) -> list[Event]:
+        events = [self._memory.give_up(track, State.FAILED, reason)]
+        if self._options.stop_on_failure and By.FAILURE not in self._memory.run.pauses.whole:
+            events.append(Paused(by=By.FAILURE, reason=f"{track.tp} has failed"))
+        return events
+
+
+def _words(result: WriteResult) -> str:
+    return f"{result.message} ({result.code})" if result.code else result.message

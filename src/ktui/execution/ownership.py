@@ -1,0 +1,225 @@
+"""Which process owns a run: an OS lock, which the kernel releases when its owner dies."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from ktui.cluster.clock import SystemClock
+from ktui.execution.events import Started
+from ktui.execution.journal import Journal
+from ktui.execution.problem import RunProblem, RunRefused
+from ktui.execution.statedir import RunDir, StateDir, refuse_network
+
+_PATIENCE_S = 0.5
+"""How long a lock must be kept to be believed: whoever asks who holds it keeps it for a moment."""
+_START_PATIENCE_S = 30.0
+_PAUSE_S = 0.02
+_MOST_BYTES = 4096
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """The process that holds a lock."""
+
+    pid: int
+    host: str
+    user: str
+    since: datetime
+    """Aware, UTC."""
+
+    def __str__(self) -> str:
+        """Name it for people: "process 4711 of ada on ops1, since 2026-11-21 14:02:31+00:00"."""
+        since = self.since.astimezone().isoformat(" ", timespec="seconds")
+        return f"process {self.pid} of {self.user} on {self.host}, since {since}"
+
+
+class Held(RunRefused):
+    """Another process owns the run."""
+
+    def __init__(self, run: str, holder: Holder) -> None:
+        self.run = run
+        self.holder = holder
+        super().__init__(f"run {run} is owned by {holder}. See it with: ktui status {run}")
+
+
+class LiveRun(msgspec.Struct, frozen=True):
+    """A run that a process owns."""
+
+    name: str
+    holder: Holder
+
+
+class Ownership:
+    """A run's lock, held by this process until it is released or the process ends.
+
+    The programs that this process starts do not inherit it.
+    """
+
+    def __init__(self, run: RunDir, file: int, holder: Holder) -> None:
+        self.run = run
+        self.holder = holder
+        self._file = file
+
+    def release(self) -> None:
+        """Let another process take the run. Only the first call does anything."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Self:
+        """Give the ownership itself, to be released at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let another process take the run."""
+        self.release()
+
+
+def this_process() -> Holder:
+    """Say who we are, as from now."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a number that nobody has
+        user = str(os.getuid())
+    return Holder(os.getpid(), socket.gethostname(), user, SystemClock().now())
+
+
+def take(run: RunDir) -> Ownership:
+    """Own a run.
+
+    Raises:
+        Held: another process owns it, or this one does already.
+        RunProblem: the lock's file cannot be used, or is on a network file system.
+    """
+    refuse_network(run.path)
+    while (file := _lock(run.lock, _PATIENCE_S)) is None:
+        other = holder(run)
+        if other is not None:
+            raise Held(run.name, other)
+    me = this_process()
+    note = msgspec.json.encode(me) + b"\n"
+    os.pwrite(file, note, 0)
+    os.ftruncate(file, len(note))
+    return Ownership(run, file, me)
+
+
+def holder(run: RunDir) -> Holder | None:
+    """Say which process owns a run; None where none does, whatever the lock's file says.
+
+    Raises:
+        RunProblem: the lock's file cannot be read, or is locked by who does not say who it is.
+    """
+    try:
+        file = os.open(run.lock, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise RunProblem(f"{run.lock}: cannot be read: {error.strerror}") from None
+    try:
+        return _holder(file, run.lock)
+    finally:
+        os.close(file)
+
+
+def live_runs(state_dir: StateDir, cluster_id: str) -> list[LiveRun]:
+    """Give the runs on a cluster that a process owns, and those of which it cannot be told.
+
+    Raises:
+        RunProblem: the state directory or a lock cannot be read.
+    """
+    held = [(run, holder(run)) for run in state_dir.run_dirs()]
+    return [
+        LiveRun(run.name, who)
+        for run, who in held
+        if who is not None and _cluster_of(run) in (cluster_id, None)
+    ]
+
+
+@contextmanager
+def starting(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]:
+    """Keep others from starting a run on a cluster, and give those that are live on it.
+
+    The block lasts until the new run is owned, so that no two starts miss each other.
+
+    Raises:
+        RunProblem: another start takes too long, or the state directory cannot be used.
+    """
+    state_dir.check()
+    state_dir.make(state_dir.locks)
+    path = state_dir.locks / f"{sha256(cluster_id.encode()).hexdigest()[:32]}.lock"
+    file = _lock(path, _START_PATIENCE_S)
+    if file is None:
+        raise RunProblem(
+            "another run is being started on this cluster, and is not done with it after "
+            f"{_START_PATIENCE_S:.0f} s; see which with: ktui runs"
+        )
+    try:
+        yield live_runs(state_dir, cluster_id)
+    finally:
+        os.close(file)
+
+
+def _lock(path: Path, patience_s: float) -> int | None:
+    """Open a file and lock it, for this process alone; None where someone else keeps it locked."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # closed in the programs we start
+    except OSError as error:
+        raise RunProblem(f"{path}: cannot be opened: {error.strerror}") from None
+    until = time.monotonic() + patience_s
+    while not _locked(file, fcntl.LOCK_EX):
+        if time.monotonic() >= until:
+            os.close(file)
+            return None
+        time.sleep(_PAUSE_S)
+    return file
+
+
+def _locked(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(file: int, path: Path) -> Holder | None:
+    until = time.monotonic() + _PATIENCE_S
+    while not _locked(file, fcntl.LOCK_SH):
+        note = os.pread(file, _MOST_BYTES, 0).split(b"\n")[0]
+        try:
+            return msgspec.json.decode(note, type=Holder)
+        except msgspec.DecodeError:  # it has just been locked
+            if time.monotonic() >= until:
+                raise RunProblem(
+                    f"{path}: is locked by a process that does not name itself"
+                ) from None
+            time.sleep(_PAUSE_S)
+    return None
+
+
+def _cluster_of(run: RunDir) -> str | None:
+    """Say on which cluster a run is; None where its journal does not tell."""
+    try:
+        with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
+            first = next(journal.entries(), None)
+    except RunProblem:
+        return None
+    begun = None if first is None else first.event
+    return begun.cluster_id if isinstance(begun, Started) else None

@@ -1,0 +1,46 @@
+"""How long a partition is expected to take, by what the run has seen of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from ktui.execution.events import Event, StepOver
+from ktui.execution.run import Run, Track
+
+ASSUMED_BYTES_S = 50e6
+"""How fast one replica is copied, as long as none has been."""
+STEP_S = 3.0
+"""What a step takes beside copying: polls, and the election or the cut."""
+_WEIGHT = 0.2
+"""Of the latest step, in the average."""
+_TELLING = 1_000_000
+"""Bytes: smaller copies say nothing of a rate."""
+
+
+class Pace:
+    """The average rate at which replicas of the run were copied, step by step."""
+
+    def __init__(self) -> None:
+        self.bytes_s: float | None = None
+        """Of one replica; None before the first."""
+
+    def learn(self, events: Iterable[Event], run: Run, now: datetime) -> None:
+        """Take in the steps that ended; the run has not been told of them yet."""
+        for event in events:
+            if isinstance(event, StepOver) and event.reached:
+                track = run.tracks[event.tp]
+                step, size = track.step, track.planned.size
+                if step is not None and step.begun.adding and size >= _TELLING:
+                    took_s = max(0.001, (now - step.at).total_seconds())
+                    self._take(size / took_s)
+
+    def expected_s(self, track: Track) -> float:
+        """Give the seconds in which a partition goes all its way, one replica after another."""
+        adds = sum(broker not in track.replicas for broker in track.planned.target)
+        copied_s = adds * track.planned.size / (self.bytes_s or ASSUMED_BYTES_S)
+        return copied_s + (adds + 1) * STEP_S
+
+    def _take(self, bytes_s: float) -> None:
+        before = self.bytes_s
+        self.bytes_s = bytes_s if before is None else before + _WEIGHT * (bytes_s - before)

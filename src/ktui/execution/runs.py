@@ -1,0 +1,133 @@
+"""The runs that a state directory remembers."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from ktui.execution.follow import RunFollower
+from ktui.execution.ownership import Holder, holder
+from ktui.execution.problem import RunProblem, RunRefused
+from ktui.execution.run import Run
+from ktui.execution.statedir import RunDir, StateDir, run_name_problem
+from ktui.execution.states import State
+from ktui.planning.names import among, nearest, shown
+
+
+class RunState(enum.StrEnum):
+    """How a run stands as a whole."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    """A process owns it and submits nothing new: someone asked for that."""
+    GATED = "gated"
+    """A process owns it and submits nothing new: the cluster's health forbids it."""
+    RESUMABLE = "resumable"
+    """No process owns it, and it is not at its end."""
+    ENDED = "ended"
+    UNREADABLE = "unreadable"
+    """There is a folder, and no run can be made of what is in it."""
+
+
+class UnknownRun(RunRefused):
+    """There is no run of that name."""
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One run in a list of them; of an unreadable one, only the name and the problem are there."""
+
+    name: str
+    state: RunState
+    cluster_id: str | None = None
+    plan: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    holder: Holder | None = None
+    partitions: int = 0
+    counts: Mapping[State, int] = {}
+    """How many partitions are in each state; those without any are left out."""
+    problem: str | None = None
+    """What is wrong with its folder or its journal."""
+
+    @property
+    def over(self) -> int:
+        """How many partitions have ended, one way or another."""
+        return sum(count for state, count in self.counts.items() if state.ended)
+
+
+def find_run(state_dir: StateDir, name: str) -> RunDir:
+    """Give the folder of a run.
+
+    Raises:
+        UnknownRun: there is none of that name; says which were probably meant.
+        StateDirProblem: the state directory cannot be read.
+    """
+    known = [run.name for run in state_dir.run_dirs()]
+    if name in known and run_name_problem(name) is None:
+        return RunDir(state_dir.runs / name)
+    unknown = f"no run {shown(name)!r} in {state_dir.path}"
+    if not known:
+        raise UnknownRun(f"{unknown}: there are none yet. Start one: ktui start PLAN")
+    near = nearest(name, known)
+    if near:
+        raise UnknownRun(f"{unknown}; did you mean {among(map(repr, near))}?")
+    raise UnknownRun(f"{unknown}; there are {among(map(shown, known), told=5)}. See: ktui runs")
+
+
+def all_runs(state_dir: StateDir) -> list[RunSummary]:
+    """Sum up every run, the last one started first; what is no run is among them, last.
+
+    Raises:
+        StateDirProblem: the state directory cannot be read.
+    """
+    runs = [sum_up(run) for run in state_dir.run_dirs()]
+    return sorted(runs, key=_age)
+
+
+def sum_up(run: RunDir) -> RunSummary:
+    """Sum up one run; nothing of it makes this fail."""
+    try:
+        who = holder(run)
+        with RunFollower(run.journal) as follower:
+            follower.refresh()
+    except RunProblem as problem:
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, problem=str(problem))
+    return _summary(follower.run, who, follower.damage)
+
+
+def run_state(run: Run, who: Holder | None) -> RunState:
+    """Say how a run stands, given who owns it."""
+    if run.ended:
+        return RunState.ENDED
+    if who is None:
+        return RunState.RESUMABLE
+    if run.pauses.whole:
+        return RunState.PAUSED
+    return RunState.GATED if run.gate.shut else RunState.RUNNING
+
+
+def _summary(run: Run, who: Holder | None, damage: str | None) -> RunSummary:
+    if run.started is None:
+        nothing = "nothing was ever written to its journal: its start was cut off"
+        problem = damage or nothing
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=who, problem=problem)
+    return RunSummary(
+        name=run.name,
+        state=run_state(run, who),
+        cluster_id=run.started.cluster_id,
+        plan=run.started.plan,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        holder=who,
+        partitions=run.started.partitions,
+        counts={state: run.counts[state] for state in State if run.counts[state]},
+        problem=damage or run.damage,
+    )
+
+
+def _age(run: RunSummary) -> tuple[bool, float, str]:
+    started = run.started_at
+    return (started is None, 0.0 if started is None else -started.timestamp(), run.name)

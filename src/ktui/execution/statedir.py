@@ -1,0 +1,197 @@
+"""Where runs live on this machine: a folder for each, under the state directory."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from ktui.cluster.text import clean
+from ktui.execution.mounts import file_system_of, is_network
+from ktui.execution.problem import RunRefused
+
+STATE_DIR = "KTUI_STATE_DIR"
+"""Names the state directory where no option does."""
+
+LONGEST_NAME = 100
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class StateDirProblem(RunRefused):
+    """The state directory, or a run's folder in it, cannot be used; says why, and what to do."""
+
+
+class RunDir(msgspec.Struct, frozen=True):
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def journal(self) -> Path:
+        """Its memory."""
+        return self.path / "journal.db"
+
+    @property
+    def log(self) -> Path:
+        """What the process that owns it has to say beside the journal."""
+        return self.path / "engine.log"
+
+    @property
+    def lock(self) -> Path:
+        """Locked by the process that owns it."""
+        return self.path / "lock"
+
+
+class StateDir(msgspec.Struct, frozen=True):
+    """The folder in which ktui remembers its runs. It is made when a run needs it."""
+
+    path: Path
+
+    @property
+    def runs(self) -> Path:
+        """The folder of the runs' folders."""
+        return self.path / "runs"
+
+    @property
+    def locks(self) -> Path:
+        """The folder of locks that are not of one run."""
+        return self.path / "locks"
+
+    def check(self) -> None:
+        """See that it is on a disk of this machine; it need not exist.
+
+        Raises:
+            StateDirProblem: it is on a network file system, whose locks and syncs mean little.
+        """
+        refuse_network(self.path)
+
+    def run(self, name: str) -> RunDir:
+        """Give the folder of a run of that name, whether or not there is one.
+
+        Raises:
+            StateDirProblem: no run can have that name.
+        """
+        problem = run_name_problem(name)
+        if problem is not None:
+            raise StateDirProblem(problem)
+        return RunDir(self.runs / name)
+
+    def free_name(self, name: str) -> str:
+        """Give a name back, once it is seen that a new run can have it.
+
+        Raises:
+            StateDirProblem: no run can have that name, there is one already, or the state
+                directory cannot be used.
+        """
+        self.check()
+        if self.run(name).path.exists():
+            raise _taken(name)
+        return name
+
+    def create_run(self, name: str) -> RunDir:
+        """Make the folder of a new run.
+
+        Raises:
+            StateDirProblem: no run can have that name, there is one already, or the state
+                directory cannot be used.
+        """
+        folder = self.run(name)
+        self.check()
+        self.make(self.runs)
+        try:
+            folder.path.mkdir(mode=0o700)
+        except FileExistsError:
+            raise _taken(name) from None
+        except OSError as error:
+            raise _cannot(folder.path, "made", error) from None
+        return folder
+
+    def make(self, folder: Path) -> None:
+        """Make a folder of this state directory unless it is there, for its owner's eyes only.
+
+        Raises:
+            StateDirProblem: it cannot be made or written to.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise _cannot(folder, "made", error) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            fix = f"Name another: --state-dir DIR, or {STATE_DIR}"
+            raise StateDirProblem(f"{folder}: may not be written to. {fix}")
+
+    def run_dirs(self) -> list[RunDir]:
+        """Give the folders of all runs, by name; none where there is no state directory yet.
+
+        Raises:
+            StateDirProblem: it cannot be read.
+        """
+        try:
+            return [RunDir(path) for path in sorted(self.runs.iterdir())]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _cannot(self.runs, "read", error) from None
+
+
+def refuse_network(path: Path) -> None:
+    """See that a folder is on a disk of this machine; it need not exist.
+
+    Raises:
+        StateDirProblem: it is on a network file system, whose locks and syncs mean little.
+    """
+    kind = file_system_of(path)
+    if kind is not None and is_network(kind):
+        raise StateDirProblem(
+            f"{path}: is on a network file system ({kind}), where journals and locks are not safe. "
+            f"Name a state directory on a local disk: --state-dir DIR, or {STATE_DIR}"
+        )
+
+
+def state_dir(option: Path | None) -> StateDir:
+    """Give the state directory: the option's, else KTUI_STATE_DIR's, else the platform's."""
+    named = option or os.environ.get(STATE_DIR)
+    path = Path(named).expanduser() if named else platformdirs.user_state_path("ktui")
+    return StateDir(path.absolute())
+
+
+def run_name_problem(name: str) -> str | None:
+    """Say why no run can have this name, or None: it names a folder, and stands in commands."""
+    shown = clean(name[:LONGEST_NAME])
+    if not name:
+        return "a run's name cannot be empty"
+    if len(name) > LONGEST_NAME:
+        return f"a run's name has at most {LONGEST_NAME} characters, {shown!r}... has {len(name)}"
+    if _NAME.fullmatch(name) is None:
+        allowed = 'letters A to Z, digits, ".", "_" and "-", beginning with none of "." and "-"'
+        return f'no run can be named "{shown}": a name has only {allowed}'
+    return None
+
+
+def default_name(plan: Path) -> str:
+    """Name a run after its plan's file, without what no name can have."""
+    name = _UNSAFE.sub("-", plan.stem).strip(".-")[:LONGEST_NAME].rstrip(".-")
+    return name or "run"
+
+
+def _taken(name: str) -> StateDirProblem:
+    return StateDirProblem(
+        f"there is a run {name} already; give this one another name with --name, "
+        f"or go on with that one: ktui resume {name}"
+    )
+
+
+def _cannot(path: Path, what: str, error: OSError) -> StateDirProblem:
+    fix = f"Name another state directory: --state-dir DIR, or {STATE_DIR}"
+    return StateDirProblem(f"{path}: cannot be {what}: {error.strerror}. {fix}")

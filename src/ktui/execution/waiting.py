@@ -1,0 +1,101 @@
+"""Partitions between steps: whether each is as the run left it, and what comes next for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.events import Event, Replanned
+from ktui.execution.look import Look
+from ktui.execution.memory import Hold, Memory, now_in, stands
+from ktui.execution.options import OnForeignChange, RunOptions
+from ktui.execution.run import Track
+from ktui.execution.states import State
+from ktui.pacing.situation import Situation
+
+UNSEEN_S = 5.0
+"""A partition of which the cluster tells nothing keeps its place for so long."""
+
+
+class Waiting:
+    """Takes note of how waiting partitions are; `certain` names those that may step now."""
+
+    def __init__(self, memory: Memory, options: RunOptions) -> None:
+        self._memory = memory
+        self._options = options
+        self.certain: set[TopicPartition] = set()
+        """Seen in the last look, in full and as expected."""
+        self._unseen_since: dict[TopicPartition, float] = {}
+
+    def look(self, partitions: Iterable[TopicPartition], look: Look) -> list[Event]:
+        """Look at some of the partitions that have no step in flight."""
+        self.certain = set()
+        events: list[Event] = []
+        for tp in partitions:
+            if tp in self._memory.roster and tp not in self._memory.roster.in_flight:
+                events += self._at(self._memory.run.tracks[tp], look)
+        return events
+
+    def _at(self, track: Track, look: Look) -> list[Event]:
+        if reason := look.gone(track):
+            if self._memory.doubts.confirmed(track.tp, reason, look.seen):
+                return [self._memory.give_up(track, State.TOPIC_GONE, reason)]
+            return []
+        state = look.state(track.tp)
+        situation = None if state is None else look.situation(track, state)
+        if state is None or situation is None:
+            return self._unseen(track, look)
+        self._unseen_since.pop(track.tp, None)
+        if state.reassigning:
+            self._memory.doubts.clear(track.tp)
+            return self._seen(track, situation)
+        if not _expected(track, state):
+            return self._odd(track, state, situation, look)
+        self._memory.doubts.clear(track.tp)
+        self.certain.add(track.tp)
+        return self._seen(track, situation)
+
+    def _seen(self, track: Track, situation: Situation) -> list[Event]:
+        events = self._memory.taken_note(track, situation)
+        self._memory.release(track.tp, Hold.UNSEEN)
+        return events
+
+    def _unseen(self, track: Track, look: Look) -> list[Event]:
+        """Let others go first once the cluster has not told for a while how a partition is."""
+        now_s = look.seen.monotonic_s
+        if now_s - self._unseen_since.setdefault(track.tp, now_s) < UNSEEN_S:
+            return []
+        self._memory.hold(track.tp, Hold.UNSEEN)
+        reason = look.hidden(track.tp.topic)
+        same = (State.BLOCKED, reason) == (track.state, track.reason)
+        return [] if same else [now_in(track, State.BLOCKED, reason)]
+
+    def _odd(
+        self, track: Track, state: PartitionState, situation: Situation, look: Look
+    ) -> list[Event]:
+        """Someone else has changed it: it is left to them, unless the operator wants otherwise."""
+        if not self._memory.doubts.confirmed(track.tp, state.replicas, look.seen):
+            return []
+        if self._options.on_foreign_change is OnForeignChange.SKIP:
+            found = ",".join(map(str, state.replicas))
+            expected = ",".join(map(str, track.replicas))
+            reason = f"its replicas are {found} rather than {expected}"
+            return [self._memory.give_up(track, State.CHANGED_ELSEWHERE, reason)]
+        self._memory.doubts.clear(track.tp)
+        self.certain.add(track.tp)
+        replanned = Replanned(
+            topic=track.tp.topic,
+            partition=track.tp.partition,
+            replicas=state.replicas,
+            before=track.replicas,
+        )
+        following = self._memory.roster.seen(track.tp, situation)
+        return [replanned, *stands(track, following)]
+
+
+def _expected(track: Track, state: PartitionState) -> bool:
+    """Whether the replicas are as the run left them, or as it wants them.
+
+    What its own last request asked for is expected also after its answer was lost.
+    """
+    return state.replicas in (track.replicas, track.planned.target, track.sent)

@@ -1,0 +1,149 @@
+"""Runs of plans on simulated clusters, in virtual time, as an engine carries them on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.observer import Observer
+from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.ports import ClusterReader, ClusterWriter
+from ktui.execution.beginning import first_events
+from ktui.execution.engine import Engine
+from ktui.execution.events import Entry, Event, Owned, StepBegun
+from ktui.execution.journal import Journal
+from ktui.execution.options import RunOptions
+from ktui.execution.run import Run
+from ktui.pacing.limits import Limits
+from ktui.planning.finding import ClusterSnapshot
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.simulated.cluster import SimulatedCluster
+
+OWNER = Owned(pid=1, host="here", user="operator")
+Replicas = tuple[int, ...]
+
+
+def plan_of(targets: Mapping[TopicPartition, Replicas]) -> Plan:
+    return Plan(tuple(PartitionTarget(tp.topic, tp.partition, to) for tp, to in targets.items()))
+
+
+async def snapshot_of(reader: ClusterReader, plan: Plan) -> ClusterSnapshot:
+    topics = {target.topic for target in plan.partitions}
+    cluster = await reader.describe_cluster()
+    answer = await reader.describe_topics(topics)
+    return ClusterSnapshot(
+        partitions=answer.partitions,
+        brokers=cluster.brokers,
+        configs=(await reader.topic_configs(topics)).configs,
+        listed=await reader.list_reassignments(),
+        sizes=await _sizes(reader, cluster.brokers, {target.tp for target in plan.partitions}),
+    )
+
+
+async def _sizes(
+    reader: ClusterReader, brokers: Iterable[int], partitions: Collection[TopicPartition]
+) -> dict[Replica, int]:
+    """Give what the brokers that answer hold."""
+    sizes: dict[Replica, int] = {}
+    for broker in brokers:
+        with suppress(ClusterError):
+            answer = await reader.log_dirs(broker, partitions)
+            sizes |= {Replica(tp, broker): size for tp, size in answer.sizes.items()}
+    return sizes
+
+
+class PlannedRun:
+    """A run on a simulated cluster, its journal on the disk; its engine can be killed and resumed.
+
+    Args:
+        cluster: where it moves partitions; its clock leaps.
+        folder: where the journal is.
+        targets: the plan.
+        limits: those in force at the start.
+        options: what was chosen for it.
+    """
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        folder: Path,
+        targets: Mapping[TopicPartition, Replicas],
+        limits: Limits,
+        **options: Any,
+    ) -> None:
+        self.cluster, self.clock = cluster, cluster.clock
+        self.path = folder / "journal.db"
+        self.targets = dict(targets)
+        self.limits, self.options = limits, RunOptions(**options)
+        self.writer: ClusterWriter = cluster.writer()
+        self.reader: ClusterReader = cluster.reader()
+        self.engine: Engine | None = None
+        self.run = Run("run")
+
+    async def start(self) -> None:
+        plan = plan_of(self.targets)
+        events = first_events(
+            plan,
+            await snapshot_of(self.cluster.reader(), plan),
+            self.limits,
+            self.options,
+            cluster_id=self.cluster.spec.name,
+            plan_name="plan.json",
+        )
+        with Journal.create(self.path, self.clock) as journal:
+            journal.append(events)
+
+    async def carry_on(self, owner: Owned = OWNER) -> Run:
+        """Fold the journal, and let an engine carry the run on until it ends or is left."""
+        with self.opened() as journal:
+            self.run = Run("run").fold(journal.entries())
+            observer = self.observer()
+            self.engine = Engine(self.run, journal, observer, self.writer, self.clock)
+            try:
+                await self.engine.carry_on(owner)
+            finally:
+                await observer.aclose()
+        return self.run
+
+    def observer(self) -> Observer:
+        """Give what an engine looks through."""
+        return Observer(self.reader, self.clock)
+
+    def opened(self) -> Journal:
+        """Open the journal to write to it, as the engine does."""
+        return Journal.open(self.path, self.clock)
+
+    async def to_its_end(self) -> Run:
+        await self.start()
+        return await self.carry_on()
+
+    def entries(self) -> list[Entry]:
+        with Journal.open(self.path, self.clock, read_only=True) as journal:
+            return list(journal.entries())
+
+    @property
+    def events(self) -> list[Event]:
+        return [entry.event for entry in self.entries()]
+
+    @property
+    def steps(self) -> list[StepBegun]:
+        return [event for event in self.events if isinstance(event, StepBegun)]
+
+    def replicas(self, tp: TopicPartition) -> Replicas:
+        known = self.cluster.controller.get(tp)
+        assert known is not None
+        return known.replicas
+
+    def leader(self, tp: TopicPartition) -> int | None:
+        known = self.cluster.controller.get(tp)
+        assert known is not None
+        return known.leader
+
+
+def carried(run: PlannedRun) -> Run:
+    """Carry a run to its end, outside of any event loop."""
+    return asyncio.run(run.to_its_end())

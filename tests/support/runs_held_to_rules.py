@@ -1,0 +1,177 @@
+"""What holds of every decision of a run, whatever befalls the cluster: checked as it is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import PartitionState
+from ktui.execution.events import Entry, NowIn, StepBegun
+from ktui.execution.run import Run, Track
+from ktui.execution.states import State
+from ktui.pacing.limits import Mode, Shape
+from support.runs_witnessed import WitnessedRun
+
+
+class Rules:
+    """Holds a run's decisions to the limits in force and to what may never be done.
+
+    Args:
+        run: the run.
+        min_isr: min.insync.replicas of its topics.
+    """
+
+    def __init__(self, run: WitnessedRun, min_isr: int) -> None:
+        self._run = run
+        self._min_isr = min_isr
+        self.decisions = 0
+        run.checks.append(self.check)
+
+    def check(self, entries: Sequence[Entry]) -> None:
+        begun = [entry.event for entry in entries if isinstance(entry.event, StepBegun)]
+        if begun:
+            self.decisions += 1
+            _Decision(self._run, begun, self._min_isr).check()
+        for entry in entries:
+            if isinstance(entry.event, NowIn) and self._run.seen is not None:
+                self._standing(entry.event, self._run.seen)
+
+    def _standing(self, event: NowIn, seen: Observation) -> None:
+        """What is told of a partition is what was seen."""
+        state = seen.partitions.get(event.tp)
+        target = self._run.targets[event.tp]
+        if event.state is State.DONE:
+            assert state is not None
+            assert (state.replicas, state.leader) == (target, target[0]), event
+        elif event.state is State.FOREIGN:
+            assert state is not None
+            assert state.reassigning, event
+        elif event.state is State.BLOCKED and state is not None:
+            self._blocked(event, state, seen)
+
+    def _blocked(self, event: NowIn, state: PartitionState, seen: Observation) -> None:
+        words = event.reason
+        if words.startswith("it is offline"):
+            assert state.leader is None or not seen.alive(state.leader) or not state.isr, event
+        elif "offline" in words:
+            assert any(f" {broker}" in words for broker in self._down(seen)), event
+        elif "not in sync" in words:
+            target = self._run.targets[event.tp]
+            assert any(b not in state.isr or not seen.alive(b) for b in target), event
+
+    def _down(self, seen: Observation) -> list[int]:
+        known = {broker.id for broker in self._run.cluster.spec.brokers}
+        return [broker for broker in known if not seen.alive(broker)]
+
+
+class _Decision:
+    """The steps of one decision, and the run just before it."""
+
+    def __init__(self, run: WitnessedRun, begun: Sequence[StepBegun], min_isr: int) -> None:
+        assert run.seen is not None
+        self._before: Run = run.folded
+        self._limits = run.folded.limits
+        self._seen = run.seen
+        self._begun = begun
+        self._run = run
+        self._min_isr = min_isr
+
+    def check(self) -> None:
+        assert not self._before.pauses.whole, "a step begins while the run is paused"
+        assert not self._before.gate.shut, "a step begins while the gate is shut"
+        self._check_places()
+        self._check_adds()
+        self._check_leaders()
+        self._check_waves()
+        for step in self._begun:
+            self._check_step(step)
+
+    def _flying(self) -> list[StepBegun]:
+        """Give the steps in flight once the decision is carried out."""
+        before = [t.step.begun for t in self._before.flying.values() if t.step is not None]
+        return [*before, *self._begun]
+
+    def _check_places(self) -> None:
+        most = self._limits.partitions
+        if most is not None and any(step.holds_place for step in self._begun):
+            assert sum(step.holds_place for step in self._flying()) <= most
+        firsts = [step for step in self._begun if not self._before.tracks[step.tp].begun]
+        if most is not None and firsts and self._run.engines == 1:
+            begun = {step.tp for step in self._begun}
+            waiting = [t for t in self._before.tracks.values() if t.tp not in begun]
+            between = sum(t.begun and self._waits(t) for t in waiting)
+            assert between + sum(step.holds_place for step in self._flying()) <= most
+
+    def _waits(self, track: Track) -> bool:
+        """Whether a partition waits for its next step, by no reason of its own."""
+        return track.state is State.QUEUED and not self._before.pauses.holds(track.tp)
+
+    def _check_adds(self) -> None:
+        bound = [step for step in self._begun if step.adding and not step.urgent]
+        loose = {step.tp for step in self._begun if step.urgent}
+        flying, others = [s for s in self._flying() if s.tp not in loose], self._others()
+        if any(step.alone for step in bound):
+            assert len(self._flying()) == 1
+            assert not others
+            return
+        if bound and self._limits.replica_movements is not None:
+            adds = sum(len(step.adding) for step in flying) + others.total()
+            assert adds <= self._limits.replica_movements, (flying, others)
+        if self._limits.per_broker is not None:
+            adding = Counter(b for step in flying for b in step.adding) + others
+            for broker in {b for step in bound for b in step.adding}:
+                assert adding[broker] <= self._limits.per_broker, broker
+
+    def _others(self) -> Counter[int]:
+        flying = self._before.flying
+        states = (s for tp, s in self._seen.partitions.items() if tp not in flying)
+        return Counter(broker for state in states for broker in state.adding)
+
+    def _check_leaders(self) -> None:
+        most = self._limits.leader_movements
+        if most is not None and any(step.moves_leader for step in self._begun):
+            assert sum(step.moves_leader for step in self._flying()) <= most
+
+    def _check_waves(self) -> None:
+        """Nothing begins before all of the last wave have ended, but what blocks or is held."""
+        firsts = [step for step in self._begun if not self._before.tracks[step.tp].begun]
+        if self._limits.mode is Mode.WAVE and firsts:
+            assert not self._before.flying
+            going = [t for t in self._before.tracks.values() if self._goes_on(t)]
+            assert not going, going
+
+    def _goes_on(self, track: Track) -> bool:
+        paused = self._before.pauses.holds(track.tp)
+        going = track.state in {State.READY, State.QUEUED}
+        return track.begun and not paused and going
+
+    def _check_step(self, step: StepBegun) -> None:
+        track, state = self._before.tracks[step.tp], self._seen.partitions[step.tp]
+        assert not track.state.ended
+        assert track.step is None
+        assert not self._before.pauses.holds(step.tp)
+        assert not state.reassigning
+        assert state.replicas == step.before
+        assert state.leader is not None
+        if self._limits.replicas is not None and not step.urgent:
+            assert len(step.adding) <= self._limits.replicas
+        self._check_drops(step, state)
+
+    def _check_drops(self, step: StepBegun, state: PartitionState) -> None:
+        target, gone = self._run.targets[step.tp], {*step.removing}
+        alive = {b for b in state.isr if self._seen.alive(b)}
+        in_sync = {*state.isr} - gone | {*step.adding}
+        if gone & {*state.isr}:
+            assert len(in_sync) >= min(self._min_isr, len(target)), "below min ISR by a drop"
+        dead = {b for b in state.replicas if not self._seen.alive(b) and b not in state.isr}
+        present = len([b for b in state.replicas if b not in dead - {*target}])
+        dropped = len(gone - (dead - {*target}))
+        left = present - dropped + len(step.adding)
+        assert left >= min(present, len(target)), "dropped unreplaced"
+        if state.leader in gone:
+            assert target[0] in alive or target[0] in step.adding, "drops the leader too early"
+        if not step.alters:
+            assert step.elect != state.leader
+        if self._limits.shape is Shape.GENTLE and self._limits.replicas is not None and step.cut:
+            assert {*target} <= alive

@@ -1,0 +1,262 @@
+"""What an engine really does to a simulated cluster: every request as the controller takes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import NO_INTEREST, Interest, Observer
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.events import Cancel, Elect, Entry, Event, Owned, StepBegun, decode, encode
+from ktui.execution.journal import Journal
+from ktui.execution.journal_file import connect
+from ktui.execution.pauses import Pauses
+from ktui.execution.run import Run
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.writer import SimulatedWriter
+from support.runs import OWNER, PlannedRun, Replicas
+
+
+class Altered(NamedTuple):
+    """One partition of an alter of ours, as the controller took it."""
+
+    at_s: float
+    tp: TopicPartition
+    target: Replicas | None
+    before: Registration | None
+    result: WriteResult
+    after: Registration | None
+    late: bool
+    """Whether it took its time from when it was sent."""
+
+    @property
+    def took_effect(self) -> bool:
+        return self.before != self.after
+
+
+class Witness:
+    """Sees what a simulated controller is asked by us, and what it decides.
+
+    Attributes:
+        alters: ours, in order, as they arrive.
+        elections: ours: the partition, and whether its leader changed.
+        changes: every decision of the controller, with its second, and whether it is the answer
+            to a request of ours.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self.cluster = cluster
+        self.alters: list[Altered] = []
+        self.elections: list[tuple[TopicPartition, bool]] = []
+        self.changes: list[tuple[float, Change, bool]] = []
+        self.watchers: list[Callable[[Change], None]] = []
+        self._ours = False
+        self._listen()
+
+    def _listen(self) -> None:
+        records = self.cluster.controller._records
+        tell: Callable[[Change], None] = records._tell
+
+        def told(change: Change) -> None:
+            self.changes.append((self.cluster.now_s, change, self._ours))
+            for watcher in self.watchers:
+                watcher(change)
+            tell(change)
+
+        records._tell = told
+
+    def writer(self) -> WitnessedWriter:
+        """Give the way to change the cluster that is watched."""
+        return WitnessedWriter(self.cluster, self)
+
+    @contextmanager
+    def ours(self) -> Iterator[None]:
+        self._ours = True
+        try:
+            yield
+        finally:
+            self._ours = False
+
+    def effective(self, tp: TopicPartition) -> list[Replicas | None]:
+        """Give what was asked of a partition with effect, in order."""
+        return [each.target for each in self.alters if each.tp == tp and each.took_effect]
+
+    def leaders(self, tp: TopicPartition) -> list[int | None]:
+        """Give who came to lead a partition, in order."""
+        changes = (change for _, change, _ in self.changes if change.tp == tp)
+        return [
+            change.after.leader
+            for change in changes
+            if change.before and change.after and change.before.leader != change.after.leader
+        ]
+
+
+class WitnessedWriter(SimulatedWriter):
+    """Tells what its requests do, at the moment they arrive."""
+
+    def __init__(self, cluster: SimulatedCluster, witness: Witness) -> None:
+        super().__init__(cluster)
+        self._witness = witness
+        self.late_by_s: float | None = None
+        """How much later the next request takes effect, and nobody waits for it."""
+
+    async def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Replicas | None],
+        *,
+        allow_replication_factor_change: bool,
+    ) -> Mapping[TopicPartition, WriteResult]:
+        self._targets = dict(targets)
+        return await super().alter_reassignments(
+            targets, allow_replication_factor_change=allow_replication_factor_change
+        )
+
+    async def elect_preferred_leaders(
+        self, partitions: Any
+    ) -> Mapping[TopicPartition, WriteResult]:
+        self._targets = {}
+        return await super().elect_preferred_leaders(partitions)
+
+    async def _sent(self, parts: Sequence[Any], act: Any) -> Any:
+        targets, witness = self._targets, self._witness
+        sent_s = witness.cluster.now_s
+
+        def seen(parts: Sequence[Any]) -> Mapping[Any, WriteResult]:
+            before = {tp: witness.cluster.controller.get(tp) for tp in parts}
+            with witness.ours():
+                results: Mapping[Any, WriteResult] = act(parts)
+            for tp in parts:
+                after = witness.cluster.controller.get(tp)
+                if targets:
+                    now_s = witness.cluster.now_s
+                    late = now_s > sent_s
+                    row = Altered(now_s, tp, targets[tp], before[tp], results[tp], after, late)
+                    witness.alters.append(row)
+                else:
+                    witness.elections.append((tp, before[tp] != after))
+            return results
+
+        if self.late_by_s is not None:
+            witness.cluster.at(witness.cluster.now_s + self.late_by_s, lambda: seen(parts))
+            self.late_by_s = None
+            return {}
+        return await super()._sent(parts, seen)
+
+
+class WitnessedJournal(Journal):
+    """A journal that tells what is written to it, once it is on the disk."""
+
+    told: Callable[[Sequence[Entry]], None]
+
+    @classmethod
+    def watched(
+        cls, path: Path, clock: Clock, told: Callable[[Sequence[Entry]], None]
+    ) -> WitnessedJournal:
+        journal = cls(connect(path, read_only=False), path, clock)
+        journal.told = told
+        return journal
+
+    def append(self, events: Sequence[Event]) -> list[Entry]:
+        entries = super().append(events)
+        self.told(entries)
+        return entries
+
+
+class _Watched(Observer):
+    """Has the run know what its engine has seen."""
+
+    def __init__(self, run: WitnessedRun) -> None:
+        super().__init__(run.reader, run.clock)
+        self._run = run
+
+    async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
+        self._run.seen = await super().poll(interest)
+        return self._run.seen
+
+    async def aclose(self) -> None:
+        await asyncio.sleep(0)  # what was asked in the instant of a death begins, and is cancelled
+        await super().aclose()
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """Give all that a run knows, to be compared."""
+    return {
+        name: vars(value) if isinstance(value, Pauses) else value
+        for name, value in vars(run).items()
+    }
+
+
+class WitnessedRun(PlannedRun):
+    """A run whose requests and journal are watched; what must never happen fails at once.
+
+    It may be killed and resumed: what is known of it outlives its engines.
+    """
+
+    def __init__(self, cluster: SimulatedCluster, folder: Path, *args: Any, **more: Any) -> None:
+        super().__init__(cluster, folder, *args, **more)
+        self.witness = Witness(cluster)
+        self.sending = self.witness.writer()
+        self.writer = self.sending
+        self.told: list[Entry] = []
+        self.folded = Run("run")
+        """The fold of all that was written."""
+        self.checks: list[Callable[[Sequence[Entry]], None]] = []
+        """Told of entries before the run is."""
+        self.engines = 0
+        """How many have carried it on."""
+        self.seen: Observation | None = None
+        """The last look of an engine."""
+        self.intents: set[tuple[TopicPartition, Replicas | None]] = set()
+
+    def observer(self) -> Observer:
+        return _Watched(self)
+
+    async def carry_on(self, owner: Owned = OWNER) -> Run:
+        self.engines += 1
+        return await super().carry_on(owner)
+
+    def opened(self) -> Journal:
+        return WitnessedJournal.watched(self.path, self.clock, self.written)
+
+    def written(self, entries: Sequence[Entry]) -> None:
+        """Take note of what is on the disk now; the live run has not been told of it yet."""
+        assert facts(self.folded) == facts(self.run), "the journal's fold is not the live run"
+        for check in self.checks:
+            check(entries)
+        for entry in entries:
+            self.folded.apply(Entry(entry.seq, entry.at, decode(encode(entry.event))))
+        self.told += entries
+        for entry in entries:
+            match entry.event:
+                case StepBegun(alters=True) as begun:
+                    self.intents.add((begun.tp, begun.replicas))
+                case Cancel() as cancel:
+                    self.intents.add((cancel.tp, None))
+                case Elect() as elect:
+                    self.intents.add((elect.tp, (elect.leader,)))
+
+    async def start(self) -> None:
+        await super().start()
+        self.folded.fold(self.entries())
+
+    def check_requests(self, meddled: Collection[TopicPartition] = ()) -> None:
+        """Hold every request that arrived against what is never to be sent.
+
+        Args:
+            meddled: partitions that others alter: a late request may meet what they did meanwhile.
+        """
+        for each in self.witness.alters:
+            assert (each.tp, each.target) in self.intents, f"no intent for {each}"
+            if each.tp in meddled and each.late:
+                continue
+            if each.target is not None and each.before is not None:
+                assert not each.before.reassigning, f"altered while it moves: {each}"
+            if each.result.verdict is Verdict.ACCEPTED:
+                assert each.took_effect, f"a request that changes nothing: {each}"

@@ -1,0 +1,240 @@
+"""Requests that are refused, lost or late, and journals that cannot be written."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.ports import Verdict
+from ktui.execution.commands import Continue, Pause
+from ktui.execution.events import Answered, Entry, Event, Paused, Request, StepOver
+from ktui.execution.journal import Journal
+from ktui.execution.problem import JournalProblem
+from ktui.execution.states import State
+from ktui.pacing.limits import Limits
+from ktui.simulated import acts
+from support.moving_clusters import tp
+from support.runs_stories import Story, of_request
+from support.runs_witnessed import WitnessedJournal
+
+RF3 = (1, 2, 3)
+TWO = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
+
+
+def test_a_refused_step_is_tried_again_ever_more_slowly_and_then_failed_in_the_brokers_words(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, TWO, Limits(replicas=1, partitions=2))
+    story.befalls(0.0, acts.Deny("alter_reassignments"))
+
+    run = story.played()
+
+    assert run.ended
+    assert story.state("orders-0") is story.state("orders-1") is State.FAILED
+    assert story.reason("orders-0").startswith("refused 5 times: ")
+    assert "CLUSTER_AUTHORIZATION_FAILED" in story.reason("orders-0")
+    tries = story.begun_at("orders-0")
+    waits = [later - sooner for sooner, later in pairwise(tries)]
+    assert [round(wait) for wait in waits] == [1, 2, 4, 8]
+
+
+def test_a_step_that_was_refused_for_a_while_goes_on(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(0.0, acts.Deny("alter_reassignments"))
+    story.befalls(5.0, acts.Allow("alter_reassignments"))
+
+    assert story.played().ended
+
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_step_that_is_tried_again_keeps_its_place(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(0.0, acts.Deny("alter_reassignments"))
+
+    story.played(until_s=14.0)
+
+    assert len(story.begun_at("orders-0")) == 4
+    assert story.begun_at("orders-1") == []
+
+
+def test_a_refused_election_fails_its_partition_in_the_brokers_words(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3))})
+    story.befalls(0.0, acts.Deny("elect_preferred_leaders"))
+
+    assert story.played().ended
+
+    assert story.state("orders-0") is State.FAILED
+    assert story.reason("orders-0").startswith("its election was refused: ")
+    assert "CLUSTER_AUTHORIZATION_FAILED" in story.reason("orders-0")
+
+
+def test_a_run_that_stops_on_failure_begins_nothing_more_and_lets_what_is_in_flight_finish(
+    tmp_path: Path,
+) -> None:
+    ways = {
+        "orders-0": (RF3, (2, 1, 3)),
+        "orders-1": (RF3, (5, 2, 3)),
+        "orders-2": (RF3, (6, 2, 3)),
+    }
+    limits = Limits(replicas=1, partitions=2)
+    story = Story(tmp_path, ways, limits, stop_on_failure=True)
+    story.befalls(0.0, acts.Deny("elect_preferred_leaders"))
+
+    run = story.played()
+
+    assert not run.ended
+    assert run.left == "orders-0 has failed"
+    assert story.state("orders-0") is State.FAILED
+    assert story.state("orders-1") is State.READY
+    assert story.begun_at("orders-2") == []
+    assert [event.reason for event in story.events if isinstance(event, Paused)] == [run.left]
+
+
+def test_a_run_that_stopped_on_a_failure_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO, stop_on_failure=True)
+    story.befalls(0.0, acts.Deny("alter_reassignments"))
+    story.played()
+    story.cluster.do(acts.Allow("alter_reassignments"))
+
+    run = story.resumed()
+
+    assert run.ended
+    assert story.state("orders-0") is State.FAILED
+    assert story.at_target("orders-1")
+
+
+def test_a_step_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(0.0, acts.LoseAnswer())
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    unknown = next(e for e in story.events if of_request(Request.ALTER, "orders-0")(e))
+    assert isinstance(unknown, Answered)
+    assert unknown.verdict.value == "unknown"
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_step_that_never_arrived_is_sent_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(0.0, acts.LoseRequest())
+
+    assert story.played().ended
+
+    over = [e for e in story.events if isinstance(e, StepOver) and not e.reached]
+    assert [each.reason for each in over] == ["nothing came of the request"]
+    assert len(story.begun_at("orders-0")) == 3
+    assert story.at_target("orders-0", "orders-1")
+
+
+@pytest.mark.parametrize("by_s", [0.05, 3.0, 9.9])
+def test_a_step_that_arrives_late_is_not_sent_twice(tmp_path: Path, by_s: float) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(0.0, acts.DelayRequest(by_s))
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_step_that_is_still_on_its_way_when_nobody_waits_for_it_any_more_is_not_sent_twice(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, TWO)
+    story.late(8.0)
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_step_that_came_of_a_request_believed_lost_is_gone_on_from(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
+    story.late(14.0)
+    story.asked(5.0, Pause())
+    story.asked(40.0, Continue())
+    story.befalls(39.0, acts.LoseRequest())
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert [e.before for e in story.steps] == [RF3, (1, 2, 3, 4), (1, 2, 3, 4)]
+    assert story.at_target("orders-0")
+
+
+def test_an_election_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3))})
+
+    def loses(_: object) -> None:
+        if not story.witness.elections:
+            story.cluster.mishaps.append(acts.LoseAnswer())
+            story.witness.watchers.clear()
+
+    story.witness.watchers.append(loses)
+
+    assert story.played().ended
+
+    assert story.witness.elections == [(tp("orders-0"), True)]
+    assert story.at_target("orders-0")
+
+
+def test_nothing_is_sent_on_the_grounds_of_a_look_that_is_too_old(tmp_path: Path) -> None:
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (2, 1, 3))}
+    story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
+    story.befalls(0.0, acts.LoseAnswer())
+
+    assert story.played().ended
+
+    cut = next(e for e in story.events if of_request(Request.ALTER, "orders-1")(e))
+    assert isinstance(cut, Answered)
+    assert (cut.verdict, cut.code) == (Verdict.REFUSED, None)
+    assert cut.message == "the request before it took too long"
+    assert story.sent("orders-1") == [(2, 1, 3)]
+    assert story.at_target(*ways)
+
+
+class _Full(WitnessedJournal):
+    """A journal on a disk that is full from its n-th write on."""
+
+    left = 0
+
+    def append(self, events: list[Event]) -> list[Entry]:  # type: ignore[override]
+        if events:
+            type(self).left -= 1
+        if events and type(self).left < 0:
+            raise JournalProblem(f"{self.path}: cannot be written: the disk is full")
+        return super().append(events)
+
+
+class _OnAFullDisk(Story):
+    full = True
+
+    def opened(self) -> Journal:
+        if self.full:
+            return _Full.watched(self.path, self.clock, self.written)
+        return super().opened()
+
+
+@pytest.mark.parametrize("writes", range(12))
+def test_with_a_full_disk_nothing_is_sent_that_is_not_in_the_journal(
+    tmp_path: Path, writes: int
+) -> None:
+    story = _OnAFullDisk(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (3, 2, 1))})
+    _Full.left = writes
+
+    with pytest.raises(JournalProblem, match="the disk is full"):
+        story.played()
+
+    story.check_requests()
+    asyncio.run(story.clock.sleep(30.0))
+    story.full = False
+    assert story.resumed().ended
+    assert story.at_target("orders-0", "orders-1")
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]

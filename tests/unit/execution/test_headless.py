@@ -1,0 +1,116 @@
+"""A run without the live view: a line of progress, and its end in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ktui.execution.events import (
+    By,
+    Ended,
+    Entry,
+    Event,
+    Gate,
+    Left,
+    NowIn,
+    Paused,
+    Planned,
+    PlannedPart,
+)  # fmt: skip
+from ktui.execution.headless import Estimate, Outcome, end_lines, outcome, progress_line
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from support.journals import owned, started, step
+
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+GIB = 1024**3
+
+
+def a_run(*events: Event, size: int = GIB) -> Run:
+    parts = tuple(Planned("orders", n, "id", (1, 2, 4), (1, 2, 3), 1, size=size) for n in range(4))
+    first: list[Event] = [started(4), PlannedPart(partitions=parts), owned()]
+    entries = (
+        Entry(seq, AT + timedelta(seconds=seq), event)
+        for seq, event in enumerate([*first, *events], start=1)
+    )
+    return Run("drain").fold(entries)
+
+
+def now_in(partition: int, state: State, reason: str = "") -> NowIn:
+    return NowIn(topic="orders", partition=partition, state=state, reason=reason)
+
+
+ALL_DONE = tuple(now_in(n, State.DONE) for n in range(4))
+ONE_FAILED = (*ALL_DONE[:3], now_in(3, State.FAILED, "refused 5 times: no"))
+
+
+def test_the_line_tells_how_far_it_is() -> None:
+    run = a_run(now_in(0, State.DONE), step(1, 7), step(2, 7), now_in(3, State.BLOCKED))
+
+    assert progress_line(run, 130.0) == (
+        "drain: 1 of 4 done, 2 moving, batch 7, 1.0 GiB of 4.0 GiB, 1 blocked, 2m 10s left"
+    )
+
+
+def test_the_line_tells_why_nothing_goes_on() -> None:
+    gate = Gate(shut=True, reason="2 partitions outside the run are offline")
+
+    assert progress_line(a_run(gate), None).endswith(
+        "gate shut: 2 partitions outside the run are offline"
+    )
+    assert progress_line(a_run(gate, Paused(by=By.OPERATOR)), None).endswith(
+        "paused: by the operator"
+    )
+
+
+def test_the_time_left_goes_by_what_was_finished_since_it_is_followed() -> None:
+    before = a_run(now_in(0, State.DONE))
+    estimate = Estimate(before, AT)
+
+    assert estimate.left_s(before, AT + timedelta(minutes=1)) is None
+    run = a_run(*ALL_DONE[:2])
+    assert estimate.left_s(run, AT + timedelta(minutes=1)) == pytest.approx(120)
+    paused = a_run(*ALL_DONE[:2], Paused(by=By.OPERATOR))
+    assert estimate.left_s(paused, AT + timedelta(minutes=1)) is None
+
+
+def test_the_time_left_of_empty_partitions_goes_by_their_number() -> None:
+    estimate = Estimate(a_run(size=0), AT)
+
+    run = a_run(*ALL_DONE[:3], size=0)
+    assert estimate.left_s(run, AT + timedelta(minutes=3)) == pytest.approx(60)
+
+
+@pytest.mark.parametrize(
+    ("events", "how"),
+    [
+        ((*ALL_DONE, Ended(counts={State.DONE: 4})), Outcome.ALL_DONE),
+        ((*ONE_FAILED, Ended(counts={State.DONE: 3, State.FAILED: 1})), Outcome.SOME_NOT_DONE),
+        ((Paused(by=By.SIGNAL), Left(reason="paused by a signal")), Outcome.LEFT),
+        ((Left(reason="its process got SIGTERM"),), Outcome.LEFT),
+        ((Paused(by=By.UNTIL), Left(reason="too late")), Outcome.SOME_NOT_DONE),
+        ((Paused(by=By.FAILURE), Left(reason="orders-1 has failed")), Outcome.FAILED),
+        ((Paused(by=By.FAILURE), Paused(by=By.SIGNAL), Left(reason="")), Outcome.LEFT),
+        ((step(0),), Outcome.FAILED),
+    ],
+)
+def test_how_it_came_out_is_told_apart(events: tuple[Event, ...], how: Outcome) -> None:
+    assert outcome(a_run(*events)) is how
+
+
+def test_the_end_names_who_is_not_done_and_why() -> None:
+    run = a_run(*ONE_FAILED, Ended(counts={State.DONE: 3, State.FAILED: 1}))
+
+    assert end_lines(run) == [
+        "run drain has ended: 3 done, 1 failed, after 7 s",
+        "  orders-3: failed: refused 5 times: no",
+    ]
+
+
+def test_a_run_that_was_left_says_what_goes_on_by_itself() -> None:
+    run = a_run(now_in(0, State.DONE), step(1), step(2), Left(reason="its process got SIGTERM"))
+
+    (told,) = end_lines(run)
+    assert "left (its process got SIGTERM): 1 of 4 partitions done" in told
+    assert "2 steps in flight go on in Kafka" in told

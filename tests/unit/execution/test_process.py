@@ -1,0 +1,58 @@
+"""The engine's process: its last words are those of the error."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.problem import RunProblem
+from ktui.execution.process import EngineProcess, spawn
+from ktui.execution.statedir import RunDir, StateDir
+from support.journals import a_start, written
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    state = StateDir(tmp_path / "state")
+    run = state.create_run("drain")
+    written(run.journal, a_start()).close()
+    return run
+
+
+def words(run: RunDir, *more: str) -> list[str]:
+    return ["engine", run.name, "--state-dir", str(run.path.parent.parent), *more]
+
+
+def test_an_engine_that_cannot_begin_is_told_of_in_its_own_words(run: RunDir) -> None:
+    run.log.write_text("what was said before\n")
+
+    with pytest.raises(RunProblem) as died:
+        spawn(run, words(run, "--command-config", "/no/such.properties"))
+
+    assert "the engine of run drain has died: ktui: " in str(died.value)
+    assert "/no/such.properties" in str(died.value)
+    assert "what was said before" not in str(died.value)
+    assert "Traceback" not in run.log.read_text()
+
+
+def test_an_engine_that_was_killed_is_said_to_be(run: RunDir) -> None:
+    engine = EngineProcess(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
+    os.kill(engine.pid, signal.SIGKILL)
+
+    assert engine.wait(LIMIT_S)
+    assert engine.last_words == "it was ended by SIGKILL"
+
+
+def test_an_engine_is_in_a_session_of_its_own_and_leaves_when_it_is_told_to(run: RunDir) -> None:
+    engine = spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
+
+    assert os.getsid(engine.pid) == engine.pid != os.getsid(0)
+    assert not engine.gone
+    engine.leave()
+    assert engine.wait(LIMIT_S)
+    assert "its process has left it: its process got SIGTERM" in run.log.read_text()

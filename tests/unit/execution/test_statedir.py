@@ -1,0 +1,180 @@
+"""Where runs live: a folder each, on a disk of this machine, for their owner's eyes only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.execution import mounts
+from ktui.execution.statedir import StateDir, StateDirProblem, default_name, state_dir
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path / "state")
+
+
+def mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *lines: str) -> None:
+    table = tmp_path / "mounts"
+    table.write_text("".join(f"{line} rw 0 0\n" for line in lines), encoding="utf-8")
+    monkeypatch.setattr(mounts, "MOUNTS", table)
+
+
+def test_a_run_gets_a_folder_with_its_journal_its_log_and_its_lock(here: StateDir) -> None:
+    run = here.create_run("drain-b3")
+
+    assert run.name == "drain-b3"
+    assert run.path == here.path / "runs" / "drain-b3"
+    assert run.path.is_dir()
+    assert {run.journal.name, run.log.name, run.lock.name} == {"journal.db", "engine.log", "lock"}
+    assert here.run_dirs() == [run]
+
+
+def test_only_its_owner_may_look_into_the_state_directory(here: StateDir) -> None:
+    run = here.create_run("drain-b3")
+
+    assert {path.stat().st_mode & 0o777 for path in (here.path, here.runs, run.path)} == {0o700}
+
+
+def test_a_name_that_is_taken_is_refused_with_what_to_do(here: StateDir) -> None:
+    here.create_run("drain-b3")
+
+    with pytest.raises(StateDirProblem) as refused:
+        here.create_run("drain-b3")
+
+    assert "there is a run drain-b3 already" in str(refused.value)
+    assert "--name" in str(refused.value)
+    assert "ktui resume drain-b3" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["a", "drain-b3", "2026-11-21", "_x", "a.b.c", "A" * 100])
+def test_a_name_of_letters_digits_and_signs_can_be_a_runs(here: StateDir, name: str) -> None:
+    assert here.create_run(name).path.is_dir()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", ".hidden", "-x", "a/b", "../up", "a b", "é", "a\nb", "\x1b[31m", "A" * 101],
+)
+def test_any_other_name_is_refused_in_words(here: StateDir, name: str) -> None:
+    with pytest.raises(StateDirProblem, match="name") as refused:
+        here.create_run(name)
+
+    assert str(refused.value).isprintable()
+    assert not here.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("plan", "name"),
+    [
+        ("plans/drain-b3.json", "drain-b3"),
+        ("my plan (2).json", "my-plan-2"),
+        (".hidden.json", "hidden"),
+        ("-", "run"),
+        ("déjà vu.json", "d-j-vu"),
+        ("€.json", "run"),
+        (f"{'x' * 300}.json", "x" * 100),
+        (f"{'x' * 99}. .json", "x" * 99),
+    ],
+)
+def test_a_run_is_named_after_its_plan_without_what_no_name_can_have(
+    here: StateDir, plan: str, name: str
+) -> None:
+    assert default_name(Path(plan)) == name
+    assert here.create_run(name).path.is_dir()
+
+
+def test_an_option_names_the_state_directory_before_the_environment_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KTUI_STATE_DIR", str(tmp_path / "environment"))
+
+    assert state_dir(tmp_path / "option").path == tmp_path / "option"
+    assert state_dir(None).path == tmp_path / "environment"
+
+
+def test_without_either_it_is_where_the_platform_keeps_state(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("KTUI_STATE_DIR", raising=False)
+    monkeypatch.setattr("platformdirs.user_state_path", lambda name: tmp_path / name)
+
+    assert state_dir(None).path == tmp_path / "ktui"
+
+
+def test_looking_for_runs_makes_no_folder(here: StateDir) -> None:
+    assert here.run_dirs() == []
+    assert not here.path.exists()
+
+
+@pytest.mark.parametrize(
+    "kind", ["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "lustre"]
+)
+def test_a_network_file_system_is_refused_and_the_option_named(
+    here: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    mounted(monkeypatch, tmp_path, "/dev/sda / ext4", f"server:/home {tmp_path} {kind}")
+
+    with pytest.raises(StateDirProblem) as refused:
+        here.create_run("drain-b3")
+
+    assert f"on a network file system ({kind})" in str(refused.value)
+    assert "--state-dir" in str(refused.value)
+    assert "KTUI_STATE_DIR" in str(refused.value)
+    assert not here.path.exists()
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuse.mergerfs"])
+def test_a_file_system_of_this_machine_is_taken(
+    here: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    mounted(monkeypatch, tmp_path, "server:/ / nfs", f"/dev/sda {tmp_path} {kind}", "bad line")
+
+    assert here.create_run("drain-b3").path.is_dir()
+
+
+def test_the_innermost_and_last_mount_counts_also_under_a_name_with_blanks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "my disk"
+    point = str(folder).replace(" ", "\\040")
+    mounted(monkeypatch, tmp_path, f"a {point} nfs", f"b {tmp_path} nfs4", f"c {point} ext4")
+
+    assert mounts.file_system_of(folder / "state") == "ext4"
+    assert mounts.file_system_of(tmp_path / "my disks") == "nfs4"
+
+
+def test_where_the_system_lists_no_mounts_nothing_is_refused(
+    here: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "none")
+
+    assert here.create_run("drain-b3").path.is_dir()
+
+
+def test_a_state_directory_that_cannot_be_made_is_named_with_the_option(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StateDirProblem) as refused:
+        StateDir(tmp_path / "file" / "state").create_run("drain-b3")
+
+    assert f"{tmp_path / 'file'}" in str(refused.value)
+    assert "cannot be made" in str(refused.value)
+    assert "--state-dir" in str(refused.value)
+
+
+def test_a_state_directory_that_may_not_be_written_to_is_named(
+    here: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
+
+    with pytest.raises(StateDirProblem, match=r"may not be written to\. Name another: --state-dir"):
+        here.create_run("drain-b3")
+
+
+def test_a_state_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "runs").touch()
+
+    with pytest.raises(StateDirProblem, match="cannot be read: Not a directory"):
+        StateDir(tmp_path).run_dirs()
