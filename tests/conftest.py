@@ -7,19 +7,16 @@ import re
 import signal
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 
 import pytest
 
-from ktui.cli.lab import connect
-from ktui.lab.down import down
-from ktui.lab.errors import LabError
 from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
-from ktui.lab.up import Wanted, up
+from ktui.lab.up import Wanted
+from support.labs import a_lab
 from support.outage import Outage
 
-_CLUSTERS = {"lab", "secured_lab", "ssl_lab"}
+_CLUSTERS = {"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"}
 
 
 def pytest_configure() -> None:
@@ -39,41 +36,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.kafka)
 
 
-def _cluster(folders: pytest.TempPathFactory, wanted: Wanted) -> Iterator[Lab]:
-    """Run a lab; where it cannot start, its tests fail with the reason and are never skipped."""
-    started = _started(folders.mktemp("lab"), wanted)
-    if isinstance(started, LabError):
-        pytest.fail(f"no real Kafka to test on: {started}", pytrace=False)
-    try:
-        yield started
-    finally:
-        down(started, keep=False)
-
-
-def _started(folder: Path, wanted: Wanted) -> Lab | LabError:
-    try:
-        return up(folder, wanted, connect, lambda _: None)
-    except LabError as error:
-        return error
-
-
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Five brokers in the clear, for the whole run; KTUI_TEST_KAFKA names another version."""
     version = os.environ.get("KTUI_TEST_KAFKA", DEFAULT_VERSION)
-    yield from _cluster(tmp_path_factory, Wanted(version=version))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(version=version))
 
 
 @pytest.fixture(scope="session")
 def secured_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Three brokers with TLS, passwords (SCRAM and PLAIN) and ACLs, for the whole run."""
-    yield from _cluster(tmp_path_factory, Wanted(brokers=3, security=Security.SASL_SSL))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(brokers=3, security=Security.SASL_SSL))
 
 
 @pytest.fixture(scope="session")
 def ssl_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Two brokers that know their clients by certificate, with ACLs, for the whole run."""
-    yield from _cluster(tmp_path_factory, Wanted(brokers=2, security=Security.SSL))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(brokers=2, security=Security.SSL))
+
+
+@pytest.fixture(scope="module")
+def ten_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Ten brokers in the clear, for the tests of one file."""
+    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(brokers=10))
 
 
 @pytest.fixture(scope="session")

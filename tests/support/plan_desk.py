@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from ktui.cli.config import Context
 from ktui.cli.main import ktui
 from ktui.planning.plan import PartitionTarget, Plan, written
 from ktui.simulated.clock import VirtualClock
@@ -47,7 +48,7 @@ class Desk:
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock.pass_time(1.0)
         cluster.clock._leaping = True
-        named = SimpleNamespace(name=CLUSTER, reader=cluster.reader)
+        named = SimpleNamespace(name=CLUSTER, reader=cluster.reader, context=Context())
         self._monkeypatch.setattr("ktui.cli.plan.choose_cluster", lambda *_: named)
 
     def plan(self, **targets: Replicas) -> str:

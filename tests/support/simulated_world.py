@@ -10,6 +10,8 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 
+SIMULATED = "4.3"
+"""The release that is simulated unless another is asked for."""
 RACKS = "abc"
 MESSAGE_BYTES = 1_000
 
@@ -17,7 +19,7 @@ MESSAGE_BYTES = 1_000
 class SimulatedWorld:
     """Reader and writer on a cluster of its own, in virtual time."""
 
-    def __init__(self, version: str = "4.3") -> None:
+    def __init__(self, version: str = SIMULATED) -> None:
         brokers = tuple(BrokerSpec(id=b, rack=RACKS[b % 3]) for b in range(1, 6))
         self.clock = VirtualClock(leaping=True)
         spec = ClusterSpec(brokers=brokers, version=version, auto_leader_rebalance=False)

@@ -167,11 +167,12 @@ def an_app(
     themes: LoadedThemes | None = None,
     topics: Iterable[str] = (),
     poll_s: float = POLL_S,
+    **how: Any,
 ) -> KtuiApp:
     return KtuiApp(
         looks or Looks(cluster),
         cluster_name="prod-eu",
-        read_only=True,
+        **{"read_only": True, **how},
         poll_interval_s=poll_s,
         theme=theme,
         themes=themes or load_themes(None),

@@ -47,10 +47,9 @@ def choose_cluster(
         FileProblem: the config file cannot be used, or has no such context.
     """
     config = load_config()
-    if context_name is None and bootstrap_server is None:
-        bootstrap_server = os.environ.get("KTUI_BOOTSTRAP_SERVER") or None
-        if command_config is None:
-            context_name = os.environ.get("KTUI_CONTEXT") or None
+    bootstrap_server, command_config, context_name = named(
+        bootstrap_server, command_config, context_name
+    )
     if context_name is None and bootstrap_server is None and command_config is None:
         raise BadInput(f"{NONE_NAMED}\n{_contexts(config)}")
     context = Context() if context_name is None else config.context(context_name)
@@ -61,6 +60,17 @@ def choose_cluster(
         context,
         context.theme or config.theme,
     )
+
+
+def named(
+    bootstrap_server: str | None, command_config: Path | None, context_name: str | None
+) -> tuple[str | None, Path | None, str | None]:
+    """Give what names the cluster, the environment's words where the options have none."""
+    if context_name is None and bootstrap_server is None:
+        bootstrap_server = os.environ.get("KTUI_BOOTSTRAP_SERVER") or None
+        if command_config is None:
+            context_name = os.environ.get("KTUI_CONTEXT") or None
+    return bootstrap_server, command_config, context_name
 
 
 def _name(context: str | None, bootstrap_server: str | None, connection: Connection) -> str:

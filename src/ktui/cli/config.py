@@ -11,6 +11,7 @@ import msgspec
 import platformdirs
 
 from ktui.fileproblem import FileProblem, unknown_key
+from ktui.pacing.limits import LimitsProblem, limits_from
 
 if TYPE_CHECKING:
     from ktui.yamlfile import YamlFile
@@ -30,6 +31,8 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     poll_interval: Annotated[float, msgspec.Meta(ge=0.1, le=3600)] = DEFAULT_POLL_INTERVAL_S
     """Seconds."""
     theme: str | None = None
+    limits: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """What runs begin with where an option says nothing else; options' names, or KIP-435's."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -87,7 +90,20 @@ def load_config(path: Path | None = None) -> Config:
 def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
     if not isinstance(data, dict):
         raise file.problem(("contexts",), "contexts: expected a mapping of names to clusters")
-    return {
+    contexts = {
         str(name): file.convert(("contexts", str(name)), value or {}, Context)
         for name, value in data.items()
     }
+    for name, context in contexts.items():
+        _check_limits(file, ("contexts", name, "limits"), context.limits)
+    return contexts
+
+
+def _check_limits(file: YamlFile, keys: tuple[str, ...], limits: Mapping[str, Any]) -> None:
+    """See that each limit can be used, and all of them together."""
+    singly = [((*keys, name), {name: value}) for name, value in limits.items()]
+    for place, some in (*singly, (keys, limits)):
+        try:
+            limits_from(some)
+        except LimitsProblem as problem:
+            raise file.problem(place, f"{'.'.join(keys)}: {problem}") from None

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import math
 import signal
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.config import config_dir, load_config
+from ktui.cli.demo_engines import SimulatedEngines
 from ktui.cli.errors import BadInput
 from ktui.cli.table import table
 from ktui.cli.terminal import need_terminal
@@ -20,18 +22,26 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
 from ktui.cluster.text import clean
+from ktui.execution.problem import RunProblem
+from ktui.execution.statedir import StateDir, default_name
+from ktui.pacing.limits import Limits
+from ktui.planning.finding import Allowances
+from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped, shipped_path
 from ktui.simulated.scenario.record import FASTEST, Scenario
-from ktui.simulated.scenario.submission import carry_out
+from ktui.simulated.scenario.submission import carry_out, set_throttles
 from ktui.tui.demo import DemoApp, Story
+from ktui.tui.runs.engines import NewRun
 from ktui.tui.themes import load_themes
 
 POLL_EVERY_S = 1.0
 """Of our seconds, unless the next would come first."""
 LONGEST_POLL_S = 10.0
 """Of the cluster's seconds: with fewer polls, short moves would begin and end unseen."""
+ENGINE_POLLS = 4.0
+"""How often an engine looks in one of our seconds, at most."""
 PATIENCE = 0.75
 """Share of the poll interval after which a poll goes on without a broker's answer."""
 
@@ -124,6 +134,9 @@ async def stage(
         cluster.schedule(due)
     interval_s = min(POLL_EVERY_S * speed, LONGEST_POLL_S)
     observer = Observer(cluster.reader(), clock, patience_s=PATIENCE * interval_s)
+    folder = tempfile.TemporaryDirectory(prefix="ktui-demo-")
+    state_dir = StateDir(Path(folder.name))
+    engines = SimulatedEngines(cluster, state_dir, poll_s=max(1.0, speed / ENGINE_POLLS))
     app = DemoApp(
         observer,
         story=Story(name, scenario.title, scenario.about, speed),
@@ -131,26 +144,57 @@ async def stage(
         theme=theme,
         themes=load_themes(config_dir() / "themes"),
         clock=clock,
+        state_dir=state_dir,
+        engines=engines,
     )
-    plan = asyncio.create_task(_carry_out(scenario, cluster, clock, app))
+    carried_out = _pace if scenario.limits != Limits() else _carry_out
+    plan = asyncio.create_task(carried_out(scenario, cluster, app, engines))
     try:
         yield app
     finally:
         plan.cancel()
+        await engines.aclose()
         await observer.aclose()
         outcome = (await asyncio.gather(plan, return_exceptions=True))[0]
         if isinstance(outcome, Exception):
             raise outcome
+        folder.cleanup()
+
+
+async def _pace(
+    scenario: Scenario, cluster: SimulatedCluster, app: DemoApp, engines: SimulatedEngines
+) -> None:
+    """Start a run of the plan when it is due, under the limits that the scenario gives."""
+    if scenario.plan is None:
+        return
+    await cluster.clock.sleep(scenario.plan.start_s)
+    targets = scenario.plan.targets.items()
+    name = default_name(Path(f"{app.cluster_status().cluster_name}.json"))
+    wanted = NewRun(
+        name=name,
+        plan=Plan(tuple(PartitionTarget(tp.topic, tp.partition, to) for tp, to in targets)),
+        plan_name=f"{name}.json",
+        limits=scenario.limits,
+        allowed=Allowances(replication_factor_change=True, below_min_isr=True),
+    )
+    refused = await set_throttles(scenario.plan, scenario.spec, cluster.writer())
+    try:
+        run = await engines.start(wanted)
+    except (ClusterError, RunProblem) as error:
+        refused = (*refused, str(error))
+    else:
+        app.call_later(app.attach, run)
+    app.report_refusals(refused)
 
 
 async def _carry_out(
-    scenario: Scenario, cluster: SimulatedCluster, clock: Clock, app: DemoApp
+    scenario: Scenario, cluster: SimulatedCluster, app: DemoApp, _engines: SimulatedEngines
 ) -> None:
     """Submit the plan when it is due; what the cluster refuses is told on the screen."""
     if scenario.plan is None:
         return
     try:
-        refused = await carry_out(scenario.plan, scenario.spec, cluster.writer(), clock)
+        refused = await carry_out(scenario.plan, scenario.spec, cluster.writer(), cluster.clock)
     except ClusterError as error:
         refused = (str(error),)
     app.report_refusals(refused)

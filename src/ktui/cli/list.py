@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from pathlib import Path
 
 import click
@@ -27,13 +26,7 @@ PATIENCE_S = 5.0
 @click.command("list")
 @options.cluster_options
 @options.topics_option("Only this topic; may be repeated.")
-@click.option(
-    "--partition",
-    "partitions",
-    metavar="T:P",
-    multiple=True,
-    help="Only this one; may be repeated.",
-)
+@options.partitions_option("Only this one; may be repeated.")
 @options.json_option
 @click.option(
     "--kafka-json",
@@ -46,14 +39,14 @@ def command(
     context: str | None,
     *,
     topics: tuple[str, ...],
-    partitions: tuple[str, ...],
+    partitions: tuple[TopicPartition, ...],
     json: bool,
     kafka_json: bool,
 ) -> None:
     """List the partition reassignments under way, with the lag of each replica being added."""
     if json and kafka_json:
         raise click.UsageError("--json and --kafka-json exclude each other.")
-    wanted = {_parse_partition(text) for text in partitions}
+    wanted = set(partitions)
     cluster = choose_cluster(bootstrap_server, command_config, context)
     observation = asyncio.run(_look(cluster))
     timelines = [
@@ -79,13 +72,6 @@ async def _look(cluster: Cluster) -> Observation:
             await observer.aclose()
     finally:
         await reader.aclose()
-
-
-def _parse_partition(text: str) -> TopicPartition:
-    match = re.fullmatch(r"(.+):(\d+)", text)
-    if match is None:
-        raise click.UsageError(f"--partition {text!r}: expected TOPIC:NUMBER, such as orders:3.")
-    return TopicPartition(match[1], int(match[2]))
 
 
 def _asked_for(tp: TopicPartition, topics: tuple[str, ...], wanted: set[TopicPartition]) -> bool:

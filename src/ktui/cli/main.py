@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
 from ktui import __version__
 from ktui.cli.errors import BadInput
 from ktui.cluster.errors import ClusterError
+from ktui.execution.problem import RunProblem, RunRefused
 from ktui.fileproblem import FileProblem
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -19,7 +21,23 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEBUG = "KTUI_DEBUG"
 """Set to anything, a defect of ktui's own is told with its traceback."""
 
-VERBS = ("watch", "list", "plan", "doctor", "demo", "lab")
+VERBS = (
+    "watch",
+    "list",
+    "plan",
+    "start",
+    "resume",
+    "runs",
+    "status",
+    "limits",
+    "pause",
+    "continue",
+    "doctor",
+    "demo",
+    "lab",
+)
+NOT_FOR_PEOPLE = ("engine",)
+"""Verbs that other verbs start."""
 DEFAULT_VERB = "watch"
 
 
@@ -34,9 +52,10 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Give one verb's command, or None when there is no such verb."""
         del ctx
-        if cmd_name not in VERBS:
+        if cmd_name not in (*VERBS, *NOT_FOR_PEOPLE):
             return None
-        command: click.Command = import_module(f"ktui.cli.{cmd_name}").command
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = import_module(f"ktui.cli.{name}").command
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -63,9 +82,9 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(BAD_INPUT)
-    except (BadInput, FileProblem) as problem:
+    except (BadInput, FileProblem, RunRefused) as problem:
         _stop(str(problem), BAD_INPUT)
-    except ClusterError as error:
+    except (ClusterError, RunProblem) as error:
         _stop(str(error), FAILED)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(INTERRUPTED)

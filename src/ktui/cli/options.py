@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.statedir import STATE_DIR, StateDir, state_dir
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,9 +41,51 @@ def cluster_options(function: F) -> F:
     return function
 
 
+def _state_dir(_context: click.Context, _option: click.Parameter, folder: Path | None) -> StateDir:
+    return state_dir(folder)
+
+
+state_dir_option = click.option(
+    "--state-dir",
+    "state",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    callback=_state_dir,
+    help=f"Where runs are remembered, on a local disk; else ${STATE_DIR}.",
+)
+"""Gives a StateDir as `state`."""
+
 json_option = click.option("--json", is_flag=True, help="One JSON object on standard output.")
+
+
+run_argument = click.argument("name", metavar="RUN")
 
 
 def topics_option(purpose: str) -> Callable[[F], F]:
     """Add --topic, which may be repeated."""
     return click.option("--topic", "topics", metavar="T", multiple=True, help=purpose)
+
+
+def partitions_option(purpose: str) -> Callable[[F], F]:
+    """Add --partition, which may be repeated; gives `partitions`, each a TopicPartition."""
+    return click.option(
+        "--partition",
+        "partitions",
+        metavar="T:P",
+        multiple=True,
+        callback=_partitions,
+        help=purpose,
+    )
+
+
+def _partitions(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[TopicPartition, ...]:
+    return tuple(map(_partition, texts))
+
+
+def _partition(text: str) -> TopicPartition:
+    match = re.fullmatch(r"(.+):([0-9]{1,9})", text)
+    if match is None:
+        raise click.UsageError(f"--partition {text!r}: expected TOPIC:NUMBER, such as orders:3.")
+    return TopicPartition(match[1], int(match[2]))

@@ -10,25 +10,18 @@ import click
 
 from ktui.cli import options, plan_remaining
 from ktui.cli.cluster import Cluster, choose_cluster
-from ktui.cli.errors import BadInput
 from ktui.cli.partition_json import encode
 from ktui.cli.plan_json import check_json
 from ktui.cli.plan_limits import given_limits, limits_for, limits_options
 from ktui.cli.plan_rate import assume_rate_option, given_rate
 from ktui.cli.plan_report import Checked, report
-from ktui.cluster.text import clean
+from ktui.cli.plan_source import BAD_PLAN, given_plan
 from ktui.planning.check import check_plan
 from ktui.planning.finding import Allowances, ClusterSnapshot, Option
-from ktui.planning.plan import MOST_BYTES, Plan
-from ktui.planning.planfile import read_plan
+from ktui.planning.plan import Plan
 from ktui.planning.preflight import preflight
-from ktui.planning.problem import BadPlan
 from ktui.planning.snapshot import take_snapshot
 from ktui.planning.steps import steps_of
-
-BAD_PLAN = 2
-STANDARD_INPUT = Path("-")
-_SHOWN_AS = Path("<stdin>")
 
 
 @click.group("plan")
@@ -79,10 +72,10 @@ def check(  # noqa: PLR0913 - an option each
     Exit code 2 when there is a problem, 0 when there are warnings at most.
     """
     given, rate = given_limits(limits), given_rate(assume_rate)
-    name, plan = _read(path)
+    name, plan = given_plan(path)
     cluster = choose_cluster(bootstrap_server, command_config, context)
     seen = asyncio.run(_look(cluster, plan))
-    in_force = limits_for(seen, given)
+    in_force = limits_for(seen, cluster.context.limits, given)
     checked = Checked(
         plan=name,
         cluster=cluster.name,
@@ -93,22 +86,6 @@ def check(  # noqa: PLR0913 - an option each
     click.echo(encode(check_json(checked)) if json else report(checked))
     if checked.problems:
         sys.exit(BAD_PLAN)
-
-
-def _read(path: Path) -> tuple[str, Plan]:
-    """Give the plan and what its source is called; one that is bad ends the program."""
-    shown = _SHOWN_AS if path == STANDARD_INPUT else path
-    try:
-        return clean(str(shown)), read_plan(_standard_input() if path == STANDARD_INPUT else path)
-    except BadPlan as bad:
-        click.echo(str(BadPlan(bad.problems, bad.more, shown)), err=True)
-        sys.exit(BAD_PLAN)
-
-
-def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise BadInput("there is no standard input to read the plan from; name a file")
-    return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
 async def _look(cluster: Cluster, plan: Plan) -> ClusterSnapshot:

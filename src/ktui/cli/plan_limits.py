@@ -53,7 +53,21 @@ def given_limits(values: Mapping[str, str | None]) -> Mapping[str, object]:
     return given
 
 
-def limits_for(cluster: ClusterSnapshot, given: Mapping[str, object]) -> Limits:
-    """Give the limits in force on a cluster; its live brokers count where none is given."""
+def limits_for(
+    cluster: ClusterSnapshot, of_context: Mapping[str, object], given: Mapping[str, object]
+) -> Limits:
+    """Give the options' limits; where they name none the context's, and else the usual ones.
+
+    Args:
+        cluster: its live brokers count for the usual ones.
+        of_context: they were checked when they were read.
+        given: by option, as `given_limits` gives them.
+
+    Raises:
+        BadInput: an option does not go with what the context says.
+    """
     alive = sum(broker.alive for broker in cluster.brokers.values())
-    return limits_from(given, start_limits(alive))
+    try:
+        return limits_from(given, limits_from(of_context, start_limits(alive)))
+    except LimitsProblem as problem:
+        raise BadInput(str(problem)) from problem

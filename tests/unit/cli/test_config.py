@@ -60,6 +60,17 @@ def test_contexts_carry_properties_and_preferences(tmp_path: Path) -> None:
             "contexts.a.read_only: expected true or false",
         ),
         ("theme: [x]\n", 1, "theme: expected text or nothing"),
+        ("contexts:\n  a:\n    limits:\n      partitions: 0\n", 4, "0 is too small"),
+        (
+            "contexts:\n  a:\n    limits:\n      reassignment.parallel.replicas: 2\n",
+            4,
+            "there is no such limit",
+        ),
+        (
+            "contexts:\n  a:\n    limits:\n      shape: kip-435\n      cut-together: 4\n",
+            3,
+            "it limits nothing in shape kip-435",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:

@@ -1,0 +1,99 @@
+"""Asks something of the process that owns a run, and waits for what it answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+import msgspec
+
+from ktui.cli.errors import BadInput
+from ktui.cli.main import BAD_INPUT
+from ktui.cli.partition_json import SCHEMA_VERSION, encode
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.text import clean
+from ktui.execution.commands import Answer, Command
+from ktui.execution.follow import RunFollower
+from ktui.execution.journal import Journal
+from ktui.execution.ownership import holder, this_process
+from ktui.execution.problem import RunProblem
+from ktui.execution.run import Run
+from ktui.execution.statedir import RunDir
+
+PATIENCE_S = 30.0
+"""How long an answer is waited for: a process may be in the middle of a look at a slow cluster."""
+_PAUSE_S = 0.05
+
+
+class AnswerJson(msgspec.Struct, frozen=True):
+    """What a verb prints that asks something of a run, with --json."""
+
+    schema_version: int
+    run: str
+    command: int
+    accepted: bool
+    words: str
+    batch: int | None
+    """The first decision that it binds; null where it is about none."""
+
+
+def owned_run(run_dir: RunDir) -> Run:
+    """Give a run that a process carries on, as its journal has it.
+
+    Raises:
+        BadInput: it has ended, or no process owns it: nothing would answer.
+        RunProblem: its journal cannot be read.
+    """
+    with RunFollower(run_dir.journal) as follower:
+        follower.refresh()
+    run, name = follower.run, run_dir.name
+    if run.ended:
+        raise BadInput(f"run {name} has ended; see what became of it: ktui status {name}")
+    if holder(run_dir) is None:
+        raise BadInput(
+            f"no process carries run {name} on; have one do it first: ktui resume {name}"
+        )
+    return run
+
+
+def ask(run_dir: RunDir, command: Command, *, json: bool) -> None:
+    """Write a command into a run's journal, wait for its answer, and print that.
+
+    A refusal ends the program with the exit code of bad input.
+
+    Raises:
+        RunProblem: no answer came; says what will become of the command.
+    """
+    me = this_process()
+    with Journal.open(run_dir.journal, SystemClock()) as journal:
+        number = journal.ask(command, f"{me.user}@{me.host} ({me.pid})")
+        answer = _answer(run_dir, journal, number)
+    words = clean(answer.words)
+    if json:
+        told = (SCHEMA_VERSION, run_dir.name, number, answer.accepted, words, answer.batch)
+        click.echo(encode(AnswerJson(*told)))
+    elif answer.accepted:
+        click.echo(f"run {run_dir.name}: {words}")
+    else:
+        click.echo(f"ktui: run {run_dir.name}: refused: {words}", err=True)
+    if not answer.accepted:
+        sys.exit(BAD_INPUT)
+
+
+def _answer(run_dir: RunDir, journal: Journal, number: int) -> Answer:
+    until, name = time.monotonic() + PATIENCE_S, run_dir.name
+    while (answer := journal.answer_to(number).answer) is None:
+        owner = holder(run_dir)
+        if owner is None and journal.answer_to(number).answer is None:
+            raise RunProblem(
+                f"the process that owned run {name} went before it answered. What you asked for is "
+                f"written down, and is done when the run goes on: ktui resume {name}"
+            )
+        if time.monotonic() >= until:
+            raise RunProblem(
+                f"no answer within {PATIENCE_S:.0f} s from {owner}. What you asked for is written "
+                f"down, and is done as soon as it gets to it; see: ktui status {name}"
+            )
+        time.sleep(_PAUSE_S)
+    return answer

@@ -1,0 +1,122 @@
+"""Engines on a simulated cluster: they share the process with the view, and end with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observer import Observer
+from ktui.execution.beginning import first_events
+from ktui.execution.engine import Engine
+from ktui.execution.events import Owned
+from ktui.execution.journal import Journal
+from ktui.execution.options import RunOptions
+from ktui.execution.ownership import Ownership, starting, take
+from ktui.execution.problem import RunProblem
+from ktui.execution.run import Run
+from ktui.execution.statedir import RunDir, StateDir
+from ktui.pacing.limits import Limits, start_limits
+from ktui.planning.check import check_plan
+from ktui.planning.finding import ClusterSnapshot, Severity
+from ktui.planning.plan import Plan
+from ktui.planning.snapshot import take_snapshot
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.tui.runs.engines import NewRun
+
+
+class SimulatedEngines:
+    """Carries runs on as tasks of this process; each owns its run like a process of its own.
+
+    Args:
+        cluster: what they change.
+        state_dir: where the runs are remembered.
+        poll_s: the cluster's seconds between two looks of an engine.
+    """
+
+    def __init__(
+        self, cluster: SimulatedCluster, state_dir: StateDir, *, poll_s: float = 1.0
+    ) -> None:
+        self._cluster, self._state_dir, self._poll_s = cluster, state_dir, poll_s
+        self._clock: Clock = cluster.clock
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._engines: list[Engine] = []
+
+    def limits(self, brokers: int) -> Limits:
+        """Give the limits of a run that names none."""
+        return start_limits(brokers)
+
+    async def look(self, plan: Plan) -> ClusterSnapshot:
+        """Look at what a plan is about."""
+        return await take_snapshot(self._cluster.reader(), plan)
+
+    async def start(self, wanted: NewRun) -> RunDir:
+        """Start a run.
+
+        Raises:
+            RunProblem: the plan has problems, or the run cannot be made.
+            ClusterError: the cluster cannot be asked.
+        """
+        seen = await self.look(wanted.plan)
+        found = check_plan(wanted.plan, seen, wanted.allowed)
+        problems = [each.sentence for each in found if each.severity is Severity.PROBLEM]
+        if problems:
+            raise RunProblem("; ".join(problems))
+        cluster_id = (await self._cluster.reader().describe_cluster()).cluster_id
+        first = first_events(
+            wanted.plan,
+            seen,
+            wanted.limits,
+            RunOptions(poll_s=self._poll_s),
+            cluster_id=cluster_id,
+            plan_name=wanted.plan_name,
+        )
+        with starting(self._state_dir, cluster_id) as live:
+            if live:
+                raise RunProblem(f"run {live[0].name} is live on this cluster; wait for its end")
+            folder = self._state_dir.create_run(wanted.name)
+            with Journal.create(folder.journal, self._clock) as journal:
+                journal.append(first)
+            self._carry_on(folder)
+        return folder
+
+    async def resume(self, run: RunDir) -> None:
+        """Go on with a run.
+
+        Raises:
+            RunProblem: it is owned already, or its journal cannot be read.
+        """
+        self._carry_on(run)
+
+    def _carry_on(self, folder: RunDir) -> None:
+        ownership = take(folder)
+        try:
+            journal = Journal.recover(folder.journal, self._clock)
+        except BaseException:
+            ownership.release()
+            raise
+        task = asyncio.create_task(self._carried_on(folder, ownership, journal))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _carried_on(self, folder: RunDir, ownership: Ownership, journal: Journal) -> None:
+        run = Run(folder.name).fold(journal.entries())
+        observer = Observer(self._cluster.reader(), self._clock)
+        engine = Engine(run, journal, observer, self._cluster.writer(), self._clock)
+        self._engines.append(engine)
+        me = ownership.holder
+        try:
+            await engine.carry_on(Owned(pid=os.getpid(), host=me.host, user=me.user))
+        finally:
+            self._engines.remove(engine)
+            await observer.aclose()
+            journal.close()
+            ownership.release()
+
+    async def aclose(self) -> None:
+        """Have every run left; raises what went wrong with any."""
+        for engine in self._engines:
+            engine.leave("the view was closed")
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,139 @@
+"""`ktui engine`: the process that carries a run on, started by `start` and `resume`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from ktui.cli import options
+from ktui.cli.cluster import choose_cluster
+from ktui.cli.engine_log import EngineLog, log_to_stderr
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, Observer
+from ktui.execution.commands import Answer, Leave, Pause
+from ktui.execution.engine import Engine
+from ktui.execution.events import By, Entry, Event, Owned
+from ktui.execution.journal import Journal
+from ktui.execution.ownership import Holder, take
+from ktui.execution.problem import RunProblem
+from ktui.execution.run import Run
+from ktui.execution.statedir import StateDir
+from ktui.kafka.connection import Connection
+from ktui.kafka.reader import KafkaReader
+from ktui.kafka.writer import KafkaWriter
+
+PATIENCE = 0.75
+"""Share of the poll interval that a slow broker may take before the poll goes on without it."""
+
+
+class LoggedJournal(Journal):
+    """A journal whose events of note are told in the engine's log, too."""
+
+    log: EngineLog | None = None
+
+    def append(self, events: Sequence[Event]) -> list[Entry]:
+        """Write events, and tell of them once they are on the disk."""
+        entries = super().append(events)
+        if self.log is not None:
+            self.log.tell(entries)
+        return entries
+
+
+class OneCluster:
+    """Looks at a cluster for as long as it is the run's: addresses may come to lead elsewhere."""
+
+    def __init__(self, observer: Observer, cluster_id: str) -> None:
+        self._observer = observer
+        self._cluster_id = cluster_id
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Look once.
+
+        Raises:
+            ClusterError: the cluster is lost.
+            RunProblem: it is another cluster.
+        """
+        seen = await self._observer.poll(interest)
+        if seen.cluster_id != self._cluster_id:
+            raise RunProblem(
+                f"the brokers are of cluster {seen.cluster_id}, and the run is of "
+                f"{self._cluster_id}: nothing is sent"
+            )
+        return seen
+
+
+@click.command("engine", hidden=True)
+@click.argument("name", metavar="RUN")
+@options.cluster_options
+@options.state_dir_option
+@click.option("--until", type=datetime.fromisoformat)
+def command(
+    name: str,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    state: StateDir,
+    until: datetime | None,
+) -> None:
+    """Own RUN, and carry it on until it has ended or is to be left."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    log_to_stderr()
+    connection = choose_cluster(bootstrap_server, command_config, context).connection
+    run_dir = state.run(name)
+    os.chdir("/")  # no folder is kept in use
+    with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, SystemClock()) as journal:
+        run = folded(journal, name)
+        drop_what_is_past(journal)
+        journal.log = EngineLog(run)
+        asyncio.run(_carry_on(run, journal, connection, owned.holder, until))
+
+
+def folded(journal: Journal, name: str) -> Run:
+    """Give the run as its journal has it.
+
+    Raises:
+        RunProblem: not all of its partitions are known.
+    """
+    run = Run(name).fold(journal.entries())
+    if not run.complete:
+        raise RunProblem(
+            f"{journal.path}: not all partitions of the run are in it: its start was cut off, and "
+            "nothing was sent. Start its plan anew, with --name"
+        )
+    return run
+
+
+def drop_what_is_past(journal: Journal) -> None:
+    """Answer what was asked of the process before: to leave, and to pause for a signal of its."""
+    past = Answer(accepted=False, words="the process that it was asked of has gone")
+    for asked in journal.asked():
+        match asked.command:
+            case Leave() | Pause(by=By.SIGNAL):
+                journal.answer(asked.id, past)
+
+
+async def _carry_on(
+    run: Run, journal: Journal, connection: Connection, owner: Holder, until: datetime | None
+) -> None:
+    if run.started is None:
+        return
+    clock, reader, writer = SystemClock(), KafkaReader(connection), KafkaWriter(connection)
+    observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
+    engine = Engine(run, journal, OneCluster(observer, run.started.cluster_id), writer, clock)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, engine.leave, f"its process got {number.name}")
+    try:
+        await engine.carry_on(Owned(pid=owner.pid, host=owner.host, user=owner.user, until=until))
+    finally:
+        await observer.aclose()
+        await reader.aclose()
+        await writer.aclose()

@@ -1,0 +1,95 @@
+"""What an engine says beside its journal: a line for each event of note, and for each error."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from ktui.cluster.ports import Verdict
+from ktui.cluster.text import clean
+from ktui.execution.event_words import sentence
+from ktui.execution.events import (
+    Answered,
+    Elect,
+    Entry,
+    Event,
+    NowIn,
+    PlannedPart,
+    Started,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.quantities import as_count
+
+log = logging.getLogger(__name__)
+
+_WARNING = " WARNING "
+_TROUBLE = (State.FAILED, State.STALLED, State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
+
+
+def log_to_stderr() -> None:
+    """Let ktui's log go to standard error, a line a record, in UTC."""
+    form = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s")
+    form.default_time_format, form.datefmt = "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S"
+    form.converter = time.gmtime
+    handler = logging.StreamHandler()
+    handler.setFormatter(form)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+class Warnings:
+    """The warnings that come to stand in an engine's log from now on."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._at = log.stat().st_size if log.exists() else 0
+
+    def new(self) -> list[str]:
+        """Give those since the last call, in whole lines and without their times."""
+        try:
+            with self._log.open("rb") as file:
+                file.seek(self._at)
+                lines = file.read().splitlines(keepends=True)
+        except OSError:
+            return []
+        whole = [line for line in lines if line.endswith(b"\n")]
+        self._at += sum(map(len, whole))
+        told = (line.decode(errors="replace").strip().partition(_WARNING) for line in whole)
+        return [clean(words) for _, sign, words in told if sign]
+
+
+class EngineLog:
+    """Tells of a run's events: decisions in a line each, and what is no part of a smooth run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def tell(self, entries: Iterable[Entry]) -> None:
+        """Tell of events that were just written."""
+        events = [entry.event for entry in entries]
+        begun = [event for event in events if isinstance(event, StepBegun)]
+        if begun:
+            done = f"{self._run.over:,} of {len(self._run.tracks):,} partitions have ended"
+            log.info("decision %d: %s; %s", begun[-1].batch, as_count(len(begun), "step"), done)
+        for event in events:
+            level = _level(event)
+            if level is not None:
+                log.log(level, "%s", sentence(event))
+
+
+def _level(event: Event) -> int | None:
+    """Say how much an event is to be noted; None for what goes as it should."""
+    match event:
+        case Started() | PlannedPart() | StepBegun() | Elect():
+            return None
+        case Answered():
+            return None if event.verdict is Verdict.ACCEPTED else logging.WARNING
+        case StepOver():
+            return None if event.reached else logging.INFO
+        case NowIn():
+            return logging.WARNING if event.state in _TROUBLE else None
+    return logging.INFO

@@ -1,0 +1,79 @@
+"""`ktui resume`: a run that no process owns is taken up again where its journal left it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from ktui.cli import options
+from ktui.cli.resume_left import left_run
+from ktui.cli.start_headless import EXIT_CODES
+from ktui.cli.start_launch import Launch, check_cluster, say, take_up, target
+from ktui.cli.start_shown import is_headless, shown
+from ktui.cli.start_until import given_until, until_option
+from ktui.cluster.clock import SystemClock
+from ktui.execution.headless import end_lines, outcome
+from ktui.execution.runs import find_run
+from ktui.execution.statedir import StateDir
+
+
+@click.command("resume")
+@options.run_argument
+@options.cluster_options
+@until_option
+@click.option("--headless", is_flag=True, help="Without the live view: a line of progress.")
+@click.option("--json", is_flag=True, help="Each new event as a line of JSON on standard output.")
+@click.option("--concurrent", is_flag=True, help="Also beside another live run on the cluster.")
+@options.state_dir_option
+def command(  # noqa: PLR0913 - an option each
+    name: str,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    until: str | None,
+    headless: bool,
+    json: bool,
+    concurrent: bool,
+    state: StateDir,
+) -> None:
+    """Go on with RUN, after a crash, an interrupt or a failure.
+
+    The cluster is reached as when the run was started, unless an option says otherwise. A pause
+    that an interrupt has made is lifted, one that was asked for with `ktui pause` is not.
+
+    Exit codes are those of `ktui start`.
+    """
+    until_at = given_until(until, SystemClock().now())
+    left = left_run(find_run(state, name))
+    if left.damage is not None:
+        say(f"damaged: {left.damage}; what is before it is gone on with")
+    if left.run.ended:
+        say("\n".join(end_lines(left.run)))
+        sys.exit(EXIT_CODES[outcome(left.run)])
+    if bootstrap_server is None and command_config is None and context is None:
+        names = left.begun.connection
+        bootstrap_server, context = names.get("bootstrap_server"), names.get("context")
+        command_config = Path(names["command_config"]) if "command_config" in names else None
+    where = target(bootstrap_server, command_config, context)
+    asyncio.run(check_cluster(where, left.begun.cluster_id))
+    launch = Launch(
+        state=state,
+        name=name,
+        cluster_id=left.begun.cluster_id,
+        names=where.names,
+        until=until_at,
+        concurrent=concurrent,
+    )
+    code = shown(
+        lambda: take_up(launch),
+        where,
+        state,
+        headless=is_headless(headless=headless, json=json),
+        json=json,
+        after=left.run.seq,
+    )
+    sys.exit(code)

@@ -1,0 +1,129 @@
+"""`ktui runs`: every run that this machine remembers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+import msgspec
+
+from ktui.cli import options
+from ktui.cli.partition_json import SCHEMA_VERSION, encode, utc
+from ktui.cli.table import table
+from ktui.cluster.text import clean
+from ktui.execution.ownership import Holder
+from ktui.execution.runs import RunState, RunSummary, all_runs
+from ktui.execution.statedir import StateDir
+from ktui.execution.states import State
+
+_LEFT_OUT = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
+_STATES = {RunState.RESUMABLE: "waiting for resume"}
+
+
+class OwnerJson(msgspec.Struct, frozen=True):
+    """The process that owns a run."""
+
+    pid: int
+    host: str
+    user: str
+    since: str
+
+
+class RunJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One run; of an unreadable one all but `name`, `state` and `problem` may be null."""
+
+    name: str
+    state: RunState
+    cluster_id: str | None
+    plan: str | None
+    started_at: str | None
+    ended_at: str | None
+    owner: OwnerJson | None
+    partitions: int
+    counts: dict[State, int]
+    problem: str | None
+
+
+class RunsJson(msgspec.Struct, frozen=True):
+    """What `ktui runs --json` prints."""
+
+    schema_version: int
+    state_dir: str
+    runs: tuple[RunJson, ...]
+
+
+@click.command("runs")
+@options.state_dir_option
+@options.json_option
+def command(*, state: StateDir, json: bool) -> None:
+    """List the runs that this machine remembers, the last one started first."""
+    runs = all_runs(state)
+    if json:
+        told = tuple(map(_run_json, runs))
+        click.echo(encode(RunsJson(SCHEMA_VERSION, str(state.path), told)))
+    elif runs:
+        _print_table(runs)
+    else:
+        click.echo(f"No runs in {state.path} yet. Start one: ktui start PLAN")
+
+
+def owner_json(owner: Holder | None) -> OwnerJson | None:
+    """Put the owner of a run in its JSON form."""
+    if owner is None:
+        return None
+    return OwnerJson(owner.pid, owner.host, owner.user, utc(owner.since))
+
+
+def moment(at: datetime | None) -> str:
+    """Write a moment for people, in their own time: "2026-11-21 15:02:31+01:00"."""
+    return "-" if at is None else at.astimezone().isoformat(" ", timespec="seconds")
+
+
+def state_in_words(state: RunState) -> str:
+    """Name how a run stands."""
+    return _STATES.get(state, state.value)
+
+
+def _print_table(runs: list[RunSummary]) -> None:
+    header = ("RUN", "STATE", "DONE", "FAILED", "LEFT OUT", "STARTED", "OWNER", "CLUSTER", "PLAN")
+    click.echo(table(header, [_row(run) for run in runs], right=(2, 3, 4)))
+    for run in runs:
+        if run.problem is not None:
+            click.echo(f"ktui: run {clean(run.name)}: {clean(run.problem)}", err=True)
+
+
+def _row(run: RunSummary) -> tuple[str, ...]:
+    name, stands = clean(run.name), state_in_words(run.state)
+    if run.state is RunState.UNREADABLE:
+        return (name, stands, *("-" * 7))
+    counts = run.counts
+    return (
+        name,
+        stands,
+        f"{counts.get(State.DONE, 0):,}/{run.partitions:,}",
+        f"{counts.get(State.FAILED, 0):,}",
+        f"{sum(counts.get(state, 0) for state in _LEFT_OUT):,}",
+        moment(run.started_at),
+        _owner(run.holder),
+        clean(run.cluster_id or "-"),
+        clean(run.plan or "-"),
+    )
+
+
+def _owner(owner: Holder | None) -> str:
+    return "-" if owner is None else clean(f"{owner.pid} of {owner.user} on {owner.host}")
+
+
+def _run_json(run: RunSummary) -> RunJson:
+    return RunJson(
+        name=run.name,
+        state=run.state,
+        cluster_id=run.cluster_id,
+        plan=run.plan,
+        started_at=None if run.started_at is None else utc(run.started_at),
+        ended_at=None if run.ended_at is None else utc(run.ended_at),
+        owner=owner_json(run.holder),
+        partitions=run.partitions,
+        counts={state: run.counts.get(state, 0) for state in State},
+        problem=run.problem,
+    )

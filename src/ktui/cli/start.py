@@ -1,0 +1,132 @@
+"""`ktui start`: a plan is carried out, under limits, by a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ktui.cli import options
+from ktui.cli.plan_limits import given_limits, limits_for, limits_options
+from ktui.cli.plan_report import finding_line
+from ktui.cli.plan_source import BAD_PLAN, given_plan
+from ktui.cli.start_dry_run import DryRun, fitting
+from ktui.cli.start_launch import Launch, begin, look, say, target
+from ktui.cli.start_options import run_options, taken_allowances, taken_options
+from ktui.cli.start_shown import is_headless, shown
+from ktui.cli.start_until import given_until, until_option
+from ktui.cli.start_wanted import Wanted
+from ktui.cluster.clock import SystemClock
+from ktui.execution.statedir import StateDir, default_name
+from ktui.planning.check import check_plan
+from ktui.planning.finding import Kind, Severity
+from ktui.planning.preflight import preflight
+
+
+@click.command("start")
+@click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
+@options.cluster_options
+@click.option("--name", metavar="RUN", help="What the run is called; else as the plan's file is.")
+@limits_options
+@run_options
+@until_option
+@click.option("--dry-run", is_flag=True, help="Say what would be sent, and send nothing.")
+@click.option("--headless", is_flag=True, help="Without the live view: a line of progress.")
+@click.option("--json", is_flag=True, help="Each event as a line of JSON on standard output.")
+@click.option("--concurrent", is_flag=True, help="Also beside another live run on the cluster.")
+@options.state_dir_option
+def command(  # noqa: PLR0913 - an option each
+    path: Path,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    name: str | None,
+    until: str | None,
+    dry_run: bool,
+    headless: bool,
+    json: bool,
+    concurrent: bool,
+    state: StateDir,
+    **chosen: Any,
+) -> None:
+    """Carry PLAN out, a few replicas at a time, under limits that can be changed meanwhile.
+
+    The run goes on without the terminal. Interrupted once, nothing more is submitted and what is
+    in flight is waited for; twice, it is left at once; `ktui resume` goes on with it either way.
+
+    Exit code 0 when all is done, 3 when some partitions are not at their target, 1 when it was
+    stopped by a failure, 2 when nothing was sent, 130 when it was left.
+    """
+    run_options, allowed = taken_options(chosen), taken_allowances(chosen)
+    given, now = given_limits(chosen), SystemClock().now()
+    until_at = given_until(until, now)
+    source, plan = given_plan(path)
+    name = state.free_name(name or default_name(path))
+    where = target(bootstrap_server, command_config, context)
+    cluster_id, seen = asyncio.run(look(where, plan))
+    wanted = Wanted(
+        name=name,
+        source=source,
+        plan_name=path.name,
+        plan=plan,
+        target=where,
+        cluster_id=cluster_id,
+        seen=seen,
+        findings=check_plan(plan, seen, allowed),
+        limits=limits_for(seen, where.cluster.context.limits, given),
+        options=run_options,
+        until=until_at,
+        now=now,
+    )
+    if dry_run:
+        _dry_run(wanted, json=json)
+    else:
+        headless = is_headless(headless=headless, json=json)
+        _start(wanted, state, concurrent=concurrent, headless=headless, json=json)
+
+
+def _dry_run(wanted: Wanted, *, json: bool) -> None:
+    told = DryRun(wanted)
+    click.echo(told.json() if json else told.text())
+    sys.exit(BAD_PLAN if told.checked.problems else 0)
+
+
+def _start(
+    wanted: Wanted, state: StateDir, *, concurrent: bool, headless: bool, json: bool
+) -> None:
+    _tell(wanted)
+    launch = Launch(
+        state=state,
+        name=wanted.name,
+        cluster_id=wanted.cluster_id,
+        names=wanted.target.names,
+        until=wanted.until,
+        concurrent=concurrent,
+    )
+    code = shown(
+        lambda: begin(launch, wanted.first_events()),
+        wanted.target,
+        state,
+        headless=headless,
+        json=json,
+    )
+    sys.exit(code)
+
+
+def _tell(wanted: Wanted) -> None:
+    """Say what was found; end where it forbids to start, or there is nothing to do."""
+    for finding in wanted.findings:
+        say(finding_line(wanted.source, finding))
+    if any(finding.severity is Severity.PROBLEM for finding in wanted.findings):
+        say("nothing was sent")
+        sys.exit(BAD_PLAN)
+    if any(finding.kind is Kind.NOTHING_TO_DO for finding in wanted.findings):
+        say("nothing to do")
+        sys.exit(0)
+    if wanted.until is not None:
+        time_s = preflight(wanted.plan, wanted.seen, wanted.limits).time_s
+        say(fitting(time_s, wanted.until, wanted.now))

@@ -1,0 +1,212 @@
+"""Following a run without the live view, until the process that carries it on has ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from types import FrameType
+
+import click
+
+from ktui.cli.engine_log import Warnings
+from ktui.cli.event_json import event_line
+from ktui.cli.main import FAILED, INTERRUPTED
+from ktui.cli.start_launch import resume_command, say
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.execution.commands import Pause
+from ktui.execution.events import By, Entry
+from ktui.execution.follow import RunFollower
+from ktui.execution.headless import Estimate, Outcome, end_lines, outcome, progress_line
+from ktui.execution.journal import Journal
+from ktui.execution.ownership import this_process
+from ktui.execution.process import EngineProcess
+from ktui.execution.statedir import StateDir
+from ktui.quantities import as_count
+
+NOT_ALL_DONE = 3
+EXIT_CODES = {
+    Outcome.ALL_DONE: 0,
+    Outcome.SOME_NOT_DONE: NOT_ALL_DONE,
+    Outcome.LEFT: INTERRUPTED,
+    Outcome.FAILED: FAILED,
+}
+_LOOK_S = 0.2
+_LEAVING_S = 5.0
+_LINE_EVERY_S = 10.0
+"""Where no terminal shows the line, which would be drawn anew."""
+
+
+class Interrupts:
+    """The signals that this process got."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.terminated = False
+
+    @property
+    def leave(self) -> bool:
+        """Whether the run is to be left at once."""
+        return self.terminated or self.count > 1
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count SIGINT and SIGTERM, instead of ending by them."""
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in before:
+            signal.signal(number, self._take)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _take(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            self.count += 1
+        else:
+            self.terminated = True
+
+
+def follow(
+    start: Callable[[], EngineProcess], state: StateDir, *, json: bool, after: int = 0
+) -> int:
+    """Start an engine, tell how its run goes, and give the exit code.
+
+    The first SIGINT pauses the run; another, or SIGTERM, leaves it.
+
+    Args:
+        start: gives the process, which owns the run.
+        state: where the run is.
+        json: whether each event is a line on standard output.
+        after: the number of the last event that is not told of.
+    """
+    interrupts = Interrupts()
+    with interrupts.counted():
+        engine = start()
+        try:
+            return _Following(engine, state, interrupts, json=json, after=after).to_the_end()
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            with suppress(OSError):
+                say(f"nobody reads what is said; run {engine.run.name} goes on")
+            return FAILED
+
+
+class _Following:
+    """One run, as it is followed."""
+
+    def __init__(
+        self,
+        engine: EngineProcess,
+        state: StateDir,
+        interrupts: Interrupts,
+        *,
+        json: bool,
+        after: int,
+    ) -> None:
+        self._engine = engine
+        self._resume = resume_command(state, engine.run.name)
+        self._interrupts = interrupts
+        self._json = json
+        self._after = after
+        self._clock: Clock = SystemClock()
+        self._line = _Line()
+        self._warnings = Warnings(engine.run.log)
+        self._paused = False
+
+    def to_the_end(self) -> int:
+        with RunFollower(self._engine.run.journal) as follower:
+            self._take(follower)
+            self._estimate = Estimate(follower.run, self._clock.now())
+            while not self._engine.gone:
+                if self._interrupts.leave:
+                    return self._leave(follower)
+                if self._interrupts.count and not self._paused:
+                    self._pause(follower)
+                self._take(follower)
+                self._line.show(self._progress(follower, self._clock.now()))
+                time.sleep(_LOOK_S)
+            self._take(follower)
+            return self._end(follower)
+
+    def _take(self, follower: RunFollower) -> None:
+        """Tell of what is new."""
+        new = follower.refresh()
+        for warning in self._warnings.new():
+            self._line.say(warning)
+        if self._json:
+            self._print([entry for entry in new if entry.seq > self._after])
+
+    def _print(self, entries: Sequence[Entry]) -> None:
+        if entries:
+            for entry in entries:
+                click.echo(event_line(self._engine.run.name, entry))
+            sys.stdout.flush()
+
+    def _progress(self, follower: RunFollower, now: datetime) -> str:
+        return progress_line(follower.run, self._estimate.left_s(follower.run, now))
+
+    def _pause(self, follower: RunFollower) -> None:
+        """Have nothing more submitted; the engine leaves once nothing is in flight."""
+        self._paused = True
+        me = this_process()
+        with Journal.open(follower.path, self._clock) as journal:
+            journal.ask(Pause(by=By.SIGNAL), f"{me.user}@{me.host} ({me.pid})")
+        self._take(follower)
+        flying = as_count(follower.run.in_flight, "step")
+        self._line.say(
+            f"interrupted: nothing more is submitted, and {flying} in flight may finish. "
+            "Interrupt again to leave at once"
+        )
+
+    def _leave(self, follower: RunFollower) -> int:
+        self._engine.leave()
+        if not self._engine.wait(_LEAVING_S):
+            self._line.say(f"its process, {self._engine.pid}, leaves in a moment")
+        self._take(follower)
+        return self._end(follower)
+
+    def _end(self, follower: RunFollower) -> int:
+        run = follower.run
+        how = outcome(run) if self._engine.gone else Outcome.LEFT
+        if how is Outcome.FAILED and run.left is None:
+            words = self._engine.last_words
+            self._line.say(f"the engine of run {run.name} has died: {words}")
+        for line in end_lines(run):
+            self._line.say(line)
+        if not run.ended:
+            self._line.say(f"go on with: {self._resume}")
+        return EXIT_CODES[how]
+
+
+class _Line:
+    """The line of progress: drawn over and over on a terminal, else told now and then."""
+
+    def __init__(self) -> None:
+        self._drawn = sys.stderr is not None and sys.stderr.isatty()
+        self._last = ""
+        self._told_at_s = -_LINE_EVERY_S
+
+    def show(self, line: str) -> None:
+        if line == self._last:
+            return
+        if self._drawn:
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            click.echo(f"\r\x1b[K{line[: width - 1]}", err=True, nl=False)
+        elif time.monotonic() - self._told_at_s < _LINE_EVERY_S:
+            return
+        else:
+            click.echo(line, err=True)
+            self._told_at_s = time.monotonic()
+        self._last = line
+
+    def say(self, line: str) -> None:
+        """Tell what stays."""
+        click.echo(f"\r\x1b[K{line}" if self._drawn else line, err=True)
+        self._last = ""

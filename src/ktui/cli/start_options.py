@@ -1,0 +1,113 @@
+"""The options of a run beside its limits: what it does when things go otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ktui.cli.errors import BadInput
+from ktui.execution.options import OnForeignChange, OnStall, RunOptions
+from ktui.planning.finding import Allowances, Option
+from ktui.units import Seconds, read
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LEAST_POLL_S, MOST_POLL_S = 0.1, 60.0
+_DEFAULTS = RunOptions()
+
+_RUN_OPTIONS = (
+    click.option(
+        "--on-stall",
+        type=click.Choice([choice.value for choice in OnStall]),
+        default=_DEFAULTS.on_stall.value,
+        help="What to do with a step whose added broker stays offline: wait, the default, or "
+        "cancel it.",
+    ),
+    click.option(
+        "--stall-timeout",
+        metavar="TIME",
+        help="How long such a broker may be offline; 5m by default.",
+    ),
+    click.option(
+        "--on-foreign-change",
+        type=click.Choice([choice.value for choice in OnForeignChange]),
+        default=_DEFAULTS.on_foreign_change.value,
+        help="What to do with a waiting partition that someone else has changed: skip it, the "
+        "default, or carry it to its target from there.",
+    ),
+    click.option(
+        "--stop-on-failure", is_flag=True, help="Begin nothing more once a partition has failed."
+    ),
+    click.option(
+        "--most-under-min-isr",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Take no step while more partitions outside the run are under min ISR.",
+    ),
+    click.option(
+        "--most-offline",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Take no step while more partitions outside the run are offline.",
+    ),
+    click.option("--poll", metavar="TIME", help="Between two looks at the cluster; 1s by default."),
+)
+_ALLOWANCES = (
+    click.option(
+        Option.REPLICATION_FACTOR_CHANGE.value,
+        "factor_change",
+        is_flag=True,
+        help="Let the plan change how many replicas a partition has.",
+    ),
+    click.option(
+        Option.BELOW_MIN_ISR.value,
+        "below_min_isr",
+        is_flag=True,
+        help="Let the plan leave fewer replicas than min.insync.replicas.",
+    ),
+)
+
+
+def run_options(function: F) -> F:
+    """Add the options of a run, and what a plan may be allowed to do."""
+    for option in reversed((*_RUN_OPTIONS, *_ALLOWANCES)):
+        function = option(function)
+    return function
+
+
+def taken_options(values: dict[str, Any]) -> RunOptions:
+    """Take the options of a run out of all that were given.
+
+    Raises:
+        BadInput: one cannot be used; names it and the fix.
+    """
+    stall_s = _seconds("--stall-timeout", values.pop("stall_timeout"), _DEFAULTS.stall_timeout_s)
+    poll_s = _seconds("--poll", values.pop("poll"), _DEFAULTS.poll_s)
+    if not LEAST_POLL_S <= poll_s <= MOST_POLL_S:
+        raise BadInput(f"--poll: give a time from {LEAST_POLL_S:g}s to {MOST_POLL_S:g}s")
+    return RunOptions(
+        on_stall=OnStall(values.pop("on_stall")),
+        stall_timeout_s=stall_s,
+        on_foreign_change=OnForeignChange(values.pop("on_foreign_change")),
+        stop_on_failure=values.pop("stop_on_failure"),
+        most_under_min_isr=values.pop("most_under_min_isr"),
+        most_offline=values.pop("most_offline"),
+        poll_s=poll_s,
+    )
+
+
+def taken_allowances(values: dict[str, Any]) -> Allowances:
+    """Take what the plan may do out of all that was given."""
+    return Allowances(values.pop("factor_change"), values.pop("below_min_isr"))
+
+
+def _seconds(option: str, text: str | None, default: float) -> float:
+    if text is None:
+        return default
+    try:
+        seconds = float(read(Seconds, int(text) if text.isdecimal() else text))
+    except ValueError as error:
+        raise BadInput(f"{option}: {error}") from None
+    return seconds

@@ -1,0 +1,46 @@
+"""A run that is wanted: the plan, the cluster as it was found, and what the options say."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from ktui.cli.start_launch import Target
+from ktui.execution.beginning import first_events
+from ktui.execution.events import Event
+from ktui.execution.options import RunOptions
+from ktui.pacing.limits import Limits
+from ktui.planning.finding import ClusterSnapshot, Finding
+from ktui.planning.plan import Plan
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a run begins with."""
+
+    name: str
+    source: str
+    """What the plan's file is called, fit to be shown."""
+    plan_name: str
+    plan: Plan
+    target: Target
+    cluster_id: str
+    seen: ClusterSnapshot
+    findings: tuple[Finding, ...]
+    """Of the plan, held against the cluster."""
+    limits: Limits
+    options: RunOptions
+    until: datetime | None
+    now: datetime
+
+    def first_events(self) -> list[Event]:
+        """Give what the run's journal begins with."""
+        return first_events(
+            self.plan,
+            self.seen,
+            self.limits,
+            self.options,
+            cluster_id=self.cluster_id,
+            plan_name=self.plan_name,
+            connection=self.target.names,
+        )

@@ -1,0 +1,69 @@
+"""`ktui status`: one run, as it stands or event for event."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from ktui.cli import options
+from ktui.cli.event_json import event_line
+from ktui.cli.main import FAILED
+from ktui.cli.partition_json import encode
+from ktui.cli.runs import moment
+from ktui.cli.status_json import status_json
+from ktui.cli.status_text import status_text
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.text import clean
+from ktui.execution.event_words import sentence
+from ktui.execution.events import Entry
+from ktui.execution.follow import RunFollower
+from ktui.execution.journal import Journal
+from ktui.execution.ownership import holder
+from ktui.execution.runs import find_run
+from ktui.execution.statedir import RunDir, StateDir
+
+
+@click.command("status")
+@options.run_argument
+@click.option("--events", is_flag=True, help="All that has happened in it, a line each.")
+@options.state_dir_option
+@click.option("--json", is_flag=True, help="One JSON object; with --events, one each line.")
+def command(name: str, *, events: bool, state: StateDir, json: bool) -> None:
+    """Show RUN: its limits, its owner, the current batch, and the partitions that are not well.
+
+    Exit code 1 where its journal is damaged: what is shown is what came before.
+    """
+    run_dir = find_run(state, name)
+    damage = _print_events(run_dir, json=json) if events else _print_status(run_dir, json=json)
+    if damage is not None:
+        click.echo(f"ktui: {clean(damage)}", err=True)
+        sys.exit(FAILED)
+
+
+def _print_status(run_dir: RunDir, *, json: bool) -> str | None:
+    owner = holder(run_dir)
+    with RunFollower(run_dir.journal) as follower:
+        follower.refresh()
+    run = follower.run
+    click.echo(
+        encode(status_json(run, owner, follower.damage)) if json else status_text(run, owner)
+    )
+    return follower.damage
+
+
+def _print_events(run_dir: RunDir, *, json: bool) -> str | None:
+    with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
+        entries = journal.entries()
+        for line in _as_json(run_dir.name, entries) if json else _as_text(entries):
+            click.echo(line)
+        return journal.damage
+
+
+def _as_json(run: str, entries: Iterable[Entry]) -> Iterable[str]:
+    return (event_line(run, entry) for entry in entries)
+
+
+def _as_text(entries: Iterable[Entry]) -> Iterable[str]:
+    return (f"{e.seq:>6}  {moment(e.at)}  {sentence(e.event)}" for e in entries)

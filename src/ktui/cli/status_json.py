@@ -1,0 +1,192 @@
+"""The JSON form of a run's status: a contract."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from ktui.cli.partition_json import SCHEMA_VERSION, utc
+from ktui.cli.runs import OwnerJson, owner_json
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.events import By
+from ktui.execution.options import RunOptions
+from ktui.execution.ownership import Holder
+from ktui.execution.run import Run, Track
+from ktui.execution.runs import RunState, run_state
+from ktui.execution.states import State
+from ktui.pacing.limits import Limits
+
+Brokers = tuple[int, ...]
+
+
+class PauseJson(msgspec.Struct, frozen=True):
+    """One pause of the whole run."""
+
+    by: By
+    reason: str
+
+
+class PausesJson(msgspec.Struct, frozen=True):
+    """All that is paused."""
+
+    whole: tuple[PauseJson, ...]
+    topics: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...]
+
+
+class GateJson(msgspec.Struct, frozen=True):
+    """Whether the health of the cluster lets new steps begin."""
+
+    shut: bool
+    reason: str
+
+
+class FlyingJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in flight (KIP-435's current batch)."""
+
+    topic: str
+    partition: int
+    state: State
+    since: str | None
+    batch: int | None
+    step: int
+    """The number of the partition's step, from 1."""
+    replicas: Brokers
+    """Just before the step."""
+    step_replicas: Brokers
+    """What the step asked for."""
+    adding: Brokers
+    removing: Brokers
+    elect: int | None
+    target: Brokers
+    """What the plan asks for."""
+    original: Brokers
+
+
+class TroubledJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition that is not well, or was given up."""
+
+    topic: str
+    partition: int
+    state: State
+    reason: str
+    since: str | None
+    replicas: Brokers
+    target: Brokers
+    original: Brokers
+
+
+class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What `ktui status RUN --json` prints."""
+
+    schema_version: int
+    run: str
+    state: RunState
+    at: str | None
+    """When the last event happened."""
+    seq: int
+    cluster_id: str | None
+    plan: str | None
+    plan_sha256: str | None
+    started_at: str | None
+    ended_at: str | None
+    owner: OwnerJson | None
+    left: str | None
+    """Why the last owner went, where it said so."""
+    limits: Limits
+    limits_since_batch: int
+    """The first decision that they bind."""
+    options: RunOptions
+    until: str | None
+    """Nothing begins that is not expected to end by then."""
+    pauses: PausesJson
+    gate: GateJson
+    batch: int
+    """The last decision that submitted something; in wave mode, the wave."""
+    partitions: int
+    counts: dict[State, int]
+    bytes: int
+    bytes_done: int
+    in_flight: tuple[FlyingJson, ...]
+    troubled: tuple[TroubledJson, ...]
+    damage: str | None
+    """What is wrong with the journal, or was before it was recovered."""
+
+
+def status_json(run: Run, owner: Holder | None, damage: str | None) -> StatusJson:
+    """Put a run in its JSON form."""
+    started = run.started
+    return StatusJson(
+        schema_version=SCHEMA_VERSION,
+        run=run.name,
+        state=run_state(run, owner),
+        at=_utc(run.at),
+        seq=run.seq,
+        cluster_id=None if started is None else started.cluster_id,
+        plan=None if started is None else started.plan,
+        plan_sha256=None if started is None else started.plan_sha256,
+        started_at=_utc(run.started_at),
+        ended_at=_utc(run.ended_at),
+        owner=owner_json(owner),
+        left=run.left,
+        limits=run.limits,
+        limits_since_batch=run.limits_changed_at + 1,
+        options=run.options,
+        until=_utc(run.until),
+        pauses=_pauses(run),
+        gate=GateJson(run.gate.shut, run.gate.reason),
+        batch=run.batch,
+        partitions=len(run.tracks) if started is None else started.partitions,
+        counts={state: run.counts[state] for state in State},
+        bytes=run.bytes,
+        bytes_done=run.bytes_done,
+        in_flight=tuple(_flying(track) for track in run.flying.values()),
+        troubled=tuple(_troubled(track) for track in run.troubled.values()),
+        damage=damage or run.damage,
+    )
+
+
+def _pauses(run: Run) -> PausesJson:
+    pauses = run.pauses
+    return PausesJson(
+        tuple(PauseJson(by, reason) for by, reason in pauses.whole.items()),
+        tuple(sorted(pauses.topics)),
+        tuple(sorted(pauses.partitions)),
+    )
+
+
+def _flying(track: Track) -> FlyingJson:
+    begun = None if track.step is None else track.step.begun
+    return FlyingJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        state=track.state,
+        since=_utc(track.since),
+        batch=track.batch,
+        step=track.steps,
+        replicas=track.replicas,
+        step_replicas=track.replicas if begun is None else begun.replicas,
+        adding=() if begun is None else begun.adding,
+        removing=() if begun is None else begun.removing,
+        elect=None if begun is None else begun.elect,
+        target=track.planned.target,
+        original=track.original,
+    )
+
+
+def _troubled(track: Track) -> TroubledJson:
+    return TroubledJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        state=track.state,
+        reason=track.reason,
+        since=_utc(track.since),
+        replicas=track.replicas,
+        target=track.planned.target,
+        original=track.original,
+    )
+
+
+def _utc(at: datetime | None) -> str | None:
+    return None if at is None else utc(at)

@@ -1,0 +1,130 @@
+"""A run's status as a person reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ktui.cli.runs import moment, state_in_words
+from ktui.cli.table import table
+from ktui.cluster.text import clean
+from ktui.execution.event_words import brokers, limits_in_words, scope_in_words, who_paused
+from ktui.execution.ownership import Holder
+from ktui.execution.run import Run, Track
+from ktui.execution.runs import RunState, run_state
+from ktui.execution.states import State
+from ktui.quantities import as_bytes, as_count, as_duration
+
+
+def status_text(run: Run, owner: Holder | None) -> str:
+    """Give what the run is first, then how far it is, what moves, and what is not well."""
+    sections = [_head(run, owner), _progress(run), _in_flight(run), _troubled(run)]
+    text = "\n\n".join("\n".join(lines) for lines in sections if lines)
+    return "\n".join(map(clean, text.split("\n")))
+
+
+def _head(run: Run, owner: Holder | None) -> list[str]:
+    state = run_state(run, owner)
+    batch = f", batch {run.batch:,}" if run.batch else ""
+    facts = [*_origin(run), *_ownership(run, owner, state), *_will(run), *_health(run)]
+    width = max(len(name) for name, _ in facts)
+    lines = [f"  {name:<{width}}  {value}" for name, value in facts]
+    return [f"run {run.name}: {state_in_words(state)}{batch}", *lines]
+
+
+def _origin(run: Run) -> Iterator[tuple[str, str]]:
+    if run.started is not None:
+        yield "plan", f"{run.started.plan}, {as_count(run.started.partitions, 'partition')}"
+        yield "cluster", run.started.cluster_id
+        yield "started", moment(run.started_at)
+
+
+def _ownership(run: Run, owner: Holder | None, state: RunState) -> Iterator[tuple[str, str]]:
+    if state is RunState.ENDED:
+        yield "ended", moment(run.ended_at)
+    elif owner is not None:
+        yield "owner", str(owner)
+    else:
+        why = f" ({run.left})" if run.left else ""
+        yield "owner", f"none{why}; go on with: ktui resume {run.name}"
+
+
+def _will(run: Run) -> Iterator[tuple[str, str]]:
+    since = f", since decision {run.limits_changed_at + 1:,}" if run.limits_changed_at else ""
+    yield "limits", f"{limits_in_words(run.limits)}{since}"
+    yield "options", ", ".join(_options(run))
+    for by, reason in run.pauses.whole.items():
+        yield "paused", f"by {who_paused(by)}{f': {reason}' if reason else ''}"
+    scope = scope_in_words(sorted(run.pauses.topics), sorted(run.pauses.partitions))
+    if scope:
+        yield "paused", scope
+
+
+def _options(run: Run) -> Iterator[str]:
+    chosen = run.options
+    yield f"on stall {chosen.on_stall} (after {as_duration(chosen.stall_timeout_s)})"
+    yield f"on foreign change {chosen.on_foreign_change}"
+    if chosen.stop_on_failure:
+        yield "stop on failure"
+    if run.until is not None:
+        yield f"until {moment(run.until)}"
+    if chosen.most_under_min_isr is not None:
+        yield f"at most {chosen.most_under_min_isr:,} others under min ISR"
+    if chosen.most_offline is not None:
+        yield f"at most {chosen.most_offline:,} others offline"
+    yield f"a look every {chosen.poll_s:g} s"
+
+
+def _health(run: Run) -> Iterator[tuple[str, str]]:
+    if run.gate.shut:
+        yield "gate", f"shut: {run.gate.reason}"
+    if run.damage is not None:
+        yield "journal", f"recovered: {run.damage}"
+
+
+def _progress(run: Run) -> list[str]:
+    done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
+    sizes = f", {as_bytes(run.bytes_done)} of {as_bytes(run.bytes)}" if run.bytes else ""
+    rows = [
+        (state.replace("_", " "), f"{run.counts[state]:,}") for state in State if run.counts[state]
+    ]
+    return [f"{done}{sizes}", table(("STATE", "PARTITIONS"), rows, right=(1,))]
+
+
+def _in_flight(run: Run) -> list[str]:
+    if not run.flying:
+        return ["nothing is in flight"]
+    header = ("PARTITION", "STATE", "BATCH", "REPLICAS", "TO", "ELECT", "TARGET", "SINCE")
+    rows = [_flying(track) for track in run.flying.values()]
+    return [f"in flight: {as_count(len(rows), 'step')}", table(header, rows, right=(2, 5))]
+
+
+def _flying(track: Track) -> tuple[str, ...]:
+    begun = None if track.step is None else track.step.begun
+    return (
+        str(track.tp),
+        track.state.replace("_", " "),
+        "-" if track.batch is None else f"{track.batch:,}",
+        brokers(track.replicas),
+        "-" if begun is None else brokers(begun.replicas),
+        "-" if begun is None or begun.elect is None else str(begun.elect),
+        brokers(track.planned.target),
+        moment(track.since),
+    )
+
+
+def _troubled(run: Run) -> list[str]:
+    if not run.troubled:
+        return []
+    header = ("PARTITION", "STATE", "SINCE", "REPLICAS", "TARGET", "REASON")
+    rows = [
+        (
+            str(track.tp),
+            track.state.replace("_", " "),
+            moment(track.since),
+            brokers(track.replicas),
+            brokers(track.planned.target),
+            track.reason or "-",
+        )
+        for track in run.troubled.values()
+    ]
+    return [f"not well: {as_count(len(rows), 'partition')}", table(header, rows)]

@@ -1,0 +1,113 @@
+"""Runs that are started and resumed from the live view: each gets a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from ktui.cli.start_launch import Launch, begin, take_up
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.ports import ClusterReader
+from ktui.execution.beginning import first_events
+from ktui.execution.events import Started
+from ktui.execution.journal import Journal
+from ktui.execution.options import RunOptions
+from ktui.execution.problem import RunProblem
+from ktui.execution.statedir import RunDir, StateDir
+from ktui.pacing.limits import Limits, limits_from, start_limits
+from ktui.planning.check import check_plan
+from ktui.planning.finding import ClusterSnapshot, Severity
+from ktui.planning.plan import Plan
+from ktui.planning.snapshot import take_snapshot
+from ktui.tui.runs.engines import NewRun
+
+
+class ProcessEngines:
+    """Starts engines as `ktui start` and `ktui resume` do.
+
+    Args:
+        reader: of the cluster that the view is on.
+        names: how that cluster is named on a command line.
+        state: where runs are remembered.
+        defaults: the context's limits.
+    """
+
+    def __init__(
+        self,
+        reader: ClusterReader,
+        names: Mapping[str, str],
+        state: StateDir,
+        defaults: Mapping[str, object],
+    ) -> None:
+        self._reader, self._names, self._state = reader, names, state
+        self._defaults = defaults
+
+    def limits(self, brokers: int) -> Limits:
+        """Give the limits of a run that names none."""
+        return limits_from(self._defaults, start_limits(brokers))
+
+    async def look(self, plan: Plan) -> ClusterSnapshot:
+        """Look at what a plan is about."""
+        return await take_snapshot(self._reader, plan)
+
+    async def start(self, wanted: NewRun) -> RunDir:
+        """Start a run; it is owned by a process of its own when this returns.
+
+        Raises:
+            RunProblem: it was not started, and nothing was sent.
+            ClusterError: the cluster cannot be asked.
+        """
+        seen = await self.look(wanted.plan)
+        found = check_plan(wanted.plan, seen, wanted.allowed)
+        problems = [each.sentence for each in found if each.severity is Severity.PROBLEM]
+        if problems:
+            raise RunProblem(f"nothing was sent: {'; '.join(problems)}")
+        cluster_id = await self._cluster_id()
+        first = first_events(
+            wanted.plan,
+            seen,
+            wanted.limits,
+            RunOptions(),
+            cluster_id=cluster_id,
+            plan_name=wanted.plan_name,
+            connection=self._names,
+        )
+        launch = self._launch(wanted.name, cluster_id)
+        engine = await asyncio.to_thread(begin, launch, first)
+        return engine.run
+
+    async def resume(self, run: RunDir) -> None:
+        """Have a process go on with a run.
+
+        Raises:
+            RunProblem: it is of another cluster, owned already, or cannot be read.
+            ClusterError: the cluster cannot be asked.
+        """
+        cluster_id = await self._cluster_id()
+        begun = await asyncio.to_thread(_begun, run)
+        if begun.cluster_id != cluster_id:
+            raise RunProblem(
+                f"run {run.name} is of cluster {begun.cluster_id}, and this view is on {cluster_id}"
+            )
+        await asyncio.to_thread(take_up, self._launch(run.name, cluster_id))
+
+    async def _cluster_id(self) -> str:
+        return (await self._reader.describe_cluster()).cluster_id
+
+    def _launch(self, name: str, cluster_id: str) -> Launch:
+        return Launch(
+            state=self._state,
+            name=name,
+            cluster_id=cluster_id,
+            names=self._names,
+            until=None,
+            concurrent=False,
+        )
+
+
+def _begun(run: RunDir) -> Started:
+    with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
+        first = next(journal.entries(), None)
+    if first is None or not isinstance(first.event, Started):
+        raise RunProblem(f"{run.journal}: its start was cut off, and nothing was sent")
+    return first.event

@@ -1,0 +1,32 @@
+"""Labs for tests: one where it cannot start fails them with the reason, and skips none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ktui.cli.lab import connect
+from ktui.lab.down import down
+from ktui.lab.errors import LabError
+from ktui.lab.layout import Lab
+from ktui.lab.up import Wanted, up
+
+
+def a_lab(folder: Path, wanted: Wanted) -> Iterator[Lab]:
+    """Run a lab in a folder, and end it whatever happens: what a fixture yields from."""
+    started = _started(folder, wanted)
+    if isinstance(started, LabError):
+        pytest.fail(f"no real Kafka to test on: {started}", pytrace=False)
+    try:
+        yield started
+    finally:
+        down(started, keep=False)
+
+
+def _started(folder: Path, wanted: Wanted) -> Lab | LabError:
+    try:
+        return up(folder, wanted, connect, lambda _: None)
+    except LabError as error:
+        return error

@@ -1,0 +1,131 @@
+"""The controller's own record of what happened: its metadata log, read by Kafka's own tool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.lab.layout import Lab
+
+MAIN = "org.apache.kafka.tools.DumpLogSegments"
+_CREATED = "PARTITION_RECORD"
+_CHANGES = (_CREATED, "PARTITION_CHANGE_RECORD")
+
+Replicas = tuple[int, ...]
+
+
+class PartitionRecord(msgspec.Struct, frozen=True):
+    """A PARTITION_RECORD or PARTITION_CHANGE_RECORD; None is what a change leaves as it was."""
+
+    offset: int
+    tp: TopicPartition
+    replicas: Replicas | None
+    adding: Replicas | None
+    removing: Replicas | None
+    isr: Replicas | None
+    leader: int | None
+    """Of a change, the new leader: its mere presence bumps the leader epoch."""
+    created: bool
+
+
+def partition_records(lab: Lab, topic: str) -> list[PartitionRecord]:
+    """Give every record about the partitions of a topic, in the order of the log."""
+    names: dict[str, str] = {}
+    found = []
+    for offset, record in _records(lab):
+        data = record["data"]
+        if record["type"] == "TOPIC_RECORD":
+            names[data["topicId"]] = data["name"]
+        elif record["type"] in _CHANGES and names.get(data["topicId"]) == topic:
+            found.append(_partition(offset, topic, data, created=record["type"] == _CREATED))
+    return found
+
+
+class Alter(msgspec.Struct, frozen=True):
+    """A reassignment that began, or that changed one under way."""
+
+    tp: TopicPartition
+    target: Replicas
+    adding: Replicas
+    while_moving: bool
+    """Whether the partition was moving, to something else or back."""
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    replicas: Replicas = ()
+    adding: Replicas = ()
+    removing: Replicas = ()
+
+    @property
+    def moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> Replicas:
+        return tuple(b for b in self.replicas if b not in self.removing)
+
+    def after(self, record: PartitionRecord) -> _Standing:
+        return _Standing(
+            self.replicas if record.replicas is None else record.replicas,
+            self.adding if record.adding is None else record.adding,
+            self.removing if record.removing is None else record.removing,
+        )
+
+
+def alters(records: Iterable[PartitionRecord]) -> list[Alter]:
+    """Give what was asked for, in turn; one that asks for nothing new leaves no record.
+
+    A cancel counts as an alter while the partition moves.
+    """
+    standing: dict[TopicPartition, _Standing] = {}
+    found = []
+    for record in records:
+        tp = record.tp
+        before = standing.get(tp, _Standing())
+        now = standing[tp] = before.after(record)
+        ended = before.moving and not now.moving and now.target == before.target
+        if not (record.created or now == before or ended):
+            found.append(Alter(tp, now.target, now.adding, before.moving))
+    return found
+
+
+def elected(records: Iterable[PartitionRecord]) -> list[int]:
+    """Give the leaders that came to lead while the replicas stayed as they were, in turn."""
+    changes = (record for record in records if not record.created)
+    return [r.leader for r in changes if r.leader is not None and r.replicas is None]
+
+
+def _partition(offset: int, topic: str, data: dict[str, Any], *, created: bool) -> PartitionRecord:
+    def brokers(key: str) -> Replicas | None:
+        return None if data.get(key) is None else tuple(data[key])
+
+    leader = data.get("leader")
+    return PartitionRecord(
+        offset=offset,
+        tp=TopicPartition(topic, data["partitionId"]),
+        replicas=brokers("replicas"),
+        adding=brokers("addingReplicas"),
+        removing=brokers("removingReplicas"),
+        isr=brokers("isr"),
+        leader=None if leader == -2 else leader,  # the default: no change
+        created=created,
+    )
+
+
+def _records(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
+    folder = lab.data(lab.controller) / "__cluster_metadata-0"
+    files = ",".join(str(file) for file in sorted(folder.glob("*.log")))
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+    path = lab.layout.joined_class_path
+    command = [lab.layout.java, *options, "-cp", path, MAIN, "--cluster-metadata-decoder"]
+    done = subprocess.run([*command, "--files", files], capture_output=True, text=True, check=True)
+    for line in done.stdout.splitlines():
+        before, found, payload = line.partition("payload: ")
+        if found and payload.startswith("{"):
+            offset = before.split("offset: ")[1].split()[0]
+            yield int(offset), json.loads(payload)

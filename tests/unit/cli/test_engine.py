@@ -1,0 +1,90 @@
+"""The process that carries a run on is not led astray by what was left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.cli.engine import OneCluster, drop_what_is_past, folded
+from ktui.cli.engine_log import EngineLog, Warnings
+from ktui.cluster.observer import Interest, Observer
+from ktui.execution.commands import Continue, Leave, Pause, SetLimits
+from ktui.execution.events import By, Entry, NowIn
+from ktui.execution.journal import Journal
+from ktui.execution.problem import RunProblem
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.simulated.clock import VirtualClock
+from support.clusters import a_cluster
+from support.journals import a_start, planned, started, step, written
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return written(tmp_path / "journal.db", a_start())
+
+
+def test_to_leave_and_to_pause_for_a_signal_are_not_asked_of_the_next_process(
+    journal: Journal,
+) -> None:
+    asked = (Leave(), Pause(by=By.SIGNAL), Pause(), SetLimits({"replicas": 2}), Continue())
+    for command in asked:
+        journal.ask(command, "ada@ops1 (1)")
+
+    drop_what_is_past(journal)
+
+    assert [each.command for each in journal.asked()] == list(asked[2:])
+
+
+async def test_another_cluster_at_the_same_address_ends_it_before_anything_is_sent() -> None:
+    cluster = a_cluster()
+    observer = Observer(cluster.reader(), cluster.clock)
+
+    seen = await OneCluster(observer, cluster.spec.name).poll(Interest())
+
+    assert seen.cluster_id == cluster.spec.name
+    with pytest.raises(RunProblem, match="of cluster simulated, and the run is of elsewhere"):
+        await OneCluster(observer, "elsewhere").poll(Interest())
+    await observer.aclose()
+
+
+def test_a_run_whose_start_was_cut_off_is_not_carried_on(tmp_path: Path) -> None:
+    journal = written(tmp_path / "cut.db", [started(3), planned(2)])
+
+    with pytest.raises(RunProblem, match="its start was cut off, and nothing was sent"):
+        folded(journal, "drain")
+
+
+def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubles(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now, run = VirtualClock().now(), Run("drain")
+    failed = NowIn(topic="orders", partition=1, state=State.FAILED, reason="refused 5 times: no")
+    for seq, event in enumerate([*a_start(), step(0, 7), step(1, 7), failed], start=1):
+        run.apply(Entry(seq, now, event))
+    told = [Entry(4, now, step(0, 7)), Entry(5, now, step(1, 7)), Entry(6, now, failed)]
+
+    with caplog.at_level("INFO", "ktui.cli.engine_log"):
+        EngineLog(run).tell(told)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "decision 7: 2 steps; 1 of 3 partitions have ended",
+        "orders-1: failed: refused 5 times: no",
+    ]
+
+
+def test_a_follower_hears_the_warnings_that_are_new_and_whole(tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    log.write_text("2026-11-21T12:00:00.000Z WARNING before\n")
+    warnings = Warnings(log)
+    with log.open("a") as file:
+        file.write("2026-11-21T12:00:01.000Z INFO decision 1\n")
+        file.write("2026-11-21T12:00:02.000Z WARNING the cluster is lost: \x1b[2J\n")
+        file.write("2026-11-21T12:00:03.000Z WARNING half")
+
+    assert warnings.new() == ["the cluster is lost: \\x1b[2J"]
+    with log.open("a") as file:
+        file.write(" a line\n")
+    assert warnings.new() == ["half a line"]
+    assert warnings.new() == []

@@ -1,0 +1,99 @@
+"""`ktui runs`: what this machine remembers, and what is no run shown as such."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ktui.cli.main import ktui
+from ktui.execution.events import By, Event, NowIn, Paused
+from ktui.execution.ownership import take
+from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.states import State
+from support.journals import CLUSTER, a_start, ended, written
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path / "state")
+
+
+def a_run(here: StateDir, name: str, *more: Event) -> RunDir:
+    run = here.create_run(name)
+    written(run.journal, [*a_start(), *more]).close()
+    return run
+
+
+def now_in(partition: int, state: State) -> NowIn:
+    return NowIn(topic="orders", partition=partition, state=state)
+
+
+def runs(here: StateDir, *arguments: str) -> Any:
+    done = CliRunner().invoke(ktui, ["runs", "--state-dir", str(here.path), *arguments])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def row(text: str, name: str) -> str:
+    (line,) = [line for line in text.splitlines() if line.startswith(name)]
+    return " ".join(line.split())
+
+
+def test_without_any_run_it_is_said_how_to_start_one(here: StateDir) -> None:
+    assert runs(here).stdout == f"No runs in {here.path} yet. Start one: ktui start PLAN\n"
+    assert json.loads(runs(here, "--json").stdout)["runs"] == []
+    assert not here.path.exists()
+
+
+def test_each_run_is_a_row_with_how_far_it_is_and_who_owns_it(here: StateDir) -> None:
+    a_run(here, "left", now_in(0, State.DONE), now_in(1, State.FAILED))
+    a_run(here, "over", ended(3))
+    with take(a_run(here, "live", Paused(by=By.OPERATOR))) as owned:
+        text = runs(here).stdout
+
+    who = owned.holder
+    assert "left waiting for resume 1/3 1 0 20" in row(text, "left")
+    assert row(text, "left").endswith(f"- {CLUSTER} drain.json")
+    assert "over ended" in row(text, "over")
+    assert "live paused 0/3 0 0" in row(text, "live")
+    assert f"{who.pid} of {who.user} on {who.host}" in row(text, "live")
+
+
+def test_scripts_get_one_object_of_all_runs(here: StateDir) -> None:
+    with take(a_run(here, "live", now_in(0, State.TOPIC_GONE))) as owned:
+        told = json.loads(runs(here, "--json").stdout)
+
+    assert next(iter(told)) == "schema_version"
+    assert told["state_dir"] == str(here.path)
+    (run,) = told["runs"]
+    assert run["name"] == "live"
+    assert run["state"] == "running"
+    assert run["cluster_id"] == CLUSTER
+    assert run["started_at"] == "2026-01-01T00:00:00.000Z"
+    assert run["ended_at"] is None
+    assert run["owner"]["pid"] == owned.holder.pid
+    assert run["owner"]["since"].endswith("Z")
+    assert run["partitions"] == 3
+    assert run["counts"]["queued"] == 2
+    assert run["counts"]["topic_gone"] == 1
+    assert run["counts"]["failed"] == 0
+    assert run["problem"] is None
+
+
+def test_what_is_no_run_is_shown_and_the_others_stay(here: StateDir) -> None:
+    a_run(here, "good")
+    here.create_run("garbage").journal.write_text("text" * 1_000, encoding="utf-8")
+    (here.runs / "odd\x1b[31m").mkdir()
+
+    done = runs(here)
+
+    assert row(done.stdout, "good").startswith("good waiting for resume 0/3")
+    assert row(done.stdout, "garbage") == "garbage unreadable - - - - - - -"
+    assert "ktui: run garbage: " in done.stderr
+    assert "no SQLite file" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "odd\\x1b[31m" in done.stdout
