@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from ktui.kafka.connection import Connection
+from ktui.lab.layout import Lab
 from support.real_world import RealWorld
-from support.simulated_world import SimulatedWorld
+from support.simulated_world import SIMULATED, SimulatedWorld
 from support.world import World
 
 AnyWorld = RealWorld | SimulatedWorld
@@ -16,12 +17,27 @@ Make = Callable[[], AnyWorld]
 
 
 @pytest.fixture(params=["simulated", pytest.param("kafka", marks=pytest.mark.kafka)])
-def make_world(request: pytest.FixtureRequest) -> Make:
-    """How to reach a cluster of each kind, in turn; each has brokers 1 to 5."""
-    if request.param == "simulated":
+def is_real(request: pytest.FixtureRequest) -> bool:
+    """Whether the cluster is a real one: both kinds, in turn."""
+    return bool(request.param == "kafka")
+
+
+@pytest.fixture
+def make_world(is_real: bool, request: pytest.FixtureRequest) -> Make:  # noqa: FBT001 - a fixture
+    """How to reach the cluster; it has brokers 1 to 5."""
+    if not is_real:
         return SimulatedWorld
     bootstrap: str = request.getfixturevalue("bootstrap")
     return lambda: RealWorld(Connection.to(bootstrap))
+
+
+@pytest.fixture
+def version(is_real: bool, request: pytest.FixtureRequest) -> str:  # noqa: FBT001 - a fixture
+    """The cluster's release of Kafka, as "4.3"."""
+    if not is_real:
+        return SIMULATED
+    lab: Lab = request.getfixturevalue("lab")
+    return lab.layout.kafka_version.rpartition(".")[0]
 
 
 @pytest.fixture

@@ -25,6 +25,14 @@ async def test_a_cluster_tells_its_brokers_and_where_they_stand(world: World) ->
         assert broker.rack
 
 
+async def test_a_cluster_tells_whether_moves_wait_for_the_replicas_that_they_keep(
+    world: World, version: str
+) -> None:
+    told = await world.reader.describe_cluster()
+
+    assert told.waits_for_kept is (version in ("3.9", "4.0", "4.1", "4.2"))
+
+
 async def test_a_topic_is_described_in_full(world: World, topic_name: str) -> None:
     await world.create_topic(topic_name, [[2, 1, 3], [5, 4, 1]])
 

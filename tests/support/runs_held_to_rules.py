@@ -153,6 +153,7 @@ class _Decision:
         assert not self._before.pauses.holds(step.tp)
         assert not state.reassigning
         assert state.replicas == step.before
+        assert step.before in (track.replicas, track.planned.target, track.sent)
         assert state.leader is not None
         if self._limits.replicas is not None and not step.urgent:
             assert len(step.adding) <= self._limits.replicas

@@ -177,6 +177,7 @@ class _Watched(Observer):
         self._run = run
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
+        self._run.looks += 1
         self._run.seen = await super().poll(interest)
         return self._run.seen
 
@@ -211,6 +212,7 @@ class WitnessedRun(PlannedRun):
         """Told of entries before the run is."""
         self.engines = 0
         """How many have carried it on."""
+        self.looks = 0
         self.seen: Observation | None = None
         """The last look of an engine."""
         self.intents: set[tuple[TopicPartition, Replicas | None]] = set()

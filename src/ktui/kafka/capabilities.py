@@ -43,6 +43,13 @@ NEEDS = (
     Need("cordoned log dirs", ApiKey.DescribeLogDirs, 5, "they are not seen", required=False),
     Need("fenced brokers", ApiKey.DescribeCluster, 2, "a fenced one looks absent", required=False),
     Need(
+        "fresh metadata",
+        ApiKey.DescribeQuorum,
+        0,
+        "a run believes what looks wrong only after some polls",
+        required=False,
+    ),
+    Need(
         "eligible leader replicas",
         ApiKey.DescribeTopicPartitions,
         0,
@@ -92,7 +99,7 @@ class Grant(NamedTuple):
 
 
 GRANTS = (
-    Grant("cluster", "Describe", "list reassignments, sizes on disk"),
+    Grant("cluster", "Describe", "list reassignments, see sizes on disk, tell fresh metadata"),
     Grant("cluster", "DescribeConfigs", "read broker settings: throttles, rebalancing"),
     Grant("cluster", "Alter", "start and cancel reassignments, elect leaders", writes=True),
     Grant("cluster", "AlterConfigs", "set the brokers' throttle rates", writes=True),

@@ -31,7 +31,7 @@ _READ = Purpose("asking how far a broker has read the controllers' log")
 WITHIN_S = 5.0
 """How long is waited, at most, for a controller to tell and for a broker to have caught up."""
 _LINGER_S = 0.05
-"""More than the controller keeps a record before it writes it (quorum.append.linger.ms, 25)."""
+"""More than a controller keeps a record back (controller.quorum.append.linger.ms, 25)."""
 _PAUSE_S = 0.02
 _VERSION_S = 1.0
 """What a broker gets to tell how far it is: another may be as far."""
