@@ -42,6 +42,8 @@ FEW_BLOCKED = 500
 """So many blocked partitions are looked at in every poll, more of them now and then."""
 QUICK_S = 0.2
 """The pause between two looks while a step is about to end."""
+QUICK_FOR_S = 5.0
+"""A removal that is not over by then waits for somebody."""
 
 
 class Decider:
@@ -210,20 +212,16 @@ class Decider:
 
     def _about_to_end(self, decided: Turn) -> bool:
         """Whether the next look comes soon: what removes or elects is over at once, mostly."""
-        moves = [] if decided.decision is None else list(decided.decision.moves)
-        if any(not move.step.adds for move in moves):
-            return True
-        if any(sending.request is not Request.ALTER for sending in decided.sendings):
-            return True
-        timelines = self._memory.progress.timelines
-        for tp, move in self._roster.in_flight.items():
-            if not move.step.adds:
-                return True
-            timeline = timelines.get(tp)
-            left = None if timeline is None else timeline.left_s
-            if left is not None and left.low <= self._options.poll_s:
-                return True
-        return False
+        at_once = any(sending.request is not Request.ALTER for sending in decided.sendings)
+        return at_once or any(map(self._ends_soon, self._roster.in_flight.values()))
+
+    def _ends_soon(self, move: Move) -> bool:
+        if not move.step.adds:
+            step = self.run.tracks[move.tp].step  # None: it is being submitted
+            return step is None or (self._at - step.at).total_seconds() < QUICK_FOR_S
+        timeline = self._memory.progress.timelines.get(move.tp)
+        left = None if timeline is None else timeline.left_s
+        return left is not None and left.low <= self._options.poll_s
 
     def answered(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]

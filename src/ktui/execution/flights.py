@@ -24,7 +24,7 @@ ELECT_FOR_S = 30.0
 """An election that its winner is not in sync for is given up then, and its place freed."""
 CANCEL_AGAIN_S = 10.0
 ON_ITS_WAY_S = 12.0
-"""Longer than an adapter waits for an answer: what has shown no effect by then was lost."""
+"""A request that has shown no effect for so long was lost: a broker would not take longer."""
 
 
 LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
@@ -195,6 +195,7 @@ class Flights:
 
     def _flying(self, track: Track, state: PartitionState) -> list[Event]:
         stall = self._stall(track)
+        self._memory.roster.stall(track.tp, stalled=stall is not None)
         if stall is None:
             hindered = track.state in {State.STALLED, State.STOPPING}
             return [now_in(track, _adding(state))] if hindered else []

@@ -81,6 +81,17 @@ def test_a_step_onto_a_broker_that_dies_stalls_and_goes_on_when_it_is_back(tmp_p
     assert story.said("orders-0", State.STALLED) == ["broker 4 is down"]
 
 
+def test_nobody_waits_to_be_cut_with_one_that_is_stalled(tmp_path: Path) -> None:
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
+    story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
+    story.befalls(5.0, acts.Kill(5))
+
+    story.played(until_s=100.0)
+
+    assert story.state("orders-0") is State.DONE
+    assert story.state("orders-1") is State.STALLED
+
+
 def test_a_step_onto_a_dead_broker_is_cancelled_after_its_time_if_that_was_chosen(
     tmp_path: Path,
 ) -> None:
@@ -199,6 +210,18 @@ def test_an_election_that_is_refused_for_half_a_minute_frees_its_place_and_comes
     refused = [e for e in story.events if of_request(Request.ELECT, "orders-0")(e)]
     assert "PREFERRED_LEADER_NOT_AVAILABLE" in {getattr(e, "code", None) for e in refused}
     assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_removal_that_waits_for_a_replica_is_not_looked_at_all_the_time(tmp_path: Path) -> None:
+    limits = Limits(replicas=1, shape=Shape.KIP_435)
+    story = Story(tmp_path, {"orders-0": ((1, 2, 3, 4), (1, 2, 3))}, limits, {"inbound_s": 100.0})
+    story.already(acts.Kill(2))
+    story.already(acts.Slow(2, 0.0001), acts.Start(2))
+
+    story.played(until_s=100.0)
+
+    assert story.said("orders-0", State.STALLED) == ["broker 2 is out of the ISR"]
+    assert story.looks < 140
 
 
 def test_a_cluster_that_is_lost_for_minutes_costs_nothing_but_time(tmp_path: Path) -> None:

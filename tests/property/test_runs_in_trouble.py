@@ -1,0 +1,101 @@
+"""Fault schedules: whatever befalls a cluster, a run keeps its rules and ends right."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.events import By
+from ktui.execution.run import Run, Track
+from ktui.execution.states import State
+from support.runs_troubled import TroubledRun
+from support.runs_witnessed import facts
+
+
+def _carried(seed: int, folder: Path, *, killed: bool = False) -> None:
+    run = TroubledRun(seed, folder, killed=killed)
+    try:
+        outcome = asyncio.run(run.to_its_end())
+        run.check_requests(meddled=run.foreign())
+        _check_end(run, outcome)
+    except Exception as error:
+        error.add_note(f"seed {seed}, killed at {run.reaper.where}, limits {run.limits}")
+        for due in run.acts:
+            error.add_note(str(due))
+        raise
+
+
+def _check_end(run: TroubledRun, outcome: Run) -> None:
+    """Each partition has ended, and its end is true; or the run says why it goes no further."""
+    for track in outcome.tracks.values():
+        known = run.cluster.controller.get(track.tp)
+        match track.state:
+            case State.DONE:
+                if track.tp not in run.foreign() and track.tp.topic not in run.deleted():
+                    assert known is not None
+                    assert known.replicas == track.planned.target
+            case State.TOPIC_GONE:
+                assert track.tp.topic in run.deleted()
+            case State.CHANGED_ELSEWHERE:
+                assert track.tp in run.foreign()
+            case State.FAILED:
+                assert "refused" in track.reason
+            case _:
+                assert _says_why(run, outcome, track), track
+    if not outcome.ended:
+        assert outcome.left
+    assert facts(Run("run").fold(run.entries())) == facts(outcome)
+    _check_drops(run)
+
+
+def _check_drops(run: TroubledRun) -> None:
+    """By the controller's record, no request of ours left too few in sync as it came."""
+    for each in run.witness.alters:
+        if each.target and each.before and each.after and not each.late:
+            fewer = len(each.after.isr) < len(each.before.isr)
+            least = min(run.min_isr, len(run.targets[each.tp]))
+            assert not fewer or len(each.after.isr) >= least, f"below min ISR: {each}"
+
+
+def _says_why(run: TroubledRun, outcome: Run, track: Track) -> bool:
+    """Tell whether a partition that has not ended is truly kept from it, for what is told."""
+    if By.FAILURE in outcome.pauses.whole:
+        return True
+    known, moving = run.cluster.controller.get(track.tp), run.cluster.controller.reassigning
+    assert known is not None
+    match track.state:
+        case State.BLOCKED:
+            return track.reason == "it is offline: no replica leads" and known.leader is None
+        case State.FOREIGN:
+            return track.tp in moving
+        case State.QUEUED:
+            full = bool(moving) and not outcome.flying  # what others add leaves no room
+            return full or outcome.gate.shut
+        case _:
+            return False
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_run_in_trouble_keeps_its_rules_and_ends_right(seed: int, tmp_path: Path) -> None:
+    _carried(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_run_in_trouble_whose_engine_is_killed_too_ends_right(seed: int, tmp_path: Path) -> None:
+    _carried(seed, tmp_path, killed=True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(24, 324))
+def test_300_runs_in_trouble_keep_their_rules_and_end_right(seed: int, tmp_path: Path) -> None:
+    _carried(seed, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(8, 108))
+def test_100_runs_in_trouble_whose_engines_are_killed_too_end_right(
+    seed: int, tmp_path: Path
+) -> None:
+    _carried(seed, tmp_path, killed=True)

@@ -1,0 +1,134 @@
+"""kill -9 of an engine, at any instant: the next one goes on, and the outcome is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.pacing.limits import Limits, Mode, Shape
+from ktui.pacing.situation import Situation
+from ktui.pacing.steps import all_steps
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
+from support.runs import Replicas
+from support.runs_killed import KilledRun
+
+BROKERS = range(1, 8)
+
+
+def _a_run(seed: int, folder: Path, at: set[int]) -> KilledRun:
+    """Give a run that the seed alone decides, but for the instants at which it is killed."""
+    chance = random.Random(seed)  # noqa: S311 - a test's dice
+    replicas = [tuple(chance.sample(BROKERS, 3)) for _ in range(chance.randint(1, 5))]
+    spec = ClusterSpec(
+        version=chance.choice(VERSIONS),
+        brokers=tuple(BrokerSpec(id=b, net_in=1e6) for b in BROKERS),
+        topics=(
+            TopicSpec(
+                name="orders",
+                replicas=tuple(replicas),
+                bytes_each=chance.choice((1_000_000, 5_000_000)),
+                inbound=1_000.0,
+                configs={"min.insync.replicas": chance.choice("12")},
+            ),
+        ),
+        auto_leader_rebalance=chance.random() < 0.5,
+        rebalance_interval_s=7.0,
+    )
+    targets = {
+        TopicPartition("orders", n): tuple(chance.sample(BROKERS, chance.choice((2, 3, 3, 4))))
+        for n in range(len(replicas))
+    }
+    limits = Limits(
+        replicas=chance.choice((None, 1, 1, 2)),
+        partitions=chance.choice((None, 1, 2)),
+        leader_movements=chance.choice((None, None, 1)),
+        replica_movements=chance.choice((None, None, 2)),
+        per_broker=chance.choice((None, None, 1)),
+        shape=chance.choice(tuple(Shape)),
+        mode=chance.choice(tuple(Mode)),
+    )
+    cluster = SimulatedCluster(spec, VirtualClock(leaping=True), seed=seed)
+    return KilledRun(cluster, folder, targets, limits, seed=seed, at=at)
+
+
+def _never_killed(seed: int, folder: Path) -> int:
+    """Give the number of instants at which a run could be killed."""
+    folder.mkdir()
+    run = _a_run(seed, folder, set())
+    _check(run, asyncio.run(run.to_its_end()))
+    return run.reaper.count
+
+
+def _killed(seed: int, folder: Path, at: set[int]) -> None:
+    folder.mkdir()
+    run = _a_run(seed, folder, at)
+    try:
+        _check(run, asyncio.run(run.to_its_end()))
+    except Exception as error:
+        error.add_note(f"seed {seed}, killed at {run.reaper.where}")
+        raise
+
+
+def _check(run: KilledRun, outcome: Run) -> None:
+    """Same assignment, same leaders, each step taken once, and a journal that tells the same."""
+    assert outcome.ended
+    for tp, target in run.targets.items():
+        assert outcome.tracks[tp].state is State.DONE
+        assert (run.replicas(tp), run.leader(tp)) == (target, target[0])
+        assert run.witness.effective(tp) == _expected(run, tp)
+    run.check_requests()
+    assert [entry.event for entry in run.told] == run.events[-len(run.told) :]
+
+
+def _expected(run: KilledRun, tp: TopicPartition) -> list[Replicas]:
+    """Give the alters that bring a partition to its target where nothing goes wrong."""
+    planned = run.run.tracks[tp].planned
+    calm = Situation(
+        replicas=planned.original,
+        isr=planned.original,
+        leader=planned.leader,
+        target=planned.target,
+        online=frozenset(BROKERS),
+        min_insync_replicas=2,
+    )
+    return [step.target for step in all_steps(calm, run.limits) if step.alters]
+
+
+def _instants(seed: int, count: int) -> set[int]:
+    chance = random.Random(f"instants {seed}")  # noqa: S311 - a test's dice
+    return {chance.randint(1, count) for _ in range(chance.choice((1, 1, 2, 3, 6)))}
+
+
+def _at_seeded_instants(seed: int, folder: Path) -> None:
+    count = _never_killed(seed, folder / "whole")
+    _killed(seed, folder / "killed", _instants(seed, count))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_an_engine_killed_at_any_instant_is_gone_on_with_to_the_same_outcome(
+    seed: int, tmp_path: Path
+) -> None:
+    _at_seeded_instants(seed, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(16, 216))
+def test_engines_killed_at_200_seeded_instants_are_gone_on_with_to_the_same_outcome(
+    seed: int, tmp_path: Path
+) -> None:
+    _at_seeded_instants(seed, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1_000, 1_006))
+def test_no_instant_of_a_run_is_a_bad_one_to_be_killed_at(seed: int, tmp_path: Path) -> None:
+    for instant in range(1, _never_killed(seed, tmp_path / "whole") + 1):
+        _killed(seed, tmp_path / str(instant), {instant})

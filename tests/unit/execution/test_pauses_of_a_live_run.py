@@ -1,0 +1,153 @@
+"""What keeps a run from going on: pauses, the end of its time, the health of others, leaving."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+
+from ktui.execution.commands import Continue, Leave, Pause
+from ktui.execution.events import By, Gate, Owned, Paused, StepBegun
+from ktui.execution.journal import Journal
+from ktui.execution.states import State
+from ktui.simulated import acts
+from ktui.simulated.clock import FIRST_MOMENT
+from support.moving_clusters import tp
+from support.runs import OWNER, Replicas
+from support.runs_stories import LEFT, Story
+
+RF3 = (1, 2, 3)
+
+
+def _many(count: int, *targets: Replicas) -> dict[str, tuple[Replicas, Replicas]]:
+    targets = targets or ((4, 2, 3), (5, 2, 3), (6, 2, 3))
+    return {f"orders-{n}": (RF3, targets[n % len(targets)]) for n in range(count)}
+
+
+def test_a_paused_partition_waits_and_the_others_go_on(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(3))
+    story.asked(2.0, Pause(partitions=(tp("orders-1"),)))
+    story.asked(100.0, Continue(partitions=(tp("orders-1"),)))
+
+    assert story.played().ended
+
+    assert story.begun_at("orders-1")[0] >= 100.0
+    assert story.begun_at("orders-2")[-1] < 60.0
+
+
+def test_a_paused_topic_waits_and_the_others_go_on(tmp_path: Path) -> None:
+    ways = {**_many(2), "zebra-0": (RF3, (4, 2, 3))}
+    story = Story(tmp_path, ways)
+    story.asked(2.0, Pause(topics=("orders",)))
+    story.asked(100.0, Continue(topics=("orders",)))
+
+    assert story.played().ended
+
+    assert story.begun_at("zebra-0")[-1] < 60.0
+    assert story.begun_at("orders-1")[0] >= 100.0
+    assert story.begun_at("orders-0")[1] >= 100.0
+
+
+def test_a_paused_run_begins_nothing_and_what_is_in_flight_finishes(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(3))
+    story.asked(2.0, Pause())
+    story.asked(100.0, Continue())
+
+    assert story.played().ended
+
+    begun = [at for name in _many(3) for at in story.begun_at(name)]
+    assert [at for at in begun if 3.0 < at < 100.0] == []
+    (words,) = [asked.answer.words for asked in story.answers[:1] if asked.answer]
+    assert words == "paused: nothing new is submitted; 1 in flight will finish"
+    assert State.READY in story.states("orders-0")
+
+
+def test_an_operators_pause_outlasts_the_process_and_a_signals_does_not(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(2))
+    story.asked(2.0, Pause(by=By.SIGNAL))
+
+    run = story.played()
+
+    assert not run.ended
+    assert run.left == "paused by a signal"
+    assert story.state("orders-0") is State.READY
+    story.asked(story.clock.monotonic() + 1.0, Pause())
+    story.resumed(until_s=story.clock.monotonic() + 60.0)
+    assert set(story.folded.pauses.whole) == {By.OPERATOR}
+    sent = len(story.witness.alters)
+    story.resumed(until_s=story.clock.monotonic() + 60.0)
+    assert len(story.witness.alters) == sent
+    story.asked(story.clock.monotonic() + 1.0, Continue())
+    assert story.resumed(until_s=story.clock.monotonic() + 600.0).ended
+
+
+def test_a_run_that_is_to_be_left_is_left_at_once_and_sends_nothing_more(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(2))
+    story.played(until_s=3.0)
+    story.clock.pass_time(30.0)
+    with Journal.open(story.path, story.clock) as journal:
+        journal.ask(Leave(), "somebody@here (2)")
+
+    run = story.resumed()
+
+    assert run.left == "somebody@here (2) asked for it"
+    assert story.sent("orders-0") == [(1, 2, 3, 4)]
+    assert story.resumed().ended
+    assert story.at_target(*_many(2))
+
+
+def test_what_is_not_in_the_run_cannot_be_paused(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(1))
+    story.asked(2.0, Pause(topics=("payments",)), Pause(partitions=(tp("orders-9"),)))
+
+    story.played()
+
+    assert [asked.answer.words for asked in story.answers if asked.answer] == [
+        "topic payments is not in the run",
+        "partition orders-9 is not in the run",
+    ]
+
+
+def test_a_run_with_an_end_in_time_begins_nothing_that_does_not_fit_and_is_left_then(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, _many(6))
+    until = FIRST_MOMENT + timedelta(seconds=60)
+
+    run = story.played_by(msgspec.structs.replace(OWNER, until=until))
+
+    assert not run.ended
+    assert run.left == run.pauses.whole[By.UNTIL]
+    last = story.seconds(lambda e: isinstance(e, StepBegun) and not e.cut)[-1]
+    assert 30.0 < last < 50.0
+    done = [name for name in _many(6) if story.state(name) is State.DONE]
+    assert 3 <= len(done) < 6
+    assert len(done) == len([n for n in _many(6) if story.begun_at(n)])
+    assert all(story.at_target(name) for name in done)
+    assert story.resumed().ended
+
+
+def test_the_gate_is_shut_while_others_are_not_well_and_opens_by_itself(tmp_path: Path) -> None:
+    ways = {**_many(3), "zebra-0": ((9,), (9,))}
+    story = Story(tmp_path, ways, most_offline=0)
+    del story.targets[tp("zebra-0")]
+    story.befalls(5.0, acts.Kill(9))
+    story.befalls(120.0, acts.Start(9))
+
+    assert story.played().ended
+
+    gates = [(e.shut, e.reason) for e in story.events if isinstance(e, Gate)]
+    assert (True, "1 partition outside the run is offline, more than the 0 allowed") in gates
+    assert gates[-1] == (False, "")
+    begun = [at for name in _many(3) for at in story.begun_at(name)]
+    assert [at for at in begun if 20.0 < at < 120.0] == []
+    assert story.at_target(*_many(3))
+
+
+def test_a_run_that_is_left_by_its_story_says_so(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(1))
+
+    assert story.played(until_s=3.0).left == LEFT
+    assert [type(event) for event in story.events].count(Owned) == 1
+    assert not [event for event in story.events if isinstance(event, Paused)]
