@@ -73,7 +73,9 @@ class Asking(Generic[K, A]):
         """Start the call for `key`; the caller has made sure that it is due."""
         now = self._clock.monotonic()
         self._expired.discard(key)
-        self._open[key] = (asyncio.create_task(self._answered(call, now)), now)
+        task = asyncio.create_task(self._answered(call, now))
+        task.add_done_callback(lambda _: call.close())  # also where it never came to be awaited
+        self._open[key] = (task, now)
 
     async def _answered(self, call: Coroutine[Any, Any, A], asked_s: float) -> Answered[A]:
         return Answered(await call, asked_s, self._clock.monotonic())

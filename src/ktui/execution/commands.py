@@ -56,5 +56,6 @@ class Asked(msgspec.Struct, frozen=True):
     at: datetime
     who: str
     """user@host (pid)."""
-    command: Command
+    command: Command | None
+    """None for one that this version does not know."""
     answer: Answer | None = None

@@ -66,9 +66,17 @@ class CommandTable:
                 number,
                 datetime.fromisoformat(at.decode()),
                 who.decode(),
-                _COMMANDS.decode(body),
+                _command(body),
                 None if answer is None else _ANSWERS.decode(answer),
             )
         except (ValueError, AttributeError, TypeError, msgspec.MsgspecError) as error:
-            words = f"{self._path}: command {number} is none that this ktui knows: {error}"
+            words = f"{self._path}: command {number} cannot be read: {error}"
             raise JournalProblem(words) from None
+
+
+def _command(body: bytes) -> Command | None:
+    try:
+        command: Command = _COMMANDS.decode(body)
+    except msgspec.ValidationError:  # a newer ktui has asked for what this one cannot do
+        return None
+    return command

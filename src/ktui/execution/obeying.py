@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ktui import __version__
 from ktui.execution.commands import Answer, Asked, Continue, Leave, Pause, SetLimits
 from ktui.execution.decider import Decider
 from ktui.execution.events import By, Continued, Event, LimitsChanged, Paused
@@ -52,6 +53,9 @@ class Obeying:
             case Leave():
                 self.leave_reason = f"{asked.who} asked for it"
                 return Answer(accepted=True, words="the run is being left; `ktui resume` goes on")
+            case None:
+                words = f"ktui {__version__}, which owns the run, does not know this command"
+                return Answer(accepted=False, words=words)
 
     def _set_limits(self, command: SetLimits, asked: Asked) -> Answer:
         old, flying = self._run.limits, self._run.in_flight

@@ -245,8 +245,14 @@ class Roster:
         if step.cut:
             self.ready[tp] = step
         else:
-            self._place(entry, placed=placed)
+            self._place(entry, placed=placed or self._has_places)
             self.between[tp] = step
+
+    @property
+    def _has_places(self) -> bool:
+        """Whether a place is free: for one that was blocked, or begun by a process before."""
+        most = self.limits.partitions
+        return most is None or self.places_taken < most
 
     def _leave(self, entry: _Entry) -> None:
         """Take a partition out of wherever it stands, and off its place."""

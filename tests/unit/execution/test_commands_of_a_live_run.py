@@ -155,6 +155,21 @@ def test_limits_that_are_no_limits_are_refused_with_the_option_and_change_nothin
     assert story.folded.limits == story.limits
 
 
+def test_a_command_of_a_newer_ktui_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+    class Teleport(msgspec.Struct, tag_field="command", tag="teleport"):
+        pass
+
+    story = Story(tmp_path, _many(2))
+    story.asked(12.0, Teleport())  # type: ignore[arg-type]
+
+    assert story.played().ended
+
+    (asked,) = story.answers
+    assert asked.answer is not None
+    assert not asked.answer.accepted
+    assert "does not know this command" in asked.answer.words
+
+
 def test_two_commands_at_once_are_both_carried_out_in_their_order(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(6), Limits(replicas=1, partitions=1))
     story.asked(5.0, SetLimits({"partitions": 2}), SetLimits({"per-broker": 1}))

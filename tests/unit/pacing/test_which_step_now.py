@@ -263,6 +263,19 @@ def test_one_by_one_each_cut_is_a_request_of_its_own() -> None:
     assert [len(cut) for cut in submit(roster).cuts] == [1, 1, 1]
 
 
+def test_one_that_an_earlier_process_began_takes_a_place_before_others_begin() -> None:
+    limits = Limits(replicas=1, partitions=1, replica_movements=1)
+    roster = Roster(limits)
+    begun = on_the_way((0, 1, 5), (0, 2, 5))
+    roster.add([Wanted(tp(0), replace(begun, reassigning=True), begun=True)])
+    roster.add([Wanted(tp(n), on_the_way(*LEADER_STAYS)) for n in (1, 2)])
+
+    roster.seen(tp(0), begun)
+    assert roster.holds_place(tp(0))
+    assert numbers(submit(roster, {7: 1})) == []
+    assert numbers(submit(roster)) == [0]
+
+
 def test_nobody_waits_to_be_cut_with_one_that_is_stalled() -> None:
     roster = roster_of(Limits(replicas=1, partitions=4, cut_together=8), *several(3))
     submit(roster)

@@ -1,0 +1,22 @@
+"""Questions to many brokers that are given up."""
+
+from __future__ import annotations
+
+import inspect
+
+from ktui.cluster.asking import Asking
+from ktui.cluster.errors import Operation
+from ktui.simulated.clock import VirtualClock
+
+
+async def test_a_question_that_is_given_up_before_it_was_asked_leaves_nothing_behind() -> None:
+    async def question() -> int:
+        return 1
+
+    call = question()
+    asking: Asking[int, int] = Asking(Operation.LOG_ENDS, VirtualClock())
+
+    asking.ask(1, call)
+    await asking.aclose()
+
+    assert inspect.getcoroutinestate(call) == inspect.CORO_CLOSED
