@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -84,6 +85,32 @@ async def test_the_plan_is_seen_under_its_throttle_until_it_is_done(tmp_path: Pa
         await demo.until(lambda: "moving" in demo.text and "10 MB/s" in demo.text)
         await demo.until(lambda: "3 done" in demo.text)
         assert "nothing is moving" in demo.text
+
+
+PACED = STORY.replace("drain: [3]", "drain: [3], limits: {replicas: 1, partitions: 1}")
+
+
+async def test_a_plan_with_limits_is_a_run_whose_limits_can_be_changed(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, PACED) as demo:
+        await demo.until(lambda: "run story" in demo.text and "step 1/2" in demo.text)
+        assert "R 1  P 1  gentle rolling" in demo.text
+        assert demo.text.count("queued") == 2
+        await demo.press("l", "down", "3", "enter")
+        await demo.until(lambda: "in force: they bind from decision 2 on" in demo.text)
+        await demo.press("escape")
+        await demo.until(lambda: "queued" not in demo.text and "P 3" in demo.text)
+        await demo.until(lambda: "ENDED" in demo.text)
+        assert "done 3/3" in demo.text
+
+
+async def test_the_run_of_a_demo_can_be_paused(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, PACED) as demo:
+        await demo.until(lambda: "run story" in demo.text)
+        await demo.press("p", "y")
+        await demo.until(lambda: "PAUSED" in demo.text)
+        await demo.press("p", "y")
+        await demo.until(lambda: "RUNNING" in demo.text)
+        await demo.until(lambda: "ENDED" in demo.text)
 
 
 async def test_the_story_is_told_at_the_start_and_again_on_a_key(tmp_path: Path) -> None:
@@ -189,10 +216,12 @@ def test_a_newcomer_sees_it_live_in_a_terminal_plays_it_again_and_leaves() -> No
     with Terminal(command) as terminal:
         terminal.wait_for("SIMULATED x20")
         terminal.wait_for("orders-0")
-        screen = terminal.wait_for(lambda text: "done" in text, why="the first partition done")
+        screen = terminal.wait_for(
+            lambda text: re.search("done [1-9]", text), why="some partitions done"
+        )
         assert "MB/s" in screen
         terminal.send("R")
-        terminal.wait_for(lambda text: "orders-0" in text and "done" not in text, why="the start")
+        terminal.wait_for(lambda text: "done 0/22" in text, why="the start")
         terminal.send("q")
         assert terminal.wait_for_exit() == 0
         assert terminal.attributes == terminal.attributes_before

@@ -20,6 +20,7 @@ from ktui.cli.start_shown import is_headless, shown
 from ktui.cli.start_until import given_until, until_option
 from ktui.cli.start_wanted import Wanted
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.text import clean
 from ktui.execution.statedir import StateDir, default_name
 from ktui.planning.check import check_plan
 from ktui.planning.finding import Kind, Severity
@@ -71,7 +72,7 @@ def command(  # noqa: PLR0913 - an option each
     wanted = Wanted(
         name=name,
         source=source,
-        plan_name=path.name,
+        plan_name=clean(path.name),
         plan=plan,
         target=where,
         cluster_id=cluster_id,

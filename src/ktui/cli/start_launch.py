@@ -14,9 +14,10 @@ import msgspec
 from ktui.cli.cluster import Cluster, choose_cluster, named
 from ktui.cli.errors import BadInput
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.text import clean
 from ktui.execution.events import Event
 from ktui.execution.journal import Journal
-from ktui.execution.ownership import LiveRun, starting
+from ktui.execution.ownership import Held, LiveRun, starting
 from ktui.execution.problem import RunRefused
 from ktui.execution.process import EngineProcess, spawn
 from ktui.execution.statedir import RunDir, StateDir, state_dir
@@ -54,7 +55,24 @@ def target(
         "command_config": None if command_config is None else str(command_config.absolute()),
         "context": context,
     }
-    return Target(cluster, {name: value for name, value in names.items() if value is not None})
+    given = {name: value for name, value in names.items() if value is not None}
+    for name, value in given.items():
+        _check_text(f"--{name.replace('_', '-')}", value)
+    return Target(cluster, given)
+
+
+def _check_text(option: str, value: str) -> None:
+    """See that a run can keep in mind what names its cluster.
+
+    Raises:
+        BadInput: it has bytes that are no text.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadInput(
+            f"{option} {clean(value)}: is not UTF-8, and is to be kept with the run. Rename it"
+        ) from None
 
 
 async def look(where: Target, plan: Plan) -> tuple[str, ClusterSnapshot]:
@@ -129,11 +147,14 @@ def take_up(launch: Launch) -> EngineProcess:
     """Give a process that carries a run on which no process owns.
 
     Raises:
-        RunRefused: another run is live on the cluster.
+        RunRefused: a process owns it by now, or another run is live on the cluster.
         RunProblem: the journal cannot be read or written, or the process has died.
     """
     with starting(launch.state, launch.cluster_id) as live:
-        _beside([other for other in live if other.name != launch.name], launch)
+        for other in live:
+            if other.name == launch.name:
+                raise Held(launch.name, other.holder)
+        _beside(live, launch)
         return spawn(launch.state.run(launch.name), launch.arguments)
 
 

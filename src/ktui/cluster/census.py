@@ -18,7 +18,7 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
     partitions = 0
     leaders: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
-    unhealthy: list[TopicPartition] = []
+    unhealthy: list[tuple[bool, int, TopicPartition]] = []
     async for page in pages:
         partitions += len(page.partitions)
         topics.update(tp.topic for tp in page.partitions)
@@ -27,7 +27,7 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
             if state.leader is not None:
                 leaders[state.leader] += 1
             if _suspect(state):
-                unhealthy.append(state.tp)
+                unhealthy.append((state.leader is not None, len(state.isr), state.tp))
     return Census(
         at=clock.now(),
         monotonic_s=clock.monotonic(),
@@ -36,7 +36,7 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
         partitions=partitions,
         leaders=dict(leaders),
         replicas=dict(replicas),
-        unhealthy=tuple(sorted(unhealthy)),
+        unhealthy=tuple(tp for _, _, tp in sorted(unhealthy)),
     )
 
 

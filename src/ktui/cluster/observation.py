@@ -35,8 +35,9 @@ class Census(msgspec.Struct, frozen=True):
     replicas: Mapping[int, int]
     """Replicas assigned, per broker."""
     unhealthy: tuple[TopicPartition, ...]
-    """Partitions that are offline or have a replica out of the ISR, in order. Metadata does not
-    tell adding replicas, so moving partitions are among them."""
+    """Partitions that are offline or have a replica out of the ISR: those without a leader first,
+    then those with the fewest in sync. Metadata does not tell adding replicas, so moving partitions
+    are among them."""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):

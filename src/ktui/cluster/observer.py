@@ -21,7 +21,7 @@ from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
 
 CENSUS_EVERY_S = 30.0
 MOST_UNHEALTHY = 2_000
-"""Unhealthy partitions looked at in every poll; the census counts all of them."""
+"""Unhealthy partitions looked at in every poll, the worst of them; the census counts all."""
 
 
 FRESH_AGAIN_S = 60.0

@@ -60,7 +60,7 @@ class Decider:
         self._roster = self._memory.roster
         self._flights = Flights(self._memory, self._options)
         self._waiting = Waiting(self._memory, self._options)
-        self._outcomes = Outcomes(self._memory, self._options)
+        self._outcomes = Outcomes(self._memory)
         self._pace = Pace()
         self._leaving = Leaving()
         self._others: Counter[int] = Counter()
@@ -250,12 +250,19 @@ class Decider:
         if self.run.over == len(self.run.tracks):
             counts = {state: n for state, n in self.run.counts.items() if n}
             return [Ended(counts=counts)]
-        late = self._memory.held(Hold.TOO_LATE)
         waits = self._roster.in_flight or self._roster.between or self._roster.ready
-        if not late or waits or len(self._roster.queue) or self.run.pauses.whole:
+        if waits or self.run.pauses.whole or not self._nothing_more_fits():
             return []
-        words = f"none of the {len(late):,} left is expected to end by then"
+        left = len(self.run.tracks) - self.run.over
+        words = f"none of the {left:,} left is expected to end by then"
         return [Paused(by=By.UNTIL, reason=words)]
+
+    def _nothing_more_fits(self) -> bool:
+        """Whether the time given is up, or all that could begin would end after it."""
+        if self.run.until is None:
+            return False
+        late = self._memory.held(Hold.TOO_LATE)
+        return self._at >= self.run.until or bool(late and not len(self._roster.queue))
 
 
 def _in_flight(tracks: Iterable[Track], batch: int) -> Decision:

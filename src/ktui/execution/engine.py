@@ -119,10 +119,11 @@ class Engine:
         self._record(decider.end())
 
     async def _look(self, decider: Decider) -> bool:
+        """Take in a look; say whether anything may be decided by it."""
         seen = await self._seen(decider)
         if seen is not None:
             self._record(decider.look(seen))
-        return seen is not None
+        return seen is not None and not self._leaving.is_set()
 
     async def _seen(self, decider: Decider) -> Observation | None:
         """Look at the cluster; while it is lost nothing is decided, and nothing is given up."""

@@ -14,6 +14,7 @@ from ktui.execution.landing import Landing, landing
 from ktui.execution.look import Look
 from ktui.execution.memory import Memory, now_in, stands
 from ktui.execution.options import OnStall, RunOptions
+from ktui.execution.refusals import MOST_TRIES, refused_too_often
 from ktui.execution.run import OpenStep, Track
 from ktui.execution.states import State
 from ktui.pacing.situation import Next, Situation
@@ -24,7 +25,8 @@ ELECT_FOR_S = 30.0
 """An election that its winner is not in sync for is given up then, and its place freed."""
 CANCEL_AGAIN_S = 10.0
 ON_ITS_WAY_S = 12.0
-"""A request that has shown no effect for so long was lost: a broker would not take longer."""
+"""A request that shows no effect for so long is believed lost. Not counted from when it was sent:
+a broker keeps one for up to 60 s while it finds no controller, and then no look succeeds either."""
 
 
 LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
@@ -41,6 +43,8 @@ class _Mind(msgspec.Struct):
     elected_s: float | None = None
     """When the last one was."""
     cancelled_s: float | None = None
+    missed_s: float | None = None
+    """When it was first seen that nothing has come of the request yet."""
     stalled: object = None
     """Why it stalled when that was told last."""
 
@@ -142,7 +146,8 @@ class Flights:
 
     def _arrived(self, track: Track, step: OpenStep) -> bool:
         """Whether Kafka is known to have taken the request in, answered or not."""
-        return step.answered is Verdict.ACCEPTED or self._minds[track.tp].listed
+        accepted = step.answered is not None and step.answered.verdict is Verdict.ACCEPTED
+        return accepted or self._minds[track.tp].listed
 
     def _over(
         self, track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
@@ -160,11 +165,15 @@ class Flights:
         self, track: Track, step: OpenStep, situation: Situation, look: Look
     ) -> list[Event]:
         """An answer was lost, and maybe its request: what is still on its way may come yet."""
-        what = ("as before", situation.replicas)
-        if not self._memory.doubts.confirmed(track.tp, what, look.seen):
+        mind, what = self._minds[track.tp], ("as before", situation.replicas)
+        mind.missed_s = self._now_s if mind.missed_s is None else mind.missed_s
+        certain = self._memory.doubts.confirmed(track.tp, what, look.seen)
+        if not certain or self._since(mind.missed_s) < ON_ITS_WAY_S:
             return []
-        if (look.seen.at - step.at).total_seconds() < ON_ITS_WAY_S:
-            return []
+        if step.answered is not None and track.refusals >= MOST_TRIES:
+            self._minds.pop(track.tp, None)
+            reason = refused_too_often(track.refusals, step.answered)
+            return self._memory.failed(track, reason)
         return self._over(track, situation, reached=False, reason="nothing came of the request")
 
     def _changed(

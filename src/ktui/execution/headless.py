@@ -11,7 +11,14 @@ from ktui.execution.states import State
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_NAMED = 10
-_UNWELL = (State.BLOCKED, State.STALLED, State.FOREIGN, State.FAILED)
+_UNWELL = (
+    State.BLOCKED,
+    State.STALLED,
+    State.FOREIGN,
+    State.FAILED,
+    State.CHANGED_ELSEWHERE,
+    State.TOPIC_GONE,
+)
 
 
 class Outcome(enum.Enum):
@@ -56,7 +63,7 @@ class Estimate:
 
 def progress_line(run: Run, left_s: float | None) -> str:
     """Say in a line how far a run is."""
-    parts = [f"{run.name}: {run.over:,} of {len(run.tracks):,} done"]
+    parts = [f"{run.name}: {run.counts[State.DONE]:,} of {len(run.tracks):,} done"]
     if run.in_flight:
         parts.append(f"{run.in_flight:,} moving")
     if run.batch:
@@ -82,7 +89,7 @@ def end_lines(run: Run) -> list[str]:
             go = "goes on" if run.in_flight == 1 else "go on"
             flying = f"; {as_count(run.in_flight, 'step')} in flight {go} in Kafka"
         why = f" ({run.left})" if run.left else ""
-        return [f"run {run.name} was left{why}: {run.over:,} of {count} done{flying}"]
+        return [f"run {run.name} was left{why}: {run.counts[State.DONE]:,} of {count} done{flying}"]
     if run.counts[State.DONE] == run.over:
         return [f"run {run.name} has ended: all {count} done{_took(run)}"]
     counts = ", ".join(f"{run.counts[state]:,} {state}" for state in State if run.counts[state])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.options import RunOptions
@@ -18,6 +19,8 @@ def gate(options: RunOptions, seen: Observation, ours: Container[TopicPartition]
     """
     if seen.census is None:
         return "the health of the cluster is not known yet"
+    if options.most_under_min_isr is not None and (topic := _unjudged(seen, ours)):
+        return f"min.insync.replicas of topic {topic} is not known yet"
     offline, under = _counted(seen, ours)
     for count, most, what in (
         (offline, options.most_offline, "offline"),
@@ -27,6 +30,18 @@ def gate(options: RunOptions, seen: Observation, ours: Container[TopicPartition]
             are = "partition outside the run is" if count == 1 else "partitions outside the run are"
             return f"{count:,} {are} {what}, more than the {most:,} allowed"
     return None
+
+
+def _unjudged(seen: Observation, ours: Container[TopicPartition]) -> str | None:
+    """Name a topic that lacks replicas in sync, and whose settings will be known in a moment."""
+    denied = {f.topic for f in seen.failures if f.operation is Operation.TOPIC_CONFIGS and f.denied}
+    known = seen.topic_configs.keys() | denied
+    lacking = (
+        tp.topic
+        for tp, state in seen.partitions.items()
+        if tp not in ours and health(state, None) is Health.UNDER_REPLICATED
+    )
+    return next((topic for topic in lacking if topic not in known), None)
 
 
 def _counted(seen: Observation, ours: Container[TopicPartition]) -> tuple[int, int]:

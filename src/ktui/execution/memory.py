@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.doubts import Doubts
-from ktui.execution.events import Event, NowIn
+from ktui.execution.events import By, Event, NowIn, Paused
 from ktui.execution.run import Run, Track
 from ktui.execution.states import State
 from ktui.pacing.roster import Roster
@@ -61,6 +61,13 @@ class Memory:
             held.discard(track.tp)
         self.doubts.clear(track.tp)
         return now_in(track, state, reason)
+
+    def failed(self, track: Track, reason: str) -> list[Event]:
+        """Let go of a partition that Kafka refuses, and pause the run if that was chosen."""
+        events = [self.give_up(track, State.FAILED, reason)]
+        if self.run.options.stop_on_failure and By.FAILURE not in self.run.pauses.whole:
+            events.append(Paused(by=By.FAILURE, reason=f"{track.tp} has failed"))
+        return events
 
     def taken_note(self, track: Track, situation: Situation) -> list[Event]:
         """File a waiting partition by how it was seen, and give what that changes for people."""

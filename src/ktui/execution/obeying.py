@@ -69,7 +69,7 @@ class Obeying:
         changed = LimitsChanged(
             old=old,
             new=new,
-            batch=self._run.batch,
+            batch=binds - 1,
             in_flight=flying,
             command=asked.id,
             who=asked.who,
@@ -106,7 +106,14 @@ class Obeying:
         )
         self._record([going])
         self._decider.apply_pauses()
-        return Answer(accepted=True, words="it goes on")
+        return Answer(accepted=True, words=self._going(command))
+
+    def _going(self, command: Continue) -> str:
+        """Say that it goes on, or which wider pause it still waits for."""
+        if reason := self._run.pauses.reason:
+            return f"lifted; the whole run is paused still: {reason}"
+        held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
+        return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
 
     def _unknown(self, command: Pause | Continue) -> str | None:
         """Name what of a command the run does not have."""

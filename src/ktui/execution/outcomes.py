@@ -7,16 +7,17 @@ from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.events import Answered, By, Event, Paused, Request
+from ktui.execution.events import Answered, Event, Request
 from ktui.execution.flights import step_over
 from ktui.execution.memory import Memory
-from ktui.execution.options import RunOptions
-from ktui.execution.refusals import counts_against
+from ktui.execution.refusals import (
+    MOST_TRIES,
+    counts_against,
+    refusal_in_words,
+    refused_too_often,
+)
 from ktui.execution.run import Track
-from ktui.execution.states import State
 
-MOST_TRIES = 5
-"""A step that Kafka refuses so often in a row ends its partition: `failed`."""
 FIRST_RETRY_S = 1.0
 """Doubled with each try."""
 
@@ -24,9 +25,8 @@ FIRST_RETRY_S = 1.0
 class Outcomes:
     """Takes in answers, and knows what is not to be tried again yet."""
 
-    def __init__(self, memory: Memory, options: RunOptions) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._options = options
         self._retry_at: dict[TopicPartition, float] = {}
 
     def resting(self, now_s: float) -> AbstractSet[TopicPartition]:
@@ -59,10 +59,10 @@ class Outcomes:
 
     def _refused(self, track: Track, result: WriteResult, now_s: float) -> list[Event]:
         """Try a refused alter again in a while, unless that was the last try."""
-        words = _words(result)
+        words = refusal_in_words(result)
         tries = track.refusals + counts_against(result)
         if tries >= MOST_TRIES:
-            return self._failed(track, f"refused {tries} times: {words}")
+            return self._memory.failed(track, refused_too_often(tries, result))
         situation = self._memory.roster.situation(track.tp)
         self._memory.roster.over(track.tp, situation)
         self._retry_at[track.tp] = now_s + FIRST_RETRY_S * 2.0 ** max(0, tries - 1)
@@ -72,14 +72,5 @@ class Outcomes:
     def _not_elected(self, track: Track, result: WriteResult) -> list[Event]:
         if track.refusals + 1 < MOST_TRIES or not counts_against(result):
             return []
-        return self._failed(track, f"its election was refused: {_words(result)}")
-
-    def _failed(self, track: Track, reason: str) -> list[Event]:
-        events = [self._memory.give_up(track, State.FAILED, reason)]
-        if self._options.stop_on_failure and By.FAILURE not in self._memory.run.pauses.whole:
-            events.append(Paused(by=By.FAILURE, reason=f"{track.tp} has failed"))
-        return events
-
-
-def _words(result: WriteResult) -> str:
-    return f"{result.message} ({result.code})" if result.code else result.message
+        words = refusal_in_words(result)
+        return self._memory.failed(track, f"its election was refused: {words}")

@@ -15,7 +15,8 @@ from ktui.execution.statedir import RunDir
 
 PYTHON = (sys.executable, "-P", "-m", "ktui")
 """The command line's beginning; -P keeps files of the current folder from passing for modules."""
-_PATIENCE_S = 60.0
+_PATIENCE_S = 300.0
+"""An engine reads its whole journal first: some 20 s for a million events."""
 _PAUSE_S = 0.05
 _LAST_WORDS = 3
 _MOST_BYTES = 4096
@@ -97,7 +98,7 @@ def spawn(run: RunDir, arguments: Sequence[str]) -> EngineProcess:
         raise RunProblem(f"the engine of run {run.name} has died: {engine.last_words}")
     raise RunProblem(
         f"the engine of run {run.name}, process {engine.pid}, has not taken it up after "
-        f"{_PATIENCE_S:.0f} s; see {run.log}"
+        f"{_PATIENCE_S:.0f} s, and may do so yet; see: ktui status {run.name}, and {run.log}"
     )
 
 

@@ -9,7 +9,26 @@ _NOT_IN_SYNC = frozenset({"PREFERRED_LEADER_NOT_AVAILABLE", "ELIGIBLE_LEADERS_NO
 """What Kafka answers to an election whose winner is not in sync; it may be a moment later."""
 
 
+_BROKEN = "UNKNOWN_SERVER_ERROR"
+"""What a controller answers that failed over a request: it may have taken effect, or not."""
+
+MOST_TRIES = 5
+"""A step that Kafka refuses so often in a row ends its partition: `failed`."""
+
+
 def counts_against(result: Answered | WriteResult) -> bool:
     """Whether Kafka has refused something for good, rather than that it could not be sent yet."""
+    if result.verdict is Verdict.UNKNOWN:
+        return result.code == _BROKEN
     refused = result.verdict is Verdict.REFUSED and result.code is not None
     return refused and result.code not in _NOT_IN_SYNC
+
+
+def refused_too_often(tries: int, result: Answered | WriteResult) -> str:
+    """Say so, in the broker's words."""
+    return f"refused {tries} times: {refusal_in_words(result)}"
+
+
+def refusal_in_words(result: Answered | WriteResult) -> str:
+    """Give the broker's words, and Kafka's name of the error."""
+    return f"{result.message} ({result.code})" if result.code else result.message

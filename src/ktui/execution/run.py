@@ -9,7 +9,6 @@ from datetime import datetime
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Verdict
 from ktui.execution.events import (
     Answered,
     Brokers,
@@ -46,8 +45,8 @@ class OpenStep(msgspec.Struct):
 
     begun: StepBegun
     at: datetime
-    answered: Verdict | None = None
-    """What became of the alter; None while nothing came back."""
+    answered: Answered | None = None
+    """The answer to the alter; None while nothing came back."""
     elected_at: datetime | None = None
     """When the first election at its end was asked for."""
     election: Answered | None = None
@@ -238,7 +237,7 @@ class Run:
         if track.step is None:
             return
         if event.request is Request.ALTER:
-            track.step.answered = event.verdict
+            track.step.answered = event
         elif event.request is Request.ELECT:
             track.step.election = event
 

@@ -11,7 +11,20 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from textual.binding import Binding
 
+RUN_BINDINGS = [
+    Binding(
+        "n", "start_plan", "start plan",
+        tooltip="Start a plan: choose its file, read what it would do, then start it",
+    ),
+    Binding("l", "show_limits", "limits", tooltip="Show the run's limits, and change them"),
+    Binding(
+        "p", "pause", "pause",
+        tooltip="Pause the run: nothing new is submitted; or let it go on",
+    ),
+    Binding("r", "show_runs", "runs", tooltip="Show all runs: attach to one, or resume it"),
+]  # fmt: skip
 APP_BINDINGS = [
+    *RUN_BINDINGS,
     Binding("b", "show_brokers", "brokers", tooltip="Show the brokers: traffic, disks, throttles"),
     Binding("e", "show_events", "events", tooltip="Show everything that has happened"),
     Binding(
@@ -35,7 +48,7 @@ WATCH_BINDINGS = [
     Binding("S", "reverse", "reverse the order", show=False, tooltip="Turn the order round"),
     Binding(
         "v", "view", "view",
-        tooltip="Show what is reassigning, what is unhealthy, or the topics chosen",
+        tooltip="Show the run, what is reassigning, what is unhealthy, or the topics chosen",
     ),
     Binding(
         "z", "zoom", "zoom", show=False, tooltip="Let the timelines show 10, 5 or 2 minutes"
@@ -44,6 +57,10 @@ WATCH_BINDINGS = [
     Binding(
         "space", "freeze", "freeze", key_display="space",
         tooltip="Freeze the list to read it, and let it go on again; the header goes on",
+    ),
+    Binding(
+        "P", "pause_partition", "pause the partition", show=False,
+        tooltip="Pause the partition under the cursor, or let it go on",
     ),
     Binding("escape", "clear", "clear the filter", show=False, tooltip="Clear the filter"),
 ]  # fmt: skip

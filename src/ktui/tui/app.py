@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 import msgspec
 from rich.text import Text
 from textual import on
-from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
@@ -15,20 +15,27 @@ from textual.theme import BUILTIN_THEMES
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.statedir import StateDir
 from ktui.progress.timeline import Progress
-from ktui.tui import figures
+from ktui.tui import farewell
 from ktui.tui.actions import APP_BINDINGS, HelpGroup, help_group
 from ktui.tui.outages import Outage, Outages
 from ktui.tui.overview import Overview
 from ktui.tui.palette import Commands
 from ktui.tui.polling import Lost, Observations, Polled, Polling
+from ktui.tui.runapp import RunApp, ShowsRun
+from ktui.tui.runs.engines import Engines
 from ktui.tui.screens.brokers import BrokersScreen, BrokerTable
 from ktui.tui.screens.detail import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen
+from ktui.tui.screens.limits import LimitsScreen
+from ktui.tui.screens.runs import RunsScreen
+from ktui.tui.screens.start import StartScreen
 from ktui.tui.screens.watch import WatchScreen
 from ktui.tui.themes import DEFAULT, LoadedThemes, role_defaults
 from ktui.tui.widgets.eventlist import EventList
+from ktui.tui.widgets.limits_form import LimitInput
 from ktui.tui.widgets.partition_list import PartitionList
 from ktui.tui.widgets.status_header import Status, StatusHeader
 
@@ -45,7 +52,7 @@ class Shows(Protocol):
         ...
 
 
-class KtuiApp(App[None]):
+class KtuiApp(RunApp):
     """Watches a cluster until it is quit.
 
     Args:
@@ -57,6 +64,9 @@ class KtuiApp(App[None]):
         themes: all there are, and what was wrong with the others.
         topics: the topics to show first; empty to show what is reassigning.
         clock: time.
+        run: the folder of the run to show; None for the cluster's live one, if there is one.
+        state_dir: where runs are remembered; None for nowhere.
+        engines: starts and resumes runs; None where that cannot be done from here.
     """
 
     TITLE = "ktui"
@@ -75,12 +85,21 @@ class KtuiApp(App[None]):
         themes: LoadedThemes,
         topics: frozenset[str] = frozenset(),
         clock: Clock | None = None,
+        run: Path | None = None,
+        state_dir: StateDir | None = None,
+        engines: Engines | None = None,
     ) -> None:
         self._themes = themes
-        super().__init__()
+        self._clock = clock or SystemClock()
+        super().__init__(
+            clock=self._clock,
+            write=not read_only,
+            state_dir=state_dir,
+            run=run,
+            engines=engines,
+        )
         self._wanted_theme = theme
         self._use_themes()
-        self._clock = clock or SystemClock()
         self.progress, self.overview = Progress(), Overview()
         self.watch_screen = WatchScreen(
             cluster_name=cluster_name,
@@ -97,6 +116,7 @@ class KtuiApp(App[None]):
             poll_interval_s,
             interest=self._interest,
             tell=self.post_message,
+            informed=self.informed,
         )
 
     def _use_themes(self) -> None:
@@ -118,6 +138,7 @@ class KtuiApp(App[None]):
     def on_mount(self) -> None:
         """Begin to poll, and say what is wrong with themes."""
         self._write(_KEEP_TITLE)
+        self.begin_with_run()
         self.run_worker(self._polling.run(), group="polling", exclusive=True, exit_on_error=False)
         for problem in self._themes.problems:
             self.notify(str(problem), title="Theme left out", severity="warning", markup=False)
@@ -129,34 +150,48 @@ class KtuiApp(App[None]):
     def _interest(self) -> Interest:
         wanted = self.watch_screen.interest
         census = any(isinstance(screen, BrokersScreen) for screen in self.screen_stack)
-        return Interest(topics=wanted.topics, unhealthy=wanted.unhealthy, census=census)
+        opened = {s.tp for s in self.screen_stack if isinstance(s, DetailScreen)}
+        partitions = wanted.partitions | (opened if self.attached is not None else set())
+        return msgspec.structs.replace(wanted, census=census, partitions=partitions)
 
     @on(Polled)
     def _show(self, message: Polled) -> None:
         self._polled, self.overview = message.progress, message.overview
         if message.progress.last is not None:
             self._outages.answered(message.progress.last.at, message.progress.last.monotonic_s)
+        self.refresh_run(self._polled)
         self._show_all()
-        self._set_terminal_title(_title(message.overview))
+        self._set_terminal_title(farewell.title(message.overview, self.run_status))
 
     @on(Lost)
     def _show_lost(self, message: Lost) -> None:
         last = self._polled.last
         since_s = None if last is None else last.monotonic_s
         now = self._clock.now(), self._clock.monotonic()
+        self.refresh_run(self._polled)
         self._outages.lost(message.outage, now[0], since_s, now[1])
         self._show_all()
         self._set_terminal_title("cluster lost")
 
     def _show_all(self) -> None:
         """Hand every screen what was seen last, and whether that is current."""
-        events = self._outages.among(self._polled.events)
+        events = self.desk.among(self._outages.among(self._polled.events))
         self.progress = msgspec.structs.replace(self._polled, events=events)
         for screen in self.screen_stack:
             if isinstance(screen, Shows):
                 screen.show(self.progress, self._outages.current)
             for header in screen.query(StatusHeader):
                 header.update_status()
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that is seen; None until it was."""
+        return None if self._polled.last is None else self._polled.last.cluster_id
+
+    def show_again(self) -> None:
+        """Hand every screen what is known, as it is when a run has come."""
+        self._show_all()
+        self._polling.look_now()
 
     def cluster_status(self) -> Status:
         """Tell how the cluster is now."""
@@ -195,7 +230,7 @@ class KtuiApp(App[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave out the key of the screen that is open already."""
         del parameters
-        own = {"show_brokers": BrokersScreen, "show_events": EventsScreen}.get(action)
+        own = _OPENS.get(action)
         return own is None or not isinstance(self.screen, own)
 
     async def _open(self, screen: Screen[None]) -> None:
@@ -203,6 +238,8 @@ class KtuiApp(App[None]):
         if type(self.screen) is type(screen):
             return
         await self.push_screen(screen)
+        if isinstance(screen, ShowsRun):
+            screen.show_run(self.attached, set())
         if isinstance(screen, Shows):
             screen.show(self.progress, self._outages.current)
 
@@ -214,6 +251,9 @@ class KtuiApp(App[None]):
             help_group("detail of a partition", DetailScreen.BINDINGS),
             help_group("brokers", [*BrokersScreen.BINDINGS, *BrokerTable.BINDINGS]),
             help_group("events", [*EventsScreen.BINDINGS, *EventList.BINDINGS]),
+            help_group("limits", [*LimitsScreen.BINDINGS, *LimitInput.BINDINGS]),
+            help_group("runs", RunsScreen.BINDINGS),
+            help_group("start a plan", StartScreen.BINDINGS),
         ]
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
@@ -230,13 +270,7 @@ class KtuiApp(App[None]):
 
     def action_quit_view(self) -> None:
         """Close the view, saying what goes on without it."""
-        moving = self.overview.open
-        goes_on = "is being reassigned" if moving == 1 else "are being reassigned"
-        words = "ktui: view closed; nothing on the cluster was changed by it."
-        if moving:
-            words += (
-                f" {figures.as_count(moving, 'partition')} {goes_on} and will go on without it."
-            )
+        words = farewell.closed(self.overview, self.run_status)
         self.exit(message=Text(words))
 
     def _set_terminal_title(self, words: str) -> None:
@@ -247,14 +281,15 @@ class KtuiApp(App[None]):
             self._driver.write(sequence)
 
     def on_unmount(self) -> None:
-        """Give the terminal its own title back."""
+        """Give the terminal its own title back, and let go of the run's journal."""
+        self.desk.detach()
         self._write(_RESTORE_TITLE)
 
 
-def _title(overview: Overview) -> str:
-    if not overview.open:
-        return "nothing is moving"
-    sums = overview.totals
-    share = f"{figures.as_share(sums.share)}, " if sums.share is not None else ""
-    stalled = f", {sums.stalled:,} STALLED" if sums.stalled else ""
-    return f"{share}{sums.moving:,} moving{stalled}"
+_OPENS = {
+    "show_brokers": BrokersScreen,
+    "show_events": EventsScreen,
+    "show_limits": LimitsScreen,
+    "show_runs": RunsScreen,
+    "start_plan": StartScreen,
+}

@@ -77,8 +77,17 @@ def timeline_width(room: int, span: int = RECENT_SLOTS) -> int:
     return span // _slots_a_cell(room, span) if room > 0 else 0
 
 
-def timeline_cells(slots: Slots, width: int, now_s: float, span: int = RECENT_SLOTS) -> list[Piece]:
+def timeline_cells(
+    slots: Slots,
+    width: int,
+    now_s: float,
+    span: int = RECENT_SLOTS,
+    *,
+    waits_from_s: float | None = None,
+) -> list[Piece]:
     """Draw the last `span` slots up to now in `width` cells, the newest to the right.
+
+    From `waits_from_s` until anything was seen it is drawn as waiting.
 
     Cells lie on a grid of absolute time: a mark stays in its cell, and the whole moves left by
     one cell whenever a cell's time has passed.
@@ -94,7 +103,18 @@ def timeline_cells(slots: Slots, width: int, now_s: float, span: int = RECENT_SL
         _cell(slots.marks, (cell * per_cell) - first, per_cell)
         for cell in range(newest - width + 1, newest + 1)
     ]
+    if waits_from_s is not None:
+        _wait(marks, math.floor(waits_from_s / slots.slot_s) // per_cell - (newest - width + 1))
     return _runs(map(_CELLS.__getitem__, marks))
+
+
+def _wait(marks: list[int], start: int) -> None:
+    """Mark as waiting from a cell on, until something else was seen."""
+    for cell in range(len(marks)):
+        if marks[cell] != Mark.NOTHING:
+            return
+        if cell >= start:
+            marks[cell] = Mark.WAITING
 
 
 def replica_pieces(state: PartitionState) -> list[Piece]:

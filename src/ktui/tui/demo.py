@@ -43,7 +43,7 @@ class DemoApp(KtuiApp):
     ]
 
     def __init__(self, source: Observations, *, story: Story, **how: Any) -> None:
-        super().__init__(source, cluster_name=story.name, read_only=True, **how)
+        super().__init__(source, cluster_name=story.name, read_only=False, **how)
         self._story = story
         self._refused: tuple[str, ...] = ()
         self._over = False

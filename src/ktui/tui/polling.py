@@ -66,12 +66,14 @@ class Polling:
         *,
         interest: Callable[[], Interest],
         tell: Callable[[Message], object],
+        informed: Callable[[Progress], Progress] = lambda progress: progress,
     ) -> None:
         self._source = source
         self._clock = clock
         self._interval_s = interval_s
         self._interest = interest
         self._tell = tell
+        self._informed = informed
         self._progress = Progress()
         self._failures = 0
         self._wake = asyncio.Event()
@@ -100,6 +102,7 @@ class Polling:
     async def _look(self) -> None:
         try:
             observation = await self._source.poll(self._interest())
+            self._progress = self._informed(self._progress)
             polled = await self._taken_in(observation)
         except ClusterError as error:
             self._lost(_reason(error), str(error))

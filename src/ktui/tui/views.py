@@ -1,17 +1,25 @@
-"""What the Watch screen may show: moves, trouble, or chosen topics."""
+"""What the Watch screen may show: a run, moves, trouble, or chosen topics."""
 
 from __future__ import annotations
 
 import enum
+from itertools import chain, islice
 
 from ktui.cluster.observer import Interest
+from ktui.execution.run import Run
 from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, Timeline
+from ktui.tui.runs.rows import RunRows
+
+_MOST_LOOKED_AT = 1_000
+"""Partitions of a run that are looked at in each poll though nobody is reassigning them."""
 
 
 class View(enum.StrEnum):
     """A choice of partitions."""
 
+    RUN = "run"
+    """All partitions of the run that the view is attached to, also those that wait."""
     REASSIGNING = "reassigning"
     """Those being reassigned, and those that were within the last ten minutes."""
     UNHEALTHY = "unhealthy"
@@ -19,14 +27,22 @@ class View(enum.StrEnum):
     TOPICS = "topics"
     """All partitions of chosen topics."""
 
-    def next(self, topics: frozenset[str]) -> View:
-        """Give the next of the cycle, in which topics are only once some are chosen."""
-        views = [view for view in View if topics or view is not View.TOPICS]
-        return views[(views.index(self) + 1) % len(views)]
+    def next(self, topics: frozenset[str], *, attached: bool) -> View:
+        """Give the next of the cycle; topics are in it once some are chosen, a run while attached.
+
+        Args:
+            topics: those chosen.
+            attached: whether the view is attached to a run.
+        """
+        left_out = {View.TOPICS: not topics, View.RUN: not attached}
+        views = [view for view in View if not left_out.get(view)]
+        return views[(views.index(self) + 1) % len(views)] if self in views else views[0]
 
 
-def shows(view: View, topics: frozenset[str], timeline: Timeline) -> bool:
+def shows(view: View, topics: frozenset[str], run: RunRows | None, timeline: Timeline) -> bool:
     """Whether a partition belongs to a view."""
+    if view is View.RUN:
+        return run is not None and run.track(timeline.tp) is not None
     if view is View.TOPICS:
         return timeline.tp.topic in topics
     if view is View.REASSIGNING:
@@ -35,8 +51,15 @@ def shows(view: View, topics: frozenset[str], timeline: Timeline) -> bool:
     return timeline.phase is not Phase.TOPIC_GONE and health(timeline.state, None) not in well
 
 
-def interest(view: View, topics: frozenset[str]) -> Interest:
-    """Give what the polls have to look at for a view."""
+def interest(view: View, topics: frozenset[str], run: Run | None) -> Interest:
+    """Give what the polls have to look at for a view.
+
+    Of a run those in flight, which the controller does not list while they elect, and those that
+    are in trouble.
+    """
+    looked_at = () if run is None else islice(chain(run.flying, run.troubled), _MOST_LOOKED_AT)
     return Interest(
-        topics=topics if view is View.TOPICS else frozenset(), unhealthy=view is View.UNHEALTHY
+        topics=topics if view is View.TOPICS else frozenset(),
+        partitions=frozenset(looked_at),
+        unhealthy=view is View.UNHEALTHY,
     )

@@ -101,6 +101,23 @@ def test_a_run_that_lives_is_refused_and_told_who_holds_it(office: Office) -> No
     assert f"run drain is owned by {owned.holder}" in str(error)
 
 
+def test_of_two_that_resume_a_run_at_once_one_is_told_that_the_other_holds_it(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, owned = office.run(context="prod"), []
+
+    async def the_other_is_faster(*_: object) -> None:
+        owned.append(take(run))
+
+    monkeypatch.setattr("ktui.cli.resume.check_cluster", the_other_is_faster)
+    error = office.resume("--concurrent").exception
+
+    assert isinstance(error, RunRefused)
+    assert f"run drain is owned by {owned[0].holder}" in str(error)
+    assert office.arguments == []
+    owned[0].release()
+
+
 @pytest.mark.parametrize(("last", "code"), [(State.DONE, 0), (State.FAILED, 3)])
 def test_a_run_that_has_ended_says_how(office: Office, last: State, code: int) -> None:
     first = NowIn(topic="orders", partition=0, state=State.DONE)

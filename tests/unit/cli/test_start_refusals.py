@@ -15,6 +15,7 @@ from ktui.cli.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.execution.ownership import take
 from ktui.execution.problem import JournalProblem, RunRefused
+from ktui.execution.runs import all_runs
 from ktui.execution.statedir import StateDir
 from ktui.simulated.cluster import SimulatedCluster
 from support.journals import a_start, planned, started, written
@@ -124,6 +125,27 @@ def test_an_option_that_cannot_be_used_is_named_with_the_fix(
     office: Office, options: tuple[str, ...], words: str
 ) -> None:
     assert words in office.refusal(office.plan(), *options)
+    assert office.runs == []
+
+
+def test_a_plan_whose_files_name_is_no_text_is_started_all_the_same(office: Office) -> None:
+    plan = Path(office.plan()).rename(office.state.path.parent / "be\udcffore.json")
+
+    result = office.start(str(plan), "--name", "before")
+
+    assert str(result.exception) == "no engine is to be started"
+    (run,) = all_runs(office.state)
+    assert run.plan == "be\\udcffore.json"
+
+
+def test_settings_whose_files_name_is_no_text_are_refused(office: Office, tmp_path: Path) -> None:
+    settings = tmp_path / "be\udcffore.properties"
+    settings.touch()
+
+    told = office.refusal(office.plan(), "--command-config", str(settings))
+
+    assert told.startswith("--command-config ")
+    assert told.endswith("is not UTF-8, and is to be kept with the run. Rename it")
     assert office.runs == []
 
 

@@ -408,6 +408,26 @@ async def test_unhealthy_partitions_are_found_by_a_census_and_then_looked_at_eve
         assert look.reader.calls["scan_topics"] == 1
 
 
+async def test_of_very_many_unhealthy_partitions_the_worst_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ktui.cluster.observer.MOST_UNHEALTHY", 2)
+    topics = (
+        a_topic("audit", *[(1, 2, 4)] * 5),
+        a_topic("orders", (4, 5, 1)),
+        a_topic("zebra", (5,)),
+    )
+    async with looking(*topics) as look:
+        await look.do(acts.Kill(4), acts.Kill(5), then_wait_s=10.0)
+
+        await look.poll(Interest(unhealthy=True))
+        observation = await look.poll(Interest(unhealthy=True))
+
+        assert observation.partitions.keys() == {
+            TopicPartition("zebra", 0), TopicPartition("orders", 0)
+        }  # fmt: skip
+
+
 async def test_polls_never_overlap() -> None:
     async with looking_at_a_move() as look:
         await look.do(acts.ChangeController())  # until there is one, the list waits for it

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ktui.cluster.ports import Verdict
+from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.commands import Continue, Pause
 from ktui.execution.events import Answered, Entry, Event, Paused, Request, StepOver
 from ktui.execution.journal import Journal
@@ -153,6 +154,48 @@ def test_a_step_that_is_still_on_its_way_when_nobody_waits_for_it_any_more_is_no
 
     assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
     assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_step_over_which_the_controller_itself_fails_is_tried_for_a_while_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Story(tmp_path, TWO)
+    sending, broken = story.sending.alter_reassignments, tp("orders-0")
+    failure = WriteResult(Verdict.UNKNOWN, "UNKNOWN_SERVER_ERROR", "it failed")
+
+    async def failing(targets: Any, **how: Any) -> Any:
+        others = {each: to for each, to in targets.items() if each != broken}
+        results = dict(await sending(others, **how)) if others else {}
+        return {**results, **({broken: failure} if broken in targets else {})}
+
+    monkeypatch.setattr(story.sending, "alter_reassignments", failing)
+
+    assert story.played().ended
+
+    assert story.state("orders-0") is State.FAILED
+    assert story.reason("orders-0") == "refused 5 times: it failed (UNKNOWN_SERVER_ERROR)"
+    assert len(story.begun_at("orders-0")) == 5
+    assert story.at_target("orders-1")
+
+
+def test_a_request_that_left_long_after_its_intent_is_not_believed_lost_at_once(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
+    sending, intended_s = story.sending.alter_reassignments, story.clock.monotonic()
+
+    async def slowly(targets: Any, **how: Any) -> Any:
+        if story.clock.monotonic() < intended_s + 20.0:
+            await story.clock.sleep(20.0)
+        return await sending(targets, **how)
+
+    story.late(5.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(story.sending, "alter_reassignments", slowly)
+        assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert len(story.begun_at("orders-0")) == 2
 
 
 def test_a_step_that_came_of_a_request_believed_lost_is_gone_on_from(tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ def test_the_line_tells_how_far_it_is() -> None:
     )
 
 
+def test_what_was_given_up_does_not_count_as_done() -> None:
+    run = a_run(*ONE_FAILED[2:], now_in(0, State.CHANGED_ELSEWHERE), Left(reason="told to"))
+
+    assert progress_line(run, None).startswith("drain: 1 of 4 done, ")
+    assert progress_line(run, None).endswith(", 1 failed, 1 changed_elsewhere")
+    assert "1 of 4 partitions done" in end_lines(run)[0]
+
+
 def test_the_line_tells_why_nothing_goes_on() -> None:
     gate = Gate(shut=True, reason="2 partitions outside the run are offline")
 

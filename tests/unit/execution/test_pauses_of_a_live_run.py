@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
+from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicConfigsAnswer
 from ktui.execution.commands import Continue, Leave, Pause
-from ktui.execution.events import By, Gate, Owned, Paused, StepBegun
+from ktui.execution.events import By, Gate, Left, Owned, Paused, StepBegun
 from ktui.execution.journal import Journal
 from ktui.execution.states import State
 from ktui.simulated import acts
@@ -128,6 +131,70 @@ def test_a_run_with_an_end_in_time_begins_nothing_that_does_not_fit_and_is_left_
     assert story.resumed().ended
 
 
+def test_a_run_whose_time_is_up_is_left_though_all_that_remains_is_blocked(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(1, (4, 2, 3)))
+    story.already(acts.Kill(4))
+    until = story.clock.now() + timedelta(seconds=60)
+
+    run = story.played_by(msgspec.structs.replace(OWNER, until=until), until_s=500.0)
+
+    assert run.left == "none of the 1 left is expected to end by then"
+    assert 60.0 <= story.seconds(lambda e: isinstance(e, Left))[-1] < 65.0
+
+
+def test_a_run_whose_time_is_up_is_left_though_the_gate_is_shut(tmp_path: Path) -> None:
+    story = Story(tmp_path, {**_many(1), "zebra-0": ((9,), (9,))}, most_offline=0)
+    del story.targets[tp("zebra-0")]
+    story.already(acts.Kill(9))
+    until = story.clock.now() + timedelta(seconds=60)
+
+    run = story.played_by(msgspec.structs.replace(OWNER, until=until), until_s=500.0)
+
+    assert run.gate.shut
+    assert set(run.pauses.whole) == {By.UNTIL}
+    assert story.sent("orders-0") == []
+
+
+def test_a_process_that_is_told_to_go_while_it_looks_sends_nothing_more(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(1))
+    reader = story.reader
+    told = "its process got SIGTERM"
+
+    class ToldMeanwhile:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(reader, name)
+
+        async def describe_cluster(self) -> ClusterDescription:
+            assert story.engine is not None
+            story.engine.leave(told)
+            return await reader.describe_cluster()
+
+    story.reader = cast("ClusterReader", ToldMeanwhile())
+
+    assert story.played().left == told
+    assert story.sent("orders-0") == []
+    assert story.steps == []
+
+
+def test_the_answer_to_a_continue_names_the_wider_pause_that_is_left(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(2))
+    story.asked(2.0, Pause(topics=("orders",)), Pause())
+    story.asked(10.0, Continue(partitions=(tp("orders-1"),)))
+    story.asked(20.0, Continue())
+    story.asked(25.0, Pause(topics=("orders",)))
+    story.asked(30.0, Continue(partitions=(tp("orders-1"),)), Continue(topics=("orders",)))
+
+    assert story.played().ended
+
+    answers = [asked.answer.words for asked in story.answers if asked.answer]
+    assert [words for words in answers if not words.startswith("paused")] == [
+        "lifted; the whole run is paused still: by the operator",
+        "it goes on",
+        "lifted; topic orders is paused still",
+        "it goes on",
+    ]
+
+
 def test_the_gate_is_shut_while_others_are_not_well_and_opens_by_itself(tmp_path: Path) -> None:
     ways = {**_many(3), "zebra-0": ((9,), (9,))}
     story = Story(tmp_path, ways, most_offline=0)
@@ -143,6 +210,31 @@ def test_the_gate_is_shut_while_others_are_not_well_and_opens_by_itself(tmp_path
     begun = [at for name in _many(3) for at in story.begun_at(name)]
     assert [at for at in begun if 20.0 < at < 120.0] == []
     assert story.at_target(*_many(3))
+
+
+def test_the_gate_waits_for_the_settings_that_it_judges_by(tmp_path: Path) -> None:
+    ways = {**_many(1), "zebra-0": ((5, 9), (5, 9))}
+    two = {"configs": {"min.insync.replicas": "2"}}
+    story = Story(tmp_path, ways, cluster=two, most_under_min_isr=0)
+    del story.targets[tp("zebra-0")]
+    story.already(acts.Kill(9))
+    reader = story.reader
+
+    class SlowWithSettings:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(reader, name)
+
+        async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
+            await story.clock.sleep(5.0 if "zebra" in names else 0.0)
+            return await reader.topic_configs(names)
+
+    story.reader = cast("ClusterReader", SlowWithSettings())
+
+    assert story.played(until_s=100.0).gate.shut
+
+    gates = [e.reason for e in story.events if isinstance(e, Gate)]
+    assert "min.insync.replicas of topic zebra is not known yet" in gates
+    assert story.sent("orders-0") == []
 
 
 def test_a_run_that_is_left_by_its_story_says_so(tmp_path: Path) -> None:

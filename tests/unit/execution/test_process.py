@@ -48,6 +48,19 @@ def test_an_engine_that_was_killed_is_said_to_be(run: RunDir) -> None:
     assert engine.last_words == "it was ended by SIGKILL"
 
 
+def test_an_engine_that_takes_its_time_is_said_to_go_on(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ktui.execution.process._PATIENCE_S", 0.0)
+
+    with pytest.raises(RunProblem, match="and may do so yet; see: ktui status drain") as slow:
+        spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
+
+    pid = int(str(slow.value).partition("process ")[2].partition(",")[0])
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
 def test_an_engine_is_in_a_session_of_its_own_and_leaves_when_it_is_told_to(run: RunDir) -> None:
     engine = spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
 

@@ -22,7 +22,7 @@ def test_a_replica_that_waits_for_its_turn_leaves_its_partition_moving() -> None
     assert ("waits for its turn", "waiting") in [
         (piece.text.strip(), piece.role) for piece in words
     ]
-    assert not RowFilter("state:behind").matches(seen)
+    assert not RowFilter("state:behind").matches(seen, Moment(0.0))
 
 
 def _waiting_lane() -> Lane:

@@ -20,9 +20,11 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui import figures
 from ktui.tui.outages import Outage
-from ktui.tui.widgets.detailbody import detail_body
+from ktui.tui.runs.attached import AttachedRun
+from ktui.tui.widgets.detailbody import OfRun, detail_body
 from ktui.tui.widgets.keys import Keys
 from ktui.tui.widgets.partition_words import standing
+from ktui.tui.widgets.run_steps import run_steps
 from ktui.tui.widgets.status_header import StatusHeader
 
 Neighbour = Callable[[TopicPartition, int], TopicPartition | None]
@@ -66,6 +68,7 @@ class DetailScreen(Screen[None]):
         self._timeline: Timeline | None = None
         self._observation: Observation | None = None
         self._outage: Outage | None = None
+        self._attached: AttachedRun | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the top, the body that scrolls, and the keys."""
@@ -82,11 +85,20 @@ class DetailScreen(Screen[None]):
     def show(self, progress: Progress, outage: Outage | None = None) -> None:
         """Take in a new progress. What has vanished from it stays as it was last seen."""
         self._progress, self._outage = progress, outage
-        timeline = progress.timelines.get(self.tp)
+        timeline = progress.timelines.get(self.tp) or self._unseen()
         if timeline is not None:
             self._timeline, self._observation = timeline, progress.last
         if self.is_mounted:
             self._draw()
+
+    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
+        """Take in how the run is now; it is drawn with `show`."""
+        del touched
+        self._attached = attached
+
+    def _unseen(self) -> Timeline | None:
+        """Give what the run knows of a partition that nobody has looked at."""
+        return None if self._attached is None else self._attached.rows.unseen(self.tp)
 
     def action_back(self) -> None:
         """Go back to where this was opened."""
@@ -124,20 +136,32 @@ class DetailScreen(Screen[None]):
 
     @property
     def _vanished(self) -> bool:
-        return self._timeline is not None and self.tp not in self._progress.timelines
+        known = self.tp in self._progress.timelines or self._unseen() is not None
+        return self._timeline is not None and not known
 
     def _title(self) -> Content:
         name = Content.styled(str(self.tp), "bold $foreground")
         if self._timeline is None or self._observation is None:
             return name
-        return Content.assemble(name, "   ", standing(self._timeline, self._observation))
+        rows = None if self._attached is None else self._attached.rows
+        return Content.assemble(name, "   ", standing(self._timeline, self._observation, rows))
 
     def _body(self) -> list[Content]:
         if self._timeline is None or self._observation is None:
             return [Content.styled(self._absent(), "$dim")]
         notice = self._notice(self._observation.at)
         width, height = max(40, self.size.width - 3), self.size.height - 4 - len(notice)
-        return [*notice, *detail_body(self._timeline, self._observation, width, height)]
+        of_run = self._of_run(width)
+        return [*notice, *detail_body(self._timeline, self._observation, width, height, of_run)]
+
+    def _of_run(self, width: int) -> OfRun | None:
+        attached = self._attached
+        track = None if attached is None else attached.run.tracks.get(self.tp)
+        if attached is None or track is None:
+            return None
+        taken, limits = attached.rows.taken(self.tp), attached.run.limits
+        steps = run_steps(attached.name, track, taken, limits, width)
+        return OfRun(track, steps, attached.events_of(self.tp))
 
     def _absent(self) -> str:
         if self._progress.last is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from textual import on
@@ -16,18 +17,22 @@ from textual.widgets import Static
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.timeline import Phase, Progress, Timeline
+from ktui.progress.timeline import Progress, Timeline
 from ktui.tui import figures, views
 from ktui.tui.actions import WATCH_BINDINGS
+from ktui.tui.lookout import Lookout
 from ktui.tui.outages import Outage
+from ktui.tui.runs.attached import AttachedRun
+from ktui.tui.runs.rows import RunRows
 from ktui.tui.views import View
 from ktui.tui.widgets.empty import Emptiness, words
 from ktui.tui.widgets.filter_line import FilterLine
 from ktui.tui.widgets.headings import Headings
 from ktui.tui.widgets.keys import Keys
-from ktui.tui.widgets.moment import Moment
+from ktui.tui.widgets.moment import Moment, moment_of
 from ktui.tui.widgets.ordering import Ordering
 from ktui.tui.widgets.partition_list import PartitionList
+from ktui.tui.widgets.run_lines import RunLines
 from ktui.tui.widgets.status_header import StatusHeader
 from ktui.tui.widgets.topics_prompt import TopicsPrompt
 from ktui.tui.widgets.view_line import ViewLine, ViewState
@@ -81,17 +86,19 @@ class WatchScreen(Screen[None]):
         self._outage: Outage | None = None
         self._asked_at_s = -math.inf
         """When the topics were chosen: an older answer tells nothing of them."""
-        self._alive: frozenset[int] | None = None
-        self._alive_since_s = -math.inf
-        """Since when the brokers alive are the same: an older census tells of others."""
+        self._lookout = Lookout()
+        self.attached: AttachedRun | None = None
+        self._rows: RunRows | None = None
+        self._touched: set[TopicPartition] = set()
+        """Partitions of the run that stand otherwise than the list has them."""
         self._frozen_at_s: float | None = None
-        self._quiet_since_s: float | None = None
         self.when_quiet: tuple[str, ...] = ()
         """What to say while nothing moves; empty for the other keys."""
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the list, what stands in its place, and the keys."""
         yield StatusHeader(with_sums=True)
+        yield RunLines()
         yield ViewLine()
         yield Headings()
         yield PartitionList(self._belongs)
@@ -113,53 +120,56 @@ class WatchScreen(Screen[None]):
     @property
     def interest(self) -> Interest:
         """What the polls have to look at for what is shown."""
-        return views.interest(self.view, self.topics)
+        run = None if self.attached is None else self.attached.run
+        return views.interest(self.view, self.topics, run)
 
     def show(self, progress: Progress, outage: Outage | None = None) -> None:
         """Take in a new progress, or why the one known is not current any more: it is greyed."""
         self._progress, self._outage = progress, outage
-        self._note_quiet()
-        self._note_alive()
+        self._lookout.note(progress)
         if self.is_mounted:
             self._draw()
 
-    def _note_alive(self) -> None:
-        last = self._progress.last
-        if last is None:
-            return
-        alive = frozenset(filter(last.alive, last.brokers))
-        if self._alive not in (None, alive):
-            self._alive_since_s = last.monotonic_s - last.took_s
-        self._alive = alive
-
-    def _note_quiet(self) -> None:
-        last = self._progress.last
-        if last is None or any(
-            not t.phase.ended and t.phase is not Phase.SETTLED
-            for t in self._progress.timelines.values()
-        ):
-            self._quiet_since_s = None
-        elif self._quiet_since_s is None:
-            self._quiet_since_s = last.monotonic_s
-
     def _belongs(self, timeline: Timeline) -> bool:
-        return views.shows(self.view, self.topics, timeline)
+        rows = None if self.attached is None else self.attached.rows
+        return views.shows(self.view, self.topics, rows, timeline)
+
+    def show_run(
+        self, attached: AttachedRun | None, touched: Collection[TopicPartition] = ()
+    ) -> None:
+        """Take in a run, and which of its partitions stand otherwise; it is drawn with `show`."""
+        rows = None if attached is None else attached.rows
+        came, anew = attached is not self.attached, rows is not self._rows
+        self.attached, self._rows = attached, rows
+        self._touched |= set(touched)
+        self.query_one(StatusHeader).with_sums = attached is None
+        self.query_one(RunLines).show(None if attached is None else attached.status)
+        if came and self.view is not View.TOPICS:
+            self._look_at(View.RUN if attached is not None else View.REASSIGNING, self.topics)
+        elif anew:
+            self._look_at(self.view, self.topics)
 
     def _draw(self) -> None:
         if self._frozen_at_s is None:
             self._shown = self._progress
         last = self._shown.last
-        if last is not None:
-            stale = self._outage is not None
-            self.partition_list.show(self._shown.timelines, self._moment(), stale=stale)
+        stale = self._outage is not None
+        held_still = self._frozen_at_s is not None and stale is self.partition_list.stale
+        if last is not None and not held_still:
+            touched, self._touched = self._touched, set()
+            self.partition_list.show(
+                self._timelines(), self._moment(), stale=stale, touched=touched
+            )
         self._draw_header()
 
+    def _timelines(self) -> Mapping[TopicPartition, Timeline]:
+        if self.view is View.RUN and self._rows is not None:
+            return self._rows.with_unseen(self._shown.timelines)
+        return self._shown.timelines
+
     def _moment(self) -> Moment:
-        last = self._shown.last
         health_first = self.view is View.UNHEALTHY
-        if last is None:
-            return Moment(0.0, health_first=health_first)
-        return Moment(last.monotonic_s, last.topic_configs, health_first)
+        return moment_of(self._shown.last, self._rows, health_first=health_first)
 
     @on(PartitionList.Arranged)
     def _draw_header(self) -> None:
@@ -175,23 +185,7 @@ class WatchScreen(Screen[None]):
     @property
     def _missing(self) -> frozenset[str]:
         """The topics chosen that the cluster says it does not have."""
-        last = self._progress.last
-        if last is None or last.monotonic_s - last.took_s < self._asked_at_s:
-            return frozenset()
-        unread = {failure.topic for failure in last.failures if failure.topic is not None}
-        return self.topics - unread - {tp.topic for tp in last.partitions}
-
-    @property
-    def _census_stands(self) -> bool:
-        """Whether all partitions were looked at since a broker last went or came."""
-        census = None if self._progress.last is None else self._progress.last.census
-        return census is not None and census.monotonic_s - census.took_s >= self._alive_since_s
-
-    def _as_at(self) -> str:
-        census = None if self._progress.last is None else self._progress.last.census
-        if census is None or not self._census_stands:
-            return "looking at all partitions …"
-        return f"as at {figures.as_time(census.at)}"
+        return self._lookout.missing(self.topics, self._asked_at_s)
 
     def _view_state(self) -> ViewState:
         arrangement = self.partition_list.arrangement
@@ -201,7 +195,7 @@ class WatchScreen(Screen[None]):
             view=self.view,
             topics=self.topics,
             missing=self._missing,
-            as_at=self._as_at() if self.view is View.UNHEALTHY else "",
+            as_at=self._lookout.as_at if self.view is View.UNHEALTHY else "",
             shown=len(arrangement.rows),
             belonging=arrangement.belonging,
             ordering=arrangement.ordering,
@@ -214,8 +208,8 @@ class WatchScreen(Screen[None]):
     def _emptiness(self) -> Emptiness:
         last = self._progress.last
         arrangement = self.partition_list.arrangement
-        census = None if last is None else last.census
-        quiet = self._quiet_since_s
+        census = self._lookout.census
+        quiet = self._lookout.quiet_since_s
         return Emptiness(
             cluster_name=self.cluster_name,
             connected=last is not None,
@@ -228,7 +222,7 @@ class WatchScreen(Screen[None]):
             quiet_s=None if quiet is None else self.clock.monotonic() - quiet,
             counted=None if census is None else census.partitions,
             counted_at="" if census is None else figures.as_time(census.at),
-            counting=not self._census_stands,
+            counting=not self._lookout.census_stands,
             interval_s=self._interval_s,
             when_quiet=self.when_quiet,
         )
@@ -294,7 +288,8 @@ class WatchScreen(Screen[None]):
 
     def action_view(self) -> None:
         """Show the next view."""
-        self._look_at(self.view.next(self.topics), self.topics)
+        following = self.view.next(self.topics, attached=self.attached is not None)
+        self._look_at(following, self.topics)
 
     def action_choose_topics(self) -> None:
         """Ask for the topics to show."""
@@ -306,6 +301,12 @@ class WatchScreen(Screen[None]):
                 self._look_at(View.TOPICS, topics)
 
         self.app.push_screen(TopicsPrompt(self.topics, known), answered)
+
+    def action_pause_partition(self) -> None:
+        """Pause the partition under the cursor, or let it go on."""
+        pause = getattr(self.app, "pause_partition", None)
+        if pause is not None:
+            pause(self.partition_list.cursor)
 
     def _look_at(self, view: View, topics: frozenset[str]) -> None:
         self.view, self.topics = view, topics

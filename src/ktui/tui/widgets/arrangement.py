@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rich.cells import cell_len
 
@@ -15,6 +16,8 @@ from ktui.tui.widgets.ordering import Key, Ordering
 from ktui.tui.widgets.rowfilter import RowFilter
 
 Belongs = Callable[[Timeline], bool]
+_FEW = 64
+"""So many rows are moved one by one; for more, all are sorted."""
 
 
 class Arrangement:
@@ -70,7 +73,12 @@ class Arrangement:
         self.update(timelines, moment or self._moment, place_anew=True)
 
     def update(
-        self, timelines: Mapping[TopicPartition, Timeline], moment: Moment, *, place_anew: bool
+        self,
+        timelines: Mapping[TopicPartition, Timeline],
+        moment: Moment,
+        *,
+        place_anew: bool,
+        touched: Collection[TopicPartition] = (),
     ) -> bool:
         """Take in new timelines; whether rows came, went or changed places.
 
@@ -78,54 +86,79 @@ class Arrangement:
             timelines: all of them, whether they are to be shown or not.
             moment: when they are shown.
             place_anew: move rows whose key has changed, too.
+            touched: partitions that stand otherwise in the run, though they look the same.
         """
         gone, changed = _differences(self.timelines, timelines)
-        if moment.configs != self._moment.configs:  # by which health is judged
-            changed = list(timelines.values())
+        if moment.configs != self._moment.configs or moment.run is not self._moment.run:
+            changed = list(timelines.values())  # they are judged by it
+        elif touched:
+            known = {timeline.tp for timeline in changed}
+            changed += [timelines[tp] for tp in touched if tp in timelines and tp not in known]
         self.timelines, self._moment = timelines, moment
         for tp in gone:
             self._belonging.discard(tp)
-        lost = [tp for tp in gone if self._placed.pop(tp, None) is not None]
-        moved = [t for t in changed if self._take(t, place_anew=place_anew)]
+        stood = {tp: self._placed.pop(tp) for tp in gone if tp in self._placed}
+        come = [t.tp for t in changed if self._take(t, stood, place_anew=place_anew)]
         shown = [t for t in changed if t.tp in self._placed]
         self.extents = _widest(self.extents, shown)
-        if lost or moved:
-            self._place()
-        return bool(lost or moved)
+        return self._place(stood, come)
 
     def place_anew(self) -> bool:
         """Move the rows that were kept in their places to where they belong; whether any moved."""
         kept, self._kept = self._kept, set()
         there = [self.timelines[tp] for tp in kept if tp in self._placed]
-        moved = [timeline for timeline in there if self._take(timeline, place_anew=True)]
-        if moved:
-            self._place()
-        return bool(moved)
+        stood: dict[TopicPartition, Key] = {}
+        come = [each.tp for each in there if self._take(each, stood, place_anew=True)]
+        return self._place(stood, come)
 
-    def _take(self, timeline: Timeline, *, place_anew: bool) -> bool:
-        """Note one changed timeline; whether its row came, went or has to move."""
+    def _take(
+        self, timeline: Timeline, stood: dict[TopicPartition, Key], *, place_anew: bool
+    ) -> bool:
+        """Note one changed timeline; whether it has to be put at a place.
+
+        A row that goes, or has to move, leaves in `stood` the key by which it stands.
+        """
         tp = timeline.tp
-        if not self._belongs(timeline):
-            self._belonging.discard(tp)
-            return self._placed.pop(tp, None) is not None
-        self._belonging.add(tp)
-        if not self.rowfilter.matches(timeline):
-            return self._placed.pop(tp, None) is not None
+        belongs = self._belongs(timeline)
+        (self._belonging.add if belongs else self._belonging.discard)(tp)
         placed = self._placed.get(tp)
+        if not belongs or not self.rowfilter.matches(timeline, self._moment):
+            if placed is not None:
+                stood[tp] = self._placed.pop(tp)
+            return False
         if placed is not None and not place_anew:
             self._kept.add(tp)
             return False
         key = self.ordering.key(timeline, self._moment)
+        if key == placed:
+            return False
+        if placed is not None:
+            stood[tp] = placed
         self._placed[tp] = key
-        return key != placed
+        return True
 
-    def _place(self) -> None:
-        known = [tp for tp in self.rows if tp in self._placed]
-        if len(known) != len(self._placed):
-            shown = set(known)
-            known += [tp for tp in self._placed if tp not in shown]
-        known.sort(key=self._placed.__getitem__)
-        self.rows, self._index = known, None
+    def _place(self, stood: Mapping[TopicPartition, Key], come: Sequence[TopicPartition]) -> bool:
+        """Take rows from where they stood, and put those that come where they belong.
+
+        Whether there were any.
+        """
+        if not stood and not come:
+            return False
+        self._index = None
+        if len(stood) + len(come) > _FEW:
+            self.rows = sorted(self._placed, key=self._placed.__getitem__)
+            return True
+
+        def stands_by(tp: TopicPartition) -> Key:
+            return stood[tp] if tp in stood else self._placed[tp]
+
+        rows = self.rows.copy()
+        for key in stood.values():
+            del rows[bisect.bisect_left(rows, key, key=stands_by)]
+        for tp in come:
+            bisect.insort(rows, tp, key=self._placed.__getitem__)
+        self.rows = rows
+        return True
 
 
 def _differences(

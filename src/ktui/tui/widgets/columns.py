@@ -18,6 +18,7 @@ class Column(enum.StrEnum):
 
     PARTITION = "partition"
     STATE = "state"
+    BATCH = "batch"
     REPLICAS = "replicas"
     LAG = "lag"
     TO_COPY = "to copy"
@@ -32,8 +33,11 @@ class Column(enum.StrEnum):
         return self in _NUMERIC
 
 
-_NUMERIC = frozenset({Column.LAG, Column.TO_COPY, Column.RATE, Column.LEFT})
-_WIDTHS = {Column.STATE: 12, Column.LAG: 9, Column.TO_COPY: 8, Column.RATE: 8, Column.LEFT: 7}
+_NUMERIC = frozenset({Column.BATCH, Column.LAG, Column.TO_COPY, Column.RATE, Column.LEFT})
+_WIDTHS = {
+    Column.STATE: 12, Column.BATCH: 5, Column.LAG: 9, Column.TO_COPY: 8, Column.RATE: 8,
+    Column.LEFT: 7,
+}  # fmt: skip
 _LEFT_WITH_RANGE = 22
 _WIDE, _WIDER, _WIDEST = 100, 140, 170
 _LEAST_TIMELINE, _GOOD_TIMELINE, _BEST_TIMELINE = 10, 20, 60
@@ -77,8 +81,11 @@ class Layout(msgspec.Struct, frozen=True):
         return next(found, None)
 
 
-def layout(width: int, extents: Extents, span: int = SPANS[0]) -> Layout:
-    """Lay the columns out in so many cells, with a timeline of so many slots."""
+def layout(width: int, extents: Extents, span: int = SPANS[0], *, batches: bool = False) -> Layout:
+    """Lay the columns out in so many cells, with a timeline of so many slots.
+
+    Where there is a run, the batch of each partition has a column if there is room.
+    """
     gap = 2 if width >= _WIDE else 1
     figures = [Column.LAG, Column.RATE, Column.LEFT]
     if width >= _WIDER:
@@ -86,16 +93,23 @@ def layout(width: int, extents: Extents, span: int = SPANS[0]) -> Layout:
     widths = dict(_WIDTHS)
     if width >= _WIDEST:
         widths[Column.LEFT] = _LEFT_WITH_RANGE
+    if batches and width >= _WIDE:
+        figures.insert(0, Column.BATCH)
     room = _room(width, gap, figures, widths)
     if room < _wanted(width, extents):
         figures.remove(Column.RATE)
         room = _room(width, gap, figures, widths)
     name, replicas = _names(room, extents)
     rest = room - name - replicas
-    fixed = [(column, widths[column]) for column in figures]
+    before = [
+        (c, widths[c])
+        for c in (Column.STATE, Column.BATCH)
+        if c is not Column.BATCH or c in figures
+    ]
+    fixed = [(column, widths[column]) for column in figures if column is not Column.BATCH]
     columns = (
         (Column.PARTITION, name),
-        (Column.STATE, widths[Column.STATE]),
+        *before,
         (Column.REPLICAS, replicas),
         *fixed,
         *_tail(rest, gap, span),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
 
+import msgspec
 from textual.content import Content
 
 from ktui.cluster.observation import Observation
+from ktui.execution.run import Track
 from ktui.progress.timeline import Event, Phase, Timeline
 from ktui.tui import figures
 from ktui.tui.cells import replica_pieces
@@ -25,20 +30,47 @@ _LEAST_CURVE, _MOST_CURVE = 6, 16
 _EVENT_COLOURS = ("$foreground", "$warning", "$error")
 
 
+class OfRun(NamedTuple):
+    """What the run says of the partition."""
+
+    track: Track
+    steps: Sequence[Content]
+    """Lines."""
+    events: Sequence[Event]
+
+
 def detail_body(
-    timeline: Timeline, observation: Observation, width: int, height: int
+    timeline: Timeline,
+    observation: Observation,
+    width: int,
+    height: int,
+    of_run: OfRun | None = None,
 ) -> list[Content]:
     """Lay everything out in `width` cells; the curve grows with what `height` leaves for it."""
+    if of_run is not None:
+        timeline = _with_run(timeline, of_run)
     lines = [
         *facts(_facts(timeline, observation.at), width),
         *_alarms(timeline, observation.monotonic_s),
         Content(""),
+        *([] if of_run is None else [*of_run.steps, Content("")]),
     ]
     times = (timeline.began_at, timeline.ended_at or observation.at)
     begin, end = map(figures.as_time, times)
     table = lane_table(timeline, observation.brokers, width, (begin, end))
     lines += [*table.lines, Content("")]
     return lines + _curve_and_events(timeline, table, width, height - len(lines))
+
+
+def _with_run(timeline: Timeline, of_run: OfRun) -> Timeline:
+    """Give the whole way's original and target, not a step's, and what happened on it."""
+    return msgspec.structs.replace(
+        timeline,
+        original=of_run.track.original,
+        original_ordered=True,
+        target=of_run.track.planned.target,
+        events=tuple(heapq.merge(of_run.events, timeline.events, key=attrgetter("at"))),
+    )
 
 
 def _curve_and_events(timeline: Timeline, table: LaneTable, width: int, room: int) -> list[Content]:
@@ -106,8 +138,8 @@ def _leader(timeline: Timeline) -> Content:
 
 def _span(timeline: Timeline, now: datetime) -> tuple[str, Content]:
     begin = figures.as_time(timeline.began_at)
-    if timeline.phase is Phase.SETTLED:
-        return "watched", Content(f"since {begin}")
+    if timeline.phase is Phase.SETTLED:  # without lanes nobody has looked at it but the run
+        return "watched" if timeline.lanes else "known", Content(f"since {begin}")
     seconds = ((timeline.ended_at or now) - timeline.began_at).total_seconds()
     took = figures.as_seen(seconds, whole=timeline.seen_from_start)
     if timeline.ended_at is None:

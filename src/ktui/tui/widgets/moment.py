@@ -7,8 +7,12 @@ from collections.abc import Mapping
 import msgspec
 
 from ktui.cluster.broker import TopicConfig
+from ktui.cluster.observation import Observation
+from ktui.execution.run import Track
 from ktui.progress.timeline import Phase, Timeline
+from ktui.tui.runs.rows import RunRows
 from ktui.tui.widgets.health_words import HealthWords, health_words
+from ktui.tui.widgets.run_words import told_by_run
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -20,6 +24,15 @@ class Moment(msgspec.Struct, frozen=True):
     """By topic, where they are known."""
     health_first: bool = False
     """Whether the health of a partition tells more than that its move has ended."""
+    run: RunRows | None = None
+    """The run that the view is attached to."""
+    run_began_s: float = 0.0
+    """Monotonic second at which that run was started."""
+
+    def track(self, timeline: Timeline) -> Track | None:
+        """Give the partition as the run has it; None where the run does not tell of it."""
+        track = None if self.run is None else self.run.track(timeline.tp)
+        return track if track is not None and told_by_run(track, timeline) else None
 
     def health(self, timeline: Timeline) -> HealthWords:
         """Give what is wrong with a partition apart from any move."""
@@ -29,6 +42,23 @@ class Moment(msgspec.Struct, frozen=True):
         """Whether a partition's state is that of its health and not that of its move."""
         if timeline.phase is Phase.TOPIC_GONE:
             return False
+        if self.track(timeline) is not None:
+            return well.offline
         if timeline.phase.ended or timeline.phase is Phase.SETTLING:
             return self.health_first and well.ill
         return timeline.phase is Phase.SETTLED or well.offline
+
+
+def moment_of(seen: Observation | None, run: RunRows | None, *, health_first: bool) -> Moment:
+    """Give the moment of what was seen last, beside the run that the view is attached to."""
+    if seen is None:
+        return Moment(0.0)
+    began_at = None if run is None else run.run.started_at
+    ago_s = 0.0 if began_at is None else (seen.at - began_at).total_seconds()
+    return Moment(
+        seen.monotonic_s,
+        seen.topic_configs,
+        health_first,
+        run=run,
+        run_began_s=seen.monotonic_s - ago_s,
+    )

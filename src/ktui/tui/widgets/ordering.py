@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from ktui.execution.run import Track
+from ktui.execution.states import State
 from ktui.progress.timeline import Phase, StallKind, Timeline
 from ktui.tui.widgets.columns import Column
 from ktui.tui.widgets.moment import Moment
@@ -15,7 +17,9 @@ BEGAN = "began"
 _SORTS: tuple[str, ...] = (
     Column.STATE, Column.PARTITION, Column.LAG, Column.RATE, Column.LEFT, BEGAN,
 )  # fmt: skip
-_LARGEST_FIRST = frozenset({str(Column.LAG), str(Column.LEFT), str(Column.TO_COPY), BEGAN})
+_LARGEST_FIRST = frozenset(
+    {str(Column.LAG), str(Column.LEFT), str(Column.TO_COPY), str(Column.BATCH), BEGAN}
+)
 _OFFLINE, _STALLED, _UNDER_MIN, _FALLING_BEHIND, _OUT_OF_ISR = range(5)
 _TROUBLE = {
     Phase.STALLED: _STALLED,
@@ -27,6 +31,24 @@ _TROUBLE = {
     Phase.DONE: 10,
     Phase.SETTLED: 11,
 }
+_OF_RUN = {
+    State.STALLED: float(_STALLED),
+    State.FAILED: 1.5,
+    State.BLOCKED: 2.5,
+    State.STOPPING: 4.5,
+    State.ADDING: 5.0,
+    State.DROPPING: 5.1,
+    State.ELECTING: 5.2,
+    State.READY: 5.3,
+    State.FOREIGN: 5.4,
+    State.QUEUED: 5.5,
+    State.CHANGED_ELSEWHERE: 7.0,
+    State.TOPIC_GONE: 9.0,
+    State.DONE: 10.0,
+}
+"""The run's states among the phases; those that wait to begin stand in the order of the queue."""
+_NOT_BEGUN = 5.6
+_QUEUE = 1.0
 
 Key = tuple[Any, ...]
 
@@ -97,16 +119,16 @@ def _directed_name(topic: str, partition: int) -> Key:
 def _figure(by: str, timeline: Timeline, moment: Moment) -> float | None:
     if by == Column.STATE:
         return _trouble(timeline, moment)
-    if by == Column.LAG:
-        return timeline.lag_messages
-    if by == Column.TO_COPY:
-        return timeline.lag_bytes
-    if by == Column.RATE:
-        return timeline.rate_bytes_s
-    if by == BEGAN:
-        return timeline.began_s
+    if by == Column.BATCH:
+        track = None if moment.run is None else moment.run.track(timeline.tp)
+        return None if track is None else track.batch
     left = timeline.left_s
-    return None if left is None else left.middle
+    return {
+        Column.LAG: timeline.lag_messages,
+        Column.TO_COPY: timeline.lag_bytes,
+        Column.RATE: timeline.rate_bytes_s,
+        BEGAN: timeline.began_s,
+    }.get(by, None if left is None else left.middle)
 
 
 def _trouble(timeline: Timeline, moment: Moment) -> float:
@@ -115,6 +137,9 @@ def _trouble(timeline: Timeline, moment: Moment) -> float:
     grave = well.grave and phase is not Phase.TOPIC_GONE
     if grave and well.offline:
         return _OFFLINE
+    track = moment.track(timeline)
+    if track is not None:
+        return _of_run(track, timeline, moment)
     if grave and phase is not Phase.STALLED:
         return _UNDER_MIN
     if phase is Phase.MOVING and stall is not None and stall.kind is StallKind.FALLING_BEHIND:
@@ -122,3 +147,11 @@ def _trouble(timeline: Timeline, moment: Moment) -> float:
     if well.ill and moment.told_by_health(timeline, well):
         return _OUT_OF_ISR
     return _TROUBLE[phase]
+
+
+def _of_run(track: Track, timeline: Timeline, moment: Moment) -> float:
+    if track.state is State.QUEUED and not track.begun and moment.run is not None:
+        return _NOT_BEGUN + _QUEUE * moment.run.share_of_queue(track.tp)
+    if track.state.in_flight and timeline.phase is Phase.STALLED:
+        return _STALLED
+    return _OF_RUN[track.state]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from textual import events
@@ -102,13 +102,16 @@ class PartitionList(ScrollView, can_focus=True):
         moment: Moment,
         *,
         stale: bool = False,
+        touched: Collection[TopicPartition] = (),
     ) -> None:
-        """Take in new timelines; redraws the visible lines that have changed, no others."""
+        """Take in new timelines, and who stands otherwise in the run; redraws only their lines."""
         self._moment = moment
         if stale is not self.stale:
             self.stale = stale
             self._forget_drawn()
-        if self.arrangement.update(timelines, moment, place_anew=not self.holds_places):
+        if self.arrangement.update(
+            timelines, moment, place_anew=not self.holds_places, touched=touched
+        ):
             self._settle()
         if not self._lay_out():
             self._redraw_changed()
@@ -161,7 +164,8 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _lay_out(self) -> bool:
         """Fit the columns to the width; whether they have changed."""
-        wanted = layout(self.size.width, self.arrangement.extents, self.span)
+        batches = self._moment.run is not None
+        wanted = layout(self.size.width, self.arrangement.extents, self.span, batches=batches)
         if wanted == self.layout_in_force:
             return False
         self.layout_in_force = wanted

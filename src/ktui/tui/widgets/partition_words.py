@@ -9,6 +9,7 @@ from ktui.progress.timeline import Cause, Phase, Stall, StallKind, Timeline
 from ktui.tui import figures
 from ktui.tui.cells import Piece
 from ktui.tui.paint import content
+from ktui.tui.runs.rows import RunRows
 from ktui.tui.widgets.moment import Moment
 from ktui.tui.widgets.row import reason, state_cell
 
@@ -42,11 +43,12 @@ _ADVICE = {
 }
 
 
-def standing(timeline: Timeline, observation: Observation) -> Content:
+def standing(timeline: Timeline, observation: Observation, run: RunRows | None) -> Content:
     """Give the partition's state as the list of partitions words it, and what that means."""
-    moment = Moment(observation.monotonic_s, observation.topic_configs, health_first=True)
+    moment = Moment(observation.monotonic_s, observation.topic_configs, health_first=True, run=run)
     state = state_cell(timeline, moment)._replace(bold=True)
-    why = [_EXPLAINED.get(timeline.phase, "")]
+    told_by_run = moment.track(timeline) is not None
+    why = ["" if told_by_run else _EXPLAINED.get(timeline.phase, "")]
     trouble = reason(timeline, moment)
     if trouble is not None and (timeline.stall is None or timeline.phase.ended):
         why.append(trouble.text)

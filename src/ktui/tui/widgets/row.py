@@ -18,6 +18,7 @@ from ktui.tui.cells import (
 )
 from ktui.tui.widgets.columns import Column, Layout
 from ktui.tui.widgets.moment import Moment
+from ktui.tui.widgets.run_words import run_reason, run_state
 
 CURSOR = "▌"
 _ENDED = {
@@ -33,13 +34,13 @@ def row_pieces(timeline: Timeline, layout: Layout, moment: Moment) -> list[Piece
     """Draw a row but for the sign of the cursor: each column at its width, gaps between."""
     pieces: list[Piece] = []
     gap = Piece(" " * layout.gap, "rule")
-    words = None if layout.width_of(Column.REASON) else reason(timeline, moment)
-    aside = _first_aside(layout) if words else None
+    words = reason(timeline, moment)
+    aside = None if words is None else _aside(words, timeline, layout)
     for column, start, width in layout.spans():
         if words and column is aside:
             return [*pieces, *_sentence(words, layout.width - start - 1)]
         if column is Column.TIMELINE:
-            cell = timeline_cells(timeline.recent, width, moment.now_s, layout.span)
+            cell = _history(timeline, width, moment, layout.span)
         else:
             cell = _CELLS[column](timeline, width, moment)
         if column.numeric:
@@ -54,6 +55,9 @@ def state_cell(timeline: Timeline, moment: Moment) -> Piece:
     well = moment.health(timeline)
     if moment.told_by_health(timeline, well):
         return Piece(well.word, well.role, bold=well.role == "stalled")
+    track = moment.track(timeline)
+    if track is not None and moment.run is not None:
+        return run_state(track, moment.run, timeline, moment.now_s)
     if timeline.phase in _ENDED:
         return Piece(*_ENDED[timeline.phase])
     return _moving(timeline, moment)
@@ -76,6 +80,11 @@ def reason(timeline: Timeline, moment: Moment) -> Piece | None:
     well = moment.health(timeline)
     if moment.told_by_health(timeline, well):
         return Piece(well.wrong, well.role) if well.wrong else None
+    track = moment.track(timeline)
+    if track is not None and moment.run is not None:
+        told = run_reason(track, moment.run)
+        if told is not None or not track.state.in_flight:
+            return told
     stall = None if timeline.phase in _ENDED else timeline.stall
     if stall is not None:
         words = stall.detail or f"broker {stall.broker}: {stall.cause}"
@@ -86,9 +95,30 @@ def reason(timeline: Timeline, moment: Moment) -> Piece | None:
     return None
 
 
-def _first_aside(layout: Layout) -> Column:
-    """Give the column from which on a reason stands where there is no column for it."""
+def _aside(words: Piece, timeline: Timeline, layout: Layout) -> Column | None:
+    """Give the column from which on a reason stands for which its own has no room, or is none."""
+    if pieces_width([words]) <= layout.width_of(Column.REASON):
+        return None
+    if not timeline.catching_up:
+        return None if words.role == "waiting" else Column.LAG
+    if layout.width_of(Column.REASON):
+        return None
     return Column.RATE if layout.width_of(Column.RATE) else Column.LEFT
+
+
+def _history(timeline: Timeline, width: int, moment: Moment, span: int) -> list[Piece]:
+    """Draw the timeline; what is in the run has waited until it was first looked at."""
+    track = moment.track(timeline)
+    waits_from_s = None if track is None else moment.run_began_s
+    now_s = moment.now_s
+    if track is not None and track.state.ended and timeline.phase is Phase.SETTLED:
+        waits_from_s = None
+    return timeline_cells(timeline.recent, width, now_s, span, waits_from_s=waits_from_s)
+
+
+def _batch(timeline: Timeline, _width: int, moment: Moment) -> list[Piece]:
+    track = None if moment.run is None else moment.run.track(timeline.tp)
+    return [] if track is None or track.batch is None else [Piece(f"{track.batch:,}")]
 
 
 def _partition(timeline: Timeline, width: int, _moment: Moment) -> list[Piece]:
@@ -140,6 +170,10 @@ def _left(timeline: Timeline, width: int, _moment: Moment) -> list[Piece]:
 def _reason(timeline: Timeline, width: int, moment: Moment) -> list[Piece]:
     if words := reason(timeline, moment):
         return _sentence(words, width)
+    track = moment.track(timeline)
+    if track is not None:
+        over_at = track.since if track.state.ended else None
+        return [] if over_at is None else [Piece(f"at {figures.as_time(over_at)}", "dim")]
     if timeline.ended_at is None:
         return []
     took = (timeline.ended_at - timeline.began_at).total_seconds()
@@ -156,6 +190,7 @@ _Cell = Callable[[Timeline, int, Moment], list[Piece]]
 _CELLS: Mapping[Column, _Cell] = {
     Column.PARTITION: _partition,
     Column.STATE: _state,
+    Column.BATCH: _batch,
     Column.REPLICAS: _replicas,
     Column.LAG: _lag,
     Column.TO_COPY: _to_copy,

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ktui.execution.states import State
 from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, StallKind, Timeline
+from ktui.tui.widgets.moment import Moment
 
-Test = Callable[[Timeline], bool]
+Test = Callable[[Timeline, Moment], bool]
 
 BEHIND, OFFLINE, UNDER_REPLICATED = "behind", "offline", "under-replicated"
-STATES = (
-    *(phase.value for phase in Phase if phase is not Phase.SETTLED),
-    BEHIND, OFFLINE, UNDER_REPLICATED,
+STATES = tuple(
+    dict.fromkeys(
+        (
+            *(phase.value for phase in Phase if phase is not Phase.SETTLED),
+            *(state.value for state in State),
+            BEHIND, OFFLINE, UNDER_REPLICATED,
+        )
+    )
 )  # fmt: skip
 TERMS = ("topic", "broker", "state", "partition")
 HINT = "words of the topic, topic:x, broker:3, state:stalled, partition:0"
@@ -45,9 +52,9 @@ class RowFilter:
         """Hash what was typed."""
         return hash(self.text)
 
-    def matches(self, timeline: Timeline) -> bool:
+    def matches(self, timeline: Timeline, moment: Moment) -> bool:
         """Whether all terms hold for a partition."""
-        return all(test(timeline) for test in self._tests)
+        return all(test(timeline, moment) for test in self._tests)
 
 
 def _test(term: str) -> Test:
@@ -67,32 +74,38 @@ def _test(term: str) -> Test:
 
 def _named(text: str) -> Test:
     wanted = text.casefold()
-    return lambda timeline: wanted in str(timeline.tp).casefold()
+    return lambda timeline, _: wanted in str(timeline.tp).casefold()
 
 
 def _of_topic(text: str) -> Test:
     wanted = text.casefold()
-    return lambda timeline: wanted in timeline.tp.topic.casefold()
+    return lambda timeline, _: wanted in timeline.tp.topic.casefold()
 
 
 def _on_broker(broker: int) -> Test:
-    return lambda timeline: broker in timeline.state.replicas or broker in timeline.lanes
+    return lambda timeline, _: (
+        broker in timeline.state.replicas or broker in timeline.target or broker in timeline.lanes
+    )
 
 
 def _numbered(number: int) -> Test:
-    return lambda timeline: timeline.tp.partition == number
+    return lambda timeline, _: timeline.tp.partition == number
 
 
 def _in_state(text: str) -> Test:
     wanted = {state for state in STATES if state.startswith(text.casefold())}
     if not wanted:
         raise BadFilter(f"no state {text!r}; there are {', '.join(STATES)}")
-    return lambda timeline: not wanted.isdisjoint(_states(timeline))
+    return lambda timeline, moment: not wanted.isdisjoint(_states(timeline, moment))
 
 
-def _states(timeline: Timeline) -> Iterator[str]:
-    """Give every state word that holds of a partition."""
-    yield timeline.phase.value
+def _states(timeline: Timeline, moment: Moment) -> Iterator[str]:
+    """Give every state word that holds of a partition; the run's in place of its move's."""
+    track = moment.track(timeline)
+    if track is None or track.state.in_flight:
+        yield timeline.phase.value
+    if track is not None:
+        yield track.state.value
     stall = timeline.stall
     if timeline.phase is Phase.MOVING and stall and stall.kind is StallKind.FALLING_BEHIND:
         yield BEHIND

@@ -62,6 +62,17 @@ class StatusHeader(Widget):
         self._with_sums = with_sums
         self._status: Status | None = None
 
+    @property
+    def with_sums(self) -> bool:
+        """Whether there is a line for the sums; without it trouble is told beside the brokers."""
+        return self._with_sums
+
+    @with_sums.setter
+    def with_sums(self, shown: bool) -> None:
+        self._with_sums = shown
+        self.set_class(shown, "-with-sums")
+        self.refresh(layout=True)
+
     def on_mount(self) -> None:
         """Draw what is known, and let the clock run."""
         self.set_interval(1.0, self.update_status)
@@ -120,7 +131,9 @@ def _who(status: Status) -> list[Part]:
     parts = [_part("ktui", "moving", rank=2, bold=True), _part(status.cluster_name, bold=True)]
     if status.simulated_speed is not None:
         parts.append(_part(f" SIMULATED x{status.simulated_speed:g} ", "badge"))
-    elif status.read_only:
+    elif not status.read_only:
+        parts.append(_part(" WRITE ", "badge"))
+    else:
         parts.append(_part(" READ-ONLY ", "badge", rank=0 if status.outage is None else 1))
     return parts
 
@@ -129,7 +142,8 @@ def _first(status: Status, *, with_sums: bool) -> list[Part]:
     """Give the first line; where it is the only one, an outage stands in it."""
     if not with_sums and (status.outage is not None or status.seen is None):
         return [*_who(status), *_standing(status)]
-    return [*_who(status), *_cluster(status)]
+    trouble = () if with_sums else _trouble(status.overview)
+    return [*_who(status), *_cluster(status), *trouble]
 
 
 def _cluster(status: Status) -> list[Part]:

@@ -1,0 +1,31 @@
+"""What is said outside of the screens: in the terminal's title, and when the view is closed."""
+
+from __future__ import annotations
+
+from ktui.tui import figures, run_sentences
+from ktui.tui.overview import Overview
+from ktui.tui.runs.attached import RunStatus
+
+
+def title(overview: Overview, run: RunStatus | None) -> str:
+    """Give the terminal's title: how far the run is, or what moves."""
+    if run is not None:
+        return run_sentences.title(run)
+    if not overview.open:
+        return "nothing is moving"
+    sums = overview.totals
+    share = f"{figures.as_share(sums.share)}, " if sums.share is not None else ""
+    stalled = f", {sums.stalled:,} STALLED" if sums.stalled else ""
+    return f"{share}{sums.moving:,} moving{stalled}"
+
+
+def closed(overview: Overview, run: RunStatus | None) -> str:
+    """Say what goes on without the view."""
+    if of_run := run_sentences.without_the_view(run):
+        return f"ktui: view closed.{of_run}"
+    words = "ktui: view closed; nothing on the cluster was changed by it."
+    moving = overview.open
+    if moving:
+        goes_on = "is being reassigned" if moving == 1 else "are being reassigned"
+        words += f" {figures.as_count(moving, 'partition')} {goes_on} and will go on without it."
+    return words

@@ -1,0 +1,57 @@
+"""What the view may have done for the operator, by whoever runs the app: it does none of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from ktui.execution.statedir import RunDir
+from ktui.pacing.limits import Limits
+from ktui.planning.finding import Allowances, ClusterSnapshot
+from ktui.planning.plan import Plan
+
+
+class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that the operator wants started."""
+
+    name: str
+    plan: Plan
+    plan_name: str
+    """The file's name."""
+    limits: Limits
+    allowed: Allowances
+
+
+class Engines(Protocol):
+    """Starts the processes that carry runs on. What they raise as RunProblem is told as it is."""
+
+    def limits(self, brokers: int) -> Limits:
+        """Give the limits of a run that names none, on so many brokers that are alive."""
+        ...
+
+    async def look(self, plan: Plan) -> ClusterSnapshot:
+        """Look at what a plan is about.
+
+        Raises:
+            ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def start(self, wanted: NewRun) -> RunDir:
+        """Start a run; it is owned when this returns.
+
+        Raises:
+            RunProblem: it was not started, and nothing was sent; says why.
+            ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def resume(self, run: RunDir) -> None:
+        """Have a process go on with a run; it is owned when this returns.
+
+        Raises:
+            RunProblem: it is not gone on with; says why.
+            ClusterError: the cluster cannot be asked.
+        """
+        ...

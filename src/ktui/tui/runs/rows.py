@@ -1,0 +1,171 @@
+"""The partitions of a run as the list has them: each a row, also those that nobody looks at yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.events import (
+    Cancel,
+    Elect,
+    Entry,
+    LimitsChanged,
+    NowIn,
+    PlannedPart,
+    Replanned,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.run import Run, Track
+from ktui.pacing.limits import Limits
+from ktui.pacing.situation import Situation, Step
+from ktui.pacing.steps import all_steps
+from ktui.planning.ways import Ways, pattern_of
+from ktui.progress.timeline import Mark, Phase, Slots, Timeline
+from ktui.tui.runs.places import Places
+
+_NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
+_OF_PARTITION = (Cancel, Elect, NowIn, Replanned, StepBegun, StepOver)
+
+
+class TakenStep(msgspec.Struct, frozen=True, gc=False):
+    """A step that was begun, and what became of it."""
+
+    at: datetime
+    begun: StepBegun
+    over_at: datetime | None = None
+    reached: bool = False
+    reason: str = ""
+
+
+class RunRows:
+    """What the list shows of a run's partitions beside what is seen of them."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._places = Places((), run.limits.order)
+        self._unseen: dict[TopicPartition, Timeline] = {}
+        self._taken: dict[TopicPartition, tuple[TakenStep, ...]] = {}
+        self._ways = (run.limits, Ways(run.limits))
+        self._left: dict[TopicPartition, int] = {}
+        self.steps_begun = 0
+        self.all_left = 0
+        """Steps that are yet to be begun, as far as all goes well; as of when each was touched."""
+
+    def take(self, entries: Iterable[Entry]) -> set[TopicPartition]:
+        """Note what has happened since; give the partitions whose rows tell otherwise now."""
+        touched: set[TopicPartition] = set()
+        ordered = self._places.order
+        for entry in entries:
+            event = entry.event
+            if isinstance(event, _OF_PARTITION):
+                touched.add(event.tp)
+                self._note_step(entry)
+            elif isinstance(event, PlannedPart) or (
+                isinstance(event, LimitsChanged) and event.new.order is not ordered
+            ):
+                touched.update(self.run.tracks)
+        if len(self._places) != len(self.run.tracks) or self.run.limits.order is not ordered:
+            self._places = Places(self.run.tracks.values(), self.run.limits.order)
+        for tp in touched:
+            track = self.run.tracks[tp]
+            self._places.take(track)
+            self._unseen[tp] = _unseen(track, self.run.started_at)
+            left = self.steps_left(track)
+            self.all_left += left - self._left.get(tp, 0)
+            self._left[tp] = left
+        return touched
+
+    def _note_step(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, StepBegun):
+            self.steps_begun += 1
+            self._taken[event.tp] = (*self.taken(event.tp), TakenStep(entry.at, event))
+        elif isinstance(event, StepOver) and (taken := self.taken(event.tp)):
+            over = msgspec.structs.replace(
+                taken[-1], over_at=entry.at, reached=event.reached, reason=event.reason
+            )
+            self._taken[event.tp] = (*taken[:-1], over)
+
+    def with_unseen(
+        self, timelines: Mapping[TopicPartition, Timeline]
+    ) -> Mapping[TopicPartition, Timeline]:
+        """Give every partition of the run its timeline, and all others that are known."""
+        return {**self._unseen, **timelines}
+
+    def unseen(self, tp: TopicPartition) -> Timeline | None:
+        """Give the timeline of a partition as if nobody had looked at it; None outside the run."""
+        return self._unseen.get(tp)
+
+    def track(self, tp: TopicPartition) -> Track | None:
+        """Give a partition as the run has it; None where it is not in the run."""
+        return self.run.tracks.get(tp)
+
+    def place(self, track: Track) -> int | None:
+        """Give the place in the queue, from 1; None for a partition that has begun."""
+        return self._places.place(track)
+
+    def share_of_queue(self, tp: TopicPartition) -> float:
+        """Give how far back a partition begins, from 0 up to but not 1."""
+        return self._places.index(tp) / (1 + len(self._places))
+
+    def taken(self, tp: TopicPartition) -> tuple[TakenStep, ...]:
+        """Give the steps that were begun, in order."""
+        return self._taken.get(tp, ())
+
+    def steps_left(self, track: Track) -> int:
+        """Count the steps after those begun, if all goes well under the limits in force."""
+        if track.state.ended:
+            return 0
+        if self._ways[0] != self.run.limits:
+            self._ways = (self.run.limits, Ways(self.run.limits))
+        return len(self._ways[1].steps(pattern_of(_situation(track))[0]))
+
+
+def steps_to_come(track: Track, limits: Limits) -> list[Step]:
+    """Give the steps after those begun, as they are if all goes well under these limits."""
+    return [] if track.state.ended else all_steps(_situation(track), limits)
+
+
+def _situation(track: Track) -> Situation:
+    """Give a partition as it will be when its step in flight, if there is one, is over."""
+    replicas, leader = track.replicas, track.planned.leader
+    if track.step is not None:
+        begun = track.step.begun
+        replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
+    elif track.sent is not None:  # a step of ours is over, and its first may have been elected
+        leader = replicas[0]
+    leader = leader if leader in replicas else replicas[0]
+    return Situation(
+        replicas=replicas,
+        isr=replicas,
+        leader=leader,
+        target=track.planned.target,
+        online=frozenset((*replicas, *track.planned.target)),
+    )
+
+
+def _unseen(track: Track, since: datetime | None) -> Timeline:
+    """Make the timeline of a partition of which only the run knows."""
+    return Timeline(
+        state=PartitionState(
+            tp=track.tp,
+            topic_id=track.planned.topic_id,
+            replicas=track.replicas,
+            isr=(),
+            leader=None,
+            described=False,
+        ),
+        phase=Phase.SETTLED,
+        began_at=since or datetime.now(UTC),
+        began_s=0.0,
+        ended_at=None,
+        original=track.original,
+        original_ordered=True,
+        target=track.planned.target,
+        lanes={},
+        recent=_NEVER_SEEN,
+    )

@@ -1,0 +1,213 @@
+"""The Runs screen: every run that the state directory remembers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import DataTable, Static
+
+from ktui.execution.problem import RunProblem
+from ktui.execution.runs import RunState, RunSummary, all_runs
+from ktui.execution.statedir import StateDir
+from ktui.execution.states import State
+from ktui.tui.roles import role_style
+from ktui.tui.widgets.keys import Keys
+from ktui.tui.widgets.run_lines import state_words
+from ktui.tui.widgets.status_header import StatusHeader
+
+EVERY_S = 5.0
+"""Between two looks: each reads the journals of all runs."""
+NONE_YET = "There are no runs yet. n starts a plan, and so does: ktui start PLAN"
+_WIDTHS = (24, 18, 13, 8, 20)
+_HEADINGS = ("run", "state", "done", "failed", "started")
+
+
+class RunTable(DataTable[Text]):
+    """A row a run; enter shows it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter", "screen.attach", "show it", key_display="↵", tooltip="Attach the view to it"
+        ),
+    ]
+
+
+class RunsScreen(Screen[None]):
+    """Shows the runs; the app's `attach` and `resume` do what is asked for.
+
+    Args:
+        state_dir: where the runs are.
+        may_resume: why none can be resumed from here; None if it can.
+    """
+
+    CSS = """
+    RunsScreen {
+        background: $background;
+        & > #runs-title { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #runs-empty { padding: 1 2; color: $dim; }
+        & > RunTable {
+            height: 1fr; margin-top: 1; background: $background; scrollbar-size: 1 1;
+            background-tint: $background 0%;
+            &:focus { background-tint: $background 0%; }
+            & > .datatable--header { background: $background; color: $header; text-style: none; }
+            & > .datatable--cursor { background: $cursor; text-style: none; }
+            & > .datatable--hover { background: $background; }
+        }
+        & > VerticalScroll {
+            height: auto; max-height: 40%; border-top: solid $rule; padding: 0 1;
+        }
+        & .-away { display: none; }
+    }
+    """
+    AUTO_FOCUS = "RunTable"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back"),
+        Binding("enter", "attach", "show it", key_display="↵", tooltip="Attach the view to it"),
+        Binding("R", "resume", "resume", tooltip="Have a process go on with it"),
+    ]
+
+    def __init__(self, state_dir: StateDir, *, may_resume: str | None) -> None:
+        super().__init__()
+        self._state_dir, self._problem = state_dir, may_resume
+        self._runs: Mapping[str, RunSummary] = {}
+        self._read = False
+
+    def compose(self) -> ComposeResult:
+        """Lay out the top, the table, what is known of the run under the cursor, the keys."""
+        yield StatusHeader()
+        yield Static(id="runs-title", markup=False)
+        yield Static("Reading the journals of all runs …", id="runs-empty", markup=False)
+        table = RunTable(cursor_type="row", header_height=1)
+        table.cursor_foreground_priority = "renderable"
+        yield table
+        with VerticalScroll():
+            yield Static(id="run-panel", markup=False)
+        yield Keys()
+
+    def on_mount(self) -> None:
+        """Read the runs, and again from time to time."""
+        table = self.query_one(RunTable)
+        for heading, width in zip(_HEADINGS, _WIDTHS, strict=True):
+            table.add_column(heading, width=width, key=heading)
+        self._draw()
+        self._look()
+        self.set_interval(EVERY_S, self._look)
+
+    def _look(self) -> None:
+        self.run_worker(self._take(), exclusive=True, exit_on_error=False)
+
+    async def _take(self) -> None:
+        try:
+            runs = await asyncio.to_thread(all_runs, self._state_dir)
+        except RunProblem as problem:
+            self.query_one("#runs-empty", Static).update(Content(str(problem)))
+            return
+        self._runs, self._read = {run.name: run for run in runs}, True
+        self._draw()
+
+    def _draw(self) -> None:
+        table, chosen = self.query_one(RunTable), self.selected
+        table.clear()
+        for run in self._runs.values():
+            table.add_row(*map(self._cell, _row(run)), key=run.name)
+        if chosen is not None and chosen.name in self._runs:
+            table.move_cursor(row=table.get_row_index(chosen.name))
+        table.set_class(not self._runs, "-away")
+        empty = self.query_one("#runs-empty", Static)
+        empty.set_class(bool(self._runs), "-away")
+        if self._read:
+            empty.update(NONE_YET)
+        parts = (("runs", "bold $foreground"), "   ", (f"{len(self._runs)}", "$header"), "   ")
+        title = Content.assemble(*parts, (str(self._state_dir.path), "$dim"))
+        self.query_one("#runs-title", Static).update(title)
+        self._draw_panel()
+
+    def _cell(self, part: tuple[str, str]) -> Text:
+        words, role = part
+        return Text(words, style=role_style(self.app.theme_variables, role), no_wrap=True)
+
+    @property
+    def selected(self) -> RunSummary | None:
+        """The run under the cursor."""
+        table = self.query_one(RunTable)
+        if not table.row_count:
+            return None
+        return self._runs.get(str(table.ordered_rows[table.cursor_row].key.value))
+
+    @on(DataTable.RowHighlighted)
+    def _draw_panel(self) -> None:
+        run = self.selected
+        self.query_one(VerticalScroll).set_class(run is None, "-away")
+        if run is not None:
+            self.query_one("#run-panel", Static).update(Content("\n".join(_facts(run))))
+
+    def action_attach(self) -> None:
+        """Show the run under the cursor."""
+        run = self.selected
+        if run is None:
+            return
+        if run.state is RunState.UNREADABLE:
+            self.notify(run.problem or "It cannot be read.", severity="error", markup=False)
+            return
+        attach = getattr(self.app, "attach", None)
+        self.dismiss()
+        if attach is not None:
+            folder = self._state_dir.run(run.name)
+            self.app.run_worker(attach(folder), group="attach", exit_on_error=False)
+
+    def action_resume(self) -> None:
+        """Have a process go on with the run under the cursor."""
+        run = self.selected
+        resume = getattr(self.app, "resume", None)
+        if run is None or resume is None:
+            return
+        problem = self._problem
+        if problem is None and run.state is not RunState.RESUMABLE:
+            word = "has ended" if run.state is RunState.ENDED else "is carried on already"
+            problem = f"Run {run.name} {word}."
+        if problem is not None:
+            self.notify(problem, severity="warning", markup=False)
+            return
+        self.dismiss()
+        resume(self._state_dir.run(run.name))
+
+    def action_back(self) -> None:
+        """Go back to where this was opened."""
+        self.dismiss()
+
+
+def _row(run: RunSummary) -> list[tuple[str, str]]:
+    word, role = state_words(run.state)
+    done, failed = run.counts.get(State.DONE, 0), run.counts.get(State.FAILED, 0)
+    started = "" if run.started_at is None else f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
+    return [
+        (run.name, "foreground"),
+        (word, role),
+        (f"{done:,}/{run.partitions:,}", "foreground"),
+        (f"{failed:,}", "stalled" if failed else "dim"),
+        (started, "dim"),
+    ]
+
+
+def _facts(run: RunSummary) -> list[str]:
+    counts = ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in run.counts.items())
+    lines = [
+        f"plan {run.plan or '-'}   cluster {run.cluster_id or '-'}",
+        f"{run.over:,} of {run.partitions:,} ended{f': {counts}' if counts else ''}",
+    ]
+    if run.holder is not None:
+        lines.append(f"carried on by {run.holder}")
+    elif run.state is RunState.RESUMABLE:
+        lines.append(f"no process carries it on; R, or: ktui resume {run.name}")
+    if run.ended_at is not None:
+        lines.append(f"ended at {run.ended_at.astimezone():%Y-%m-%d %H:%M:%S}")
+    return [*lines, *([f"! {run.problem}"] if run.problem else ())]

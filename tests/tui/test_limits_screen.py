@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.pacing.limits import Limits, Shape
+from support.running import a_quiet_cluster, moved, watching_run
+from support.watching import LARGE, MIDDLE, SMALL
+
+NAMES = ("a-0", "a-1", "a-2", "a-3")
+
+
+async def test_the_limits_in_force_stand_beside_what_is_in_flight(tmp_path: Path) -> None:
+    limits = Limits(replicas=1, partitions=2, per_broker=3)
+    cluster = a_quiet_cluster(*NAMES, messages=100_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
+        await watch.press("l")
+        assert watch.line("P partitions").split()[2:4] == ["2", "2"]
+        assert watch.line("B per broker").split()[3:][:4] == ["3", "2", "on", "broker"]
+        assert watch.line("L leader movements").split()[3:5] == ["none", "0"]
+        assert "gentle" in watch.line("shape")
+        assert "Binds at the next step: 2 steps in flight stay as they are." in watch.text
+
+
+async def test_new_limits_bind_at_the_next_decision_which_is_told(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*NAMES, messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+        await watch.press("l", "down")
+        await watch.type("3")
+        await watch.press("enter")
+        await watch.say("Asked for; it takes effect at the next decision.")
+        await watch.pass_until("in force: they bind from decision 2 on; 1 in flight stay")
+        assert watch.line("P partitions").split()[2] == "3"
+        await watch.press("escape")
+        await watch.pass_until("P 3")
+        await watch.press("e")
+        assert "limits: P 1 -> 3" in watch.text
+
+
+async def test_limits_that_are_not_in_force_yet_are_shown_beside_those_that_are(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*NAMES, messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+        await watch.press("l", "down")
+        await watch.type("3")
+        await watch.press("enter")
+        await watch.say("Asked for")
+        watch.app.refresh_run(watch.app.progress)
+        await watch.pilot.pause()
+        assert "1 > 3" in watch.line("P partitions")
+        assert "P 1 (3 at the next step)" in watch.line("limits  R")
+
+
+async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*NAMES, messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+        await watch.press("l")
+        await watch.type("2")
+        await watch.press("down")
+        await watch.type("none")
+        await watch.press(*["down"] * 6)
+        await watch.type("kip-435")
+        await watch.press("enter")
+        await watch.pass_until("in force: they bind")
+        assert watch.app.attached is not None
+        assert watch.app.attached.run.limits == Limits(replicas=2, shape=Shape.KIP_435)
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("x", "'x' is not a whole number. Give a whole number from 1, or none to lift the limit"),
+        ("0", "0 is too small"),
+        ("-1", "'-1' is not a whole number"),
+    ],
+)
+@pytest.mark.parametrize("size", [SMALL, MIDDLE])
+async def test_bad_input_is_named_at_its_field_and_nothing_is_asked(
+    tmp_path: Path, typed: str, words: str, size: tuple[int, int]
+) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=size) as watch:
+        await watch.press("l", "down")
+        await watch.type(typed)
+        await watch.press("enter")
+        await watch.see()
+        assert words in " ".join(watch.text.split())
+        assert "! P partitions:" in watch.text
+        assert "P!partitions" in watch.text
+        assert watch.app.attached is not None
+        assert watch.app.attached.status.coming is None
+
+
+async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path) -> None:
+    limits = Limits(replicas=1, shape=Shape.KIP_435)
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), limits) as watch:
+        await watch.press("l", *["down"] * 5)
+        await watch.type("2")
+        assert "! E extra replicas: it limits nothing in shape kip-435" in watch.text
+
+
+async def test_limits_that_are_in_force_already_are_not_asked_for(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.press("l", "down")
+        await watch.type("1")
+        await watch.press("enter")
+        assert "These limits are in force already." in watch.text
+
+
+async def test_without_a_process_that_carries_it_on_it_says_what_to_do_first(
+    tmp_path: Path,
+) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.engines.aclose()
+        await watch.see()
+        await watch.press("l", "2", "enter")
+        assert "Resume it first: ktui resume drain-3" in watch.text
+
+
+async def test_the_line_below_explains_the_limit_that_is_typed(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=SMALL) as watch:
+        await watch.press("l")
+        assert "R replicas: replicas of one partition added at once." in watch.text
+        await watch.press("up")
+        assert "order: topic or size-desc or size-asc or plan" in watch.text
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
+async def test_every_limit_is_on_the_screen(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=size) as watch:
+        await watch.press("l")
+        for letter in "RPLMBEC":
+            assert any(line.split()[:1] == [letter] for line in watch.lines)
+        assert "Binds at the next step" in watch.text
+        await watch.press("escape")
+        assert "step 1/4" in watch.text

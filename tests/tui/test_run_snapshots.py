@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from ktui.cli.demo_engines import SimulatedEngines
+from ktui.execution.statedir import StateDir
+from ktui.pacing.limits import Limits
+from ktui.planning.plan import written
+from ktui.simulated import acts
+from ktui.simulated.cluster import SimulatedCluster
+from support.moving_clusters import a_cluster, move, wait
+from support.running import a_new_run, moved
+from support.runs import plan_of
+from support.watching import LARGE, SMALL, Looks, Watching, an_app
+
+Compare = Callable[..., bool]
+WIDE = (120, 40)
+SIZES = [SMALL, WIDE, LARGE]
+IDS = ["80x24", "120x40", "200x60"]
+RUN_S, POLL_S = 260.0, 2.0
+_ORIGINALS = ((1, 2, 3), (2, 3, 4), (3, 1, 2))
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Pictures show local times, and are the same in every country."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def busy_cluster() -> SimulatedCluster:
+    """Brokers of which one is dead, and topics to be moved."""
+    cluster = a_cluster(
+        {
+            "audit": [(1, 2)] * 3,
+            "orders": [_ORIGINALS[n % 3] for n in range(12)],
+            "payments": [_ORIGINALS[n % 3] for n in range(6)],
+        },
+        messages=20_000,
+        inbound_s=20,
+        configs={"min.insync.replicas": "2"},
+    )
+    cluster.do(acts.Kill(9))
+    wait(cluster, 30.0)
+    return cluster
+
+
+PLAN = {
+    **moved(*(f"orders-{n}" for n in range(10)), target=(5, 6, 3)),
+    **moved("payments-0", "payments-3", target=(4, 2, 3)),
+    **moved("payments-1", target=(9, 3, 4)),
+    **moved("payments-2", target=(7, 1, 2)),
+}
+"""One wants a dead broker; one is being moved by somebody else."""
+
+
+class Scene:
+    """The app over a run that is under way, for a picture of it."""
+
+    def __init__(self, folder: Path, **how: Any) -> None:
+        self._cluster = busy_cluster()
+        self._folder = folder
+        self._looks = Looks(self._cluster)
+        state_dir = StateDir(folder / "state")
+        self._engines = SimulatedEngines(self._cluster, state_dir)
+        self.app = an_app(
+            self._cluster,
+            self._looks,
+            read_only=False,
+            poll_s=POLL_S,
+            state_dir=state_dir,
+            engines=self._engines,
+            **how,
+        )
+
+    def after(
+        self, *keys: str, seconds: float = RUN_S, until: str = ""
+    ) -> Callable[[Pilot[None]], Any]:
+        """Let the run go on for so long, then press keys, and wait for words if need be."""
+
+        async def run(pilot: Pilot[None]) -> None:
+            watch = Watching(self.app, self._looks, self._cluster, pilot)
+            await watch.begin()
+            limits = Limits(replicas=1, partitions=4, per_broker=3)
+            folder = await self._engines.start(a_new_run(PLAN, limits, "drain-b3"))
+            self._cluster.do(move("payments-2", 8, 1, 2))
+            self.app.call_later(self.app.attach, folder)
+            await watch.until(lambda: self.app.attached is not None)
+            await watch.pass_time(seconds)
+            await watch.press(*keys)
+            await watch.until(lambda: until in watch.text)
+            await self._engines.aclose()
+
+        return run
+
+
+@pytest.mark.parametrize("size", SIZES, ids=IDS)
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_a_busy_run(
+    snap_compare: Compare, tmp_path: Path, size: tuple[int, int], theme: str
+) -> None:
+    scene = Scene(tmp_path, theme=theme)
+    assert snap_compare(scene.app, terminal_size=size, run_before=scene.after())
+
+
+def test_a_busy_run_in_sixteen_colours(snap_compare: Compare, tmp_path: Path) -> None:
+    scene = Scene(tmp_path, theme="sixteen")
+    assert snap_compare(scene.app, terminal_size=WIDE, run_before=scene.after("j"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=IDS)
+def test_the_limits_of_a_run(snap_compare: Compare, tmp_path: Path, size: tuple[int, int]) -> None:
+    scene = Scene(tmp_path)
+    typed = scene.after("l", "down", "x")
+    assert snap_compare(scene.app, terminal_size=size, run_before=typed)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=IDS)
+def test_the_steps_of_a_partition(
+    snap_compare: Compare, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    scene = Scene(tmp_path)
+    opened = scene.after("slash", *"orders-4", "enter", "enter")
+    assert snap_compare(scene.app, terminal_size=size, run_before=opened)
+
+
+def test_the_question_whether_to_pause(snap_compare: Compare, tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    assert snap_compare(scene.app, terminal_size=SMALL, run_before=scene.after("p"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=IDS)
+def test_a_plan_before_it_is_started(
+    snap_compare: Compare, tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plan.json").write_text(written(plan_of(moved("audit-0", target=(4, 5, 6)))))
+    monkeypatch.chdir(tmp_path)
+    scene = Scene(tmp_path)
+    keys = [{".": "full_stop", "-": "minus"}.get(each, each) for each in "plan.json"]
+    read = scene.after("n", *keys, "enter", seconds=2.0, until="replica movements")
+    assert snap_compare(scene.app, terminal_size=size, run_before=read)

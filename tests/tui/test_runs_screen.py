@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from ktui.tui.screens.offer import OfferScreen
+from ktui.tui.screens.runs import RunsScreen
+from ktui.tui.screens.watch import WatchScreen
+from support.running import (
+    NAME,
+    ONE_BY_ONE,
+    RunWatched,
+    a_new_run,
+    a_quiet_cluster,
+    moved,
+    watching_run,
+    watching_runs,
+)
+
+
+async def test_the_runs_are_listed_with_how_far_each_is(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0", "b-0"), tmp_path, moved("a-0", "b-0")) as watch:
+        await watch.pass_until("done 1/2")
+        await watch.press("r")
+        await watch.say("carried on by process")
+        assert "RUNNING" in watch.line(NAME)
+        assert "1/2" in watch.line(NAME)
+        assert "drain-3.json" in watch.text
+
+
+async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+        await watch.pass_until("ENDED")
+        run = await watch.engines.start(a_new_run(moved("b-0"), ONE_BY_ONE, "other"))
+        watch.app.call_later(watch.app.attach, run)
+        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
+        await watch.see()
+        assert watch.rows == ["b-0"]
+        await watch.press("r")
+        await watch.say("ENDED")
+        await watch.press("down", "enter")
+        await watch.until(lambda: watch.app.attached and watch.app.attached.name == NAME)
+        assert isinstance(watch.app.screen, WatchScreen)
+        assert watch.rows == ["a-0"]
+
+
+async def test_where_there_are_none_it_says_how_to_start_one(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        await watch.press("r")
+        await watch.say("There are no runs yet.")
+        assert "ktui start PLAN" in watch.text
+
+
+async def test_a_folder_that_is_no_run_is_shown_as_such(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        (watch.state_dir.runs / "alien").mkdir(parents=True)
+        await watch.press("r")
+        await watch.say("UNREADABLE")
+        await watch.press("enter")
+        assert isinstance(watch.app.screen, RunsScreen)
+
+
+async def left(watch: RunWatched) -> None:
+    """Start a run, and let its process go before its end."""
+    await watch.engines.start(a_new_run(moved("a-0"), ONE_BY_ONE))
+    await watch.see()
+    await watch.engines.aclose()
+
+
+async def test_a_live_run_of_the_cluster_is_shown_on_start_up(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", messages=500_000)
+    async with watching_runs(cluster, tmp_path) as first:
+        await first.engines.start(a_new_run(moved("a-0"), ONE_BY_ONE))
+        await first.see()
+        async with watching_runs(cluster, tmp_path) as watch:
+            await watch.until(lambda: watch.app.attached is not None)
+            await watch.see()
+            assert "Attached to run drain-3." in watch.text
+            assert "RUNNING" in watch.line("run drain-3  ")
+
+
+async def test_an_unfinished_run_is_offered_on_start_up_and_resumed(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0")
+    async with watching_runs(cluster, tmp_path) as first:
+        await left(first)
+    async with watching_runs(cluster, tmp_path) as watch:
+        await watch.say("Run drain-3 waits to be resumed")
+        assert "R  resume now" in watch.text
+        await watch.press("R")
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_until("ENDED")
+        assert "done 1/1" in watch.text
+
+
+async def test_an_unfinished_run_can_be_looked_at_or_left_alone(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0")
+    async with watching_runs(cluster, tmp_path) as first:
+        await left(first)
+    async with watching_runs(cluster, tmp_path) as watch:
+        await watch.say("waits to be resumed")
+        await watch.press("escape")
+        await watch.pass_time(5)
+        assert watch.app.attached is None
+        assert not isinstance(watch.app.screen, OfferScreen)
+    async with watching_runs(cluster, tmp_path) as watch:
+        await watch.say("waits to be resumed")
+        await watch.press("enter")
+        await watch.say("WAITING FOR RESUME")
+
+
+async def test_a_read_only_view_offers_to_look_and_says_how_to_resume(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0")
+    async with watching_runs(cluster, tmp_path) as first:
+        await left(first)
+    async with watching_runs(cluster, tmp_path, write=False) as watch:
+        await watch.say("waits to be resumed")
+        assert "ktui resume drain-3" in " ".join(watch.text.split())
+        assert "R  resume now" not in watch.text
+        await watch.press("R")
+        assert isinstance(watch.app.screen, OfferScreen)
+        await watch.press("escape", "r")
+        await watch.say("WAITING FOR RESUME")
+        await watch.press("R")
+        assert "ktui watch --write" in " ".join(watch.text.split())
+
+
+async def test_a_run_is_resumed_from_the_list_of_runs(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        await left(watch)
+        await watch.press("r")
+        await watch.say("WAITING FOR RESUME")
+        await watch.press("R")
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_until("ENDED")
+
+
+async def test_a_run_that_is_live_or_over_is_not_resumed(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.press("r")
+        await watch.say("carried on by")
+        await watch.press("R")
+        assert "is carried on already" in watch.text
+        await watch.press("escape")
+        await watch.pass_until("ENDED")
+        await watch.press("r")
+        await watch.say("ended at")
+        await watch.press("R")
+        assert "Run drain-3 has ended." in watch.text

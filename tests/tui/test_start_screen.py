@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.planning.plan import Plan, written
+from ktui.tui.screens.start import StartScreen
+from ktui.tui.screens.watch import WatchScreen
+from support.running import RunWatched, a_quiet_cluster, moved, watching_runs
+from support.runs import plan_of
+from support.watching import LARGE, MIDDLE, SMALL
+
+
+def a_plan(folder: Path, plan: Plan | str, name: str = "drain-3.json") -> Path:
+    path = folder / name
+    path.write_text(plan if isinstance(plan, str) else written(plan), encoding="utf-8")
+    return path
+
+
+async def chosen(watch: RunWatched, path: Path) -> None:
+    """Type the path of a plan on the screen that starts one."""
+    await watch.press("n")
+    assert isinstance(watch.app.screen, StartScreen)
+    watch.app.screen.query_one("#start-path").value = str(path)  # type: ignore[attr-defined]  # an Input's
+    await watch.press("enter")
+
+
+def report(watch: RunWatched) -> str:
+    return str(watch.app.screen.query_one("#start-report").render())
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
+async def test_a_plan_is_started_once_it_was_read_and_its_name_typed(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
+    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=size) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        assert "leader epoch bumps" in report(watch)
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.type("drain-3")
+        await watch.press("enter")
+        await watch.until(lambda: isinstance(watch.app.screen, WatchScreen))
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_until("ENDED")
+        assert "done 2/2" in watch.text
+
+
+async def test_another_name_than_the_runs_starts_nothing(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.type("drain")
+        await watch.press("enter")
+        await watch.say("Type drain-3 to start the run")
+        await watch.press("escape")
+        assert isinstance(watch.app.screen, WatchScreen)
+        assert not watch.state_dir.run_dirs()
+
+
+async def test_the_figures_follow_the_limits_as_they_are_typed(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
+    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "gentle, in force" in report(watch))
+        watch.app.screen.query_one("#new-shape").focus()
+        await watch.type("kip-435")
+        await watch.until(lambda: "kip-435, in force" in report(watch))
+
+
+async def test_a_limit_that_cannot_be_is_named_at_its_field_and_keeps_the_run_from_starting(
+    tmp_path: Path,
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        watch.app.screen.query_one("#new-partitions").focus()
+        await watch.type("none of")
+        assert "! P partitions: 'none of' is not a whole number" in watch.text
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.type("drain-3")
+        await watch.press("enter")
+        await watch.say("One of the limits cannot be used")
+        assert not watch.state_dir.run_dirs()
+
+
+async def test_a_bad_plan_is_told_with_all_its_problems_and_their_lines(tmp_path: Path) -> None:
+    bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]},\n'
+    path = a_plan(tmp_path, bad + '{"topic": "a", "partition": -1, "replicas": []}]}')
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        await chosen(watch, path)
+        await watch.until(
+            lambda: "drain-3.json" in report(watch) and "Reading" not in report(watch)
+        )
+        assert ":2:" in report(watch) or "line 2" in report(watch)
+        assert ":3:" in report(watch) or "line 3" in report(watch)
+
+
+async def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        await chosen(watch, tmp_path / "none.json")
+        await watch.until(lambda: "Reading" not in report(watch))
+        assert "none.json" in report(watch)
+
+
+async def test_what_must_be_allowed_by_name_is_a_problem_until_it_is(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2))))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "problem" in report(watch))
+        assert "the replication factor changes from 3 to 2" in report(watch)
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.type("drain-3")
+        await watch.press("enter")
+        await watch.say("The plan has problems")
+        watch.app.screen.query_one("#allow-factor").focus()
+        await watch.press("space")
+        assert "x" in watch.line("allow replication factor changes").split()[0]
+        await watch.until(lambda: "problem" not in report(watch))
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.press("enter")
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_until("ENDED")
+
+
+async def test_a_plan_that_is_at_its_target_is_not_started(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2, 3))))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "target" in report(watch))
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.type("drain-3")
+        await watch.press("enter")
+        await watch.say("there is nothing to do")
+
+
+async def test_a_second_run_on_the_cluster_is_refused_with_the_name_of_the_first(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0", messages=500_000)
+    first = a_plan(tmp_path, plan_of(moved("a-0")))
+    second = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
+    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+        for path, name in ((first, "drain-3"), (second, "other")):
+            await chosen(watch, path)
+            await watch.until(lambda: "replica movements" in report(watch))
+            watch.app.screen.query_one("#start-again").focus()
+            await watch.type(name)
+            await watch.press("enter")
+            if path is first:
+                await watch.until(lambda: watch.app.attached is not None)
+                await watch.pass_time(5)
+        await watch.say("run drain-3 is live on this cluster")
+
+
+async def test_the_path_is_completed_as_it_is_typed(tmp_path: Path) -> None:
+    a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await watch.press("n")
+        await watch.type(f"{tmp_path}/dra")
+        await watch.say("drain-3.json")
+        await watch.press("right", "enter")
+        await watch.until(lambda: "replica movements" in report(watch))

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ktui.cli.errors import BadInput
+from ktui.cli.main import ktui
+
+CONFIG = """
+contexts:
+  prod:
+    read_only: true
+    properties: {bootstrap.servers: "127.0.0.1:1"}
+"""
+
+
+def test_a_context_that_is_read_only_refuses_a_view_that_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    monkeypatch.setenv("KTUI_CONFIG_DIR", str(tmp_path))
+    result = CliRunner().invoke(ktui, ["watch", "--write", "--context", "prod"])
+    assert isinstance(result.exception, BadInput)
+    assert "context prod is read_only" in str(result.exception)
+
+
+def test_the_help_says_that_only_write_lets_the_view_change_anything() -> None:
+    words = " ".join(CliRunner().invoke(ktui, ["watch", "--help"]).output.split())
+    assert "Changes nothing on the cluster; with --write, runs can be started and changed" in words
