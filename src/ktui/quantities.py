@@ -8,11 +8,11 @@ from typing import Final
 UNKNOWN: Final = "-"
 """What stands where a figure is not known."""
 
-_DECIMAL = ("", "k", "M", "G", "T", "P", "E")
+DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _LONGEST_S = 100 * _DAY
-_MOST = 1000
+MOST = 1000
 """No number is written with more digits than three; the next unit takes it."""
 
 
@@ -28,7 +28,7 @@ def as_rate(bytes_s: float | None) -> str:
     """Give a rate, in decimal units as networks and throttles are told: `48 MB/s`."""
     if bytes_s is None:
         return UNKNOWN
-    number, unit = scaled(bytes_s, 1000.0, _DECIMAL)
+    number, unit = scaled(bytes_s, 1000.0, DECIMAL)
     return f"{number} {unit}B/s"
 
 
@@ -56,7 +56,7 @@ def scaled(value: float, base: float, units: tuple[str, ...]) -> tuple[str, str]
     """Give at most three digits in the unit that takes them; one decimal below ten."""
     value = min(max(0.0, float(value)), 999 * base ** (len(units) - 1))
     exponent = 0
-    while round(value) >= _MOST:
+    while round(value) >= MOST:
         value /= base
         exponent += 1
     decimal = f"{value:.1f}"

@@ -16,6 +16,7 @@ from ktui.execution.events import (
     Entry,
     Event,
     NowIn,
+    Outage,
     PlannedPart,
     Started,
     StepBegun,
@@ -88,6 +89,8 @@ def _level(event: Event) -> int | None:
             return None
         case Answered():
             return None if event.verdict is Verdict.ACCEPTED else logging.WARNING
+        case Outage():
+            return logging.WARNING
         case StepOver():
             return None if event.reached else logging.INFO
         case NowIn():

@@ -12,6 +12,7 @@ from ktui.cli.partition_json import SCHEMA_VERSION, encode, utc
 from ktui.cli.table import table
 from ktui.cluster.text import clean
 from ktui.execution.ownership import Holder
+from ktui.execution.run import Lost
 from ktui.execution.runs import RunState, RunSummary, all_runs
 from ktui.execution.statedir import StateDir
 from ktui.execution.states import State
@@ -29,6 +30,13 @@ class OwnerJson(msgspec.Struct, frozen=True):
     since: str
 
 
+class OutageJson(msgspec.Struct, frozen=True):
+    """Since when the process of a run has had no answer from the cluster, and why."""
+
+    since: str
+    reason: str
+
+
 class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     """One run; of an unreadable one all but `name`, `state` and `problem` may be null."""
 
@@ -39,6 +47,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str | None
     ended_at: str | None
     owner: OwnerJson | None
+    outage: OutageJson | None
+    """None while the cluster answers, and without an owner."""
     partitions: int
     counts: dict[State, int]
     problem: str | None
@@ -74,6 +84,11 @@ def owner_json(owner: Holder | None) -> OwnerJson | None:
     return OwnerJson(owner.pid, owner.host, owner.user, utc(owner.since))
 
 
+def outage_json(lost: Lost | None) -> OutageJson | None:
+    """Put the loss of the cluster in its JSON form."""
+    return None if lost is None else OutageJson(utc(lost.since), lost.reason)
+
+
 def moment(at: datetime | None) -> str:
     """Write a moment for people, in their own time: "2026-11-21 15:02:31+01:00"."""
     return "-" if at is None else at.astimezone().isoformat(" ", timespec="seconds")
@@ -96,6 +111,8 @@ def _row(run: RunSummary) -> tuple[str, ...]:
     name, stands = clean(run.name), state_in_words(run.state)
     if run.state is RunState.UNREADABLE:
         return (name, stands, *("-" * 7))
+    if run.outage is not None:
+        stands += ", cluster lost"
     counts = run.counts
     return (
         name,
@@ -123,6 +140,7 @@ def _run_json(run: RunSummary) -> RunJson:
         started_at=None if run.started_at is None else utc(run.started_at),
         ended_at=None if run.ended_at is None else utc(run.ended_at),
         owner=owner_json(run.holder),
+        outage=outage_json(run.outage),
         partitions=run.partitions,
         counts={state: run.counts.get(state, 0) for state in State},
         problem=run.problem,

@@ -10,6 +10,7 @@ import click
 from ktui.cli.errors import BadInput
 from ktui.execution.options import OnForeignChange, OnStall, RunOptions
 from ktui.planning.finding import Allowances, Option
+from ktui.progress.stalls import STALLED_AFTER_S
 from ktui.units import Seconds, read
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,7 +29,7 @@ _RUN_OPTIONS = (
     click.option(
         "--stall-timeout",
         metavar="TIME",
-        help="How long such a broker may be offline; 5m by default.",
+        help="How long such a broker may be offline, 30s or more; 5m by default.",
     ),
     click.option(
         "--on-foreign-change",
@@ -84,6 +85,9 @@ def taken_options(values: dict[str, Any]) -> RunOptions:
         BadInput: one cannot be used; names it and the fix.
     """
     stall_s = _seconds("--stall-timeout", values.pop("stall_timeout"), _DEFAULTS.stall_timeout_s)
+    if stall_s < STALLED_AFTER_S:
+        least = f"{STALLED_AFTER_S:g} s"
+        raise BadInput(f"--stall-timeout: give {least} or more: a stall shows only after {least}")
     poll_s = _seconds("--poll", values.pop("poll"), _DEFAULTS.poll_s)
     if not LEAST_POLL_S <= poll_s <= MOST_POLL_S:
         raise BadInput(f"--poll: give a time from {LEAST_POLL_S:g}s to {MOST_POLL_S:g}s")

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from ktui.cli.partition_json import SCHEMA_VERSION, utc
-from ktui.cli.runs import OwnerJson, owner_json
+from ktui.cli.runs import OutageJson, OwnerJson, outage_json, owner_json
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import By
 from ktui.execution.options import RunOptions
@@ -102,6 +102,8 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing begins that is not expected to end by then."""
     pauses: PausesJson
     gate: GateJson
+    outage: OutageJson | None
+    """None while the cluster answers, and without an owner."""
     batch: int
     """The last decision that submitted something; in wave mode, the wave."""
     partitions: int
@@ -136,6 +138,7 @@ def status_json(run: Run, owner: Holder | None, damage: str | None) -> StatusJso
         until=_utc(run.until),
         pauses=_pauses(run),
         gate=GateJson(run.gate.shut, run.gate.reason),
+        outage=outage_json(None if owner is None else run.outage),
         batch=run.batch,
         partitions=len(run.tracks) if started is None else started.partitions,
         counts={state: run.counts[state] for state in State},

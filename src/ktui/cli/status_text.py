@@ -8,6 +8,7 @@ from ktui.cli.runs import moment, state_in_words
 from ktui.cli.table import table
 from ktui.cluster.text import clean
 from ktui.execution.event_words import brokers, limits_in_words, scope_in_words, who_paused
+from ktui.execution.headless import lost_since
 from ktui.execution.ownership import Holder
 from ktui.execution.run import Run, Track
 from ktui.execution.runs import RunState, run_state
@@ -25,7 +26,7 @@ def status_text(run: Run, owner: Holder | None) -> str:
 def _head(run: Run, owner: Holder | None) -> list[str]:
     state = run_state(run, owner)
     batch = f", batch {run.batch:,}" if run.batch else ""
-    facts = [*_origin(run), *_ownership(run, owner, state), *_will(run), *_health(run)]
+    facts = [*_origin(run), *_ownership(run, owner, state), *_will(run), *_health(run, owner)]
     width = max(len(name) for name, _ in facts)
     lines = [f"  {name:<{width}}  {value}" for name, value in facts]
     return [f"run {run.name}: {state_in_words(state)}{batch}", *lines]
@@ -74,7 +75,9 @@ def _options(run: Run) -> Iterator[str]:
     yield f"a look every {chosen.poll_s:g} s"
 
 
-def _health(run: Run) -> Iterator[tuple[str, str]]:
+def _health(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
+    if run.outage is not None and owner is not None:
+        yield "cluster", f"lost {lost_since(run.outage)}"
     if run.gate.shut:
         yield "gate", f"shut: {run.gate.reason}"
     if run.damage is not None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ktui import __version__
 from ktui.cluster.partition import PartitionState
-from ktui.execution.events import Event, Planned, Started, planned_parts
+from ktui.execution.events import Event, Planned, PlannedPart, Started
 from ktui.execution.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.finding import ClusterSnapshot
@@ -44,6 +44,14 @@ def first_events(
         version=__version__,
     )
     return [started, *planned_parts(planned)]
+
+
+def planned_parts(partitions: Sequence[Planned], most: int = 1_000) -> list[PlannedPart]:
+    """Give a run's partitions in events of a size that is written and read well."""
+    return [
+        PlannedPart(partitions=tuple(partitions[n : n + most]))
+        for n in range(0, len(partitions), most)
+    ]
 
 
 def _planned(target: PartitionTarget, state: PartitionState, cluster: ClusterSnapshot) -> Planned:

@@ -12,6 +12,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import WriteResult
+from ktui.execution.deadline import Deadline
 from ktui.execution.events import (
     By,
     Ended,
@@ -27,7 +28,6 @@ from ktui.execution.leaving import Leaving
 from ktui.execution.look import Look
 from ktui.execution.memory import Hold, Memory
 from ktui.execution.outcomes import Outcomes
-from ktui.execution.pace import Pace
 from ktui.execution.run import Run, Track
 from ktui.execution.turn import Turn, turn
 from ktui.execution.waiting import Waiting
@@ -61,7 +61,7 @@ class Decider:
         self._flights = Flights(self._memory, self._options)
         self._waiting = Waiting(self._memory, self._options)
         self._outcomes = Outcomes(self._memory)
-        self._pace = Pace()
+        self._deadline = Deadline(self._memory)
         self._leaving = Leaving()
         self._others: Counter[int] = Counter()
         self._at, self._at_s = datetime.max.replace(tzinfo=UTC), 0.0
@@ -119,7 +119,7 @@ class Decider:
         self._leaving.look(look)
         self._looked_at = self._watched
         events = self._flights.look(look)
-        self._pace.learn(events, self.run, seen.at)
+        self._deadline.learn(events, seen.at)
         landed = {event.tp for event in events if isinstance(event, StepOver)}
         waiting = (tp for tp in self._watched - landed if tp in self._roster)
         events += self._waiting.look(sorted(waiting, key=self._roster.rank), look)
@@ -196,19 +196,9 @@ class Decider:
         if self.run.pauses.whole or self.run.gate.shut:
             return Decision(self._roster.batch)
         decision = decide_steps(self._roster, self._others)
-        while late := self._too_late(decision):
-            for tp in late:
-                self._memory.hold(tp, Hold.TOO_LATE)
+        while self._deadline.hold_late(decision, self._at):
             decision = decide_steps(self._roster, self._others)
         return decision
-
-    def _too_late(self, decision: Decision) -> list[TopicPartition]:
-        """Give those of a decision that would begin, and not end in time."""
-        if self.run.until is None:
-            return []
-        left_s = (self.run.until - self._at).total_seconds()
-        tracks = (self.run.tracks[move.tp] for move in decision.moves)
-        return [t.tp for t in tracks if not t.begun and self._pace.expected_s(t) > left_s]
 
     def _about_to_end(self, decided: Turn) -> bool:
         """Whether the next look comes soon: what removes or elects is over at once, mostly."""
@@ -251,18 +241,11 @@ class Decider:
             counts = {state: n for state, n in self.run.counts.items() if n}
             return [Ended(counts=counts)]
         waits = self._roster.in_flight or self._roster.between or self._roster.ready
-        if waits or self.run.pauses.whole or not self._nothing_more_fits():
+        if waits or self.run.pauses.whole or not self._deadline.nothing_more_fits(self._at):
             return []
         left = len(self.run.tracks) - self.run.over
         words = f"none of the {left:,} left is expected to end by then"
         return [Paused(by=By.UNTIL, reason=words)]
-
-    def _nothing_more_fits(self) -> bool:
-        """Whether the time given is up, or all that could begin would end after it."""
-        if self.run.until is None:
-            return False
-        late = self._memory.held(Hold.TOO_LATE)
-        return self._at >= self.run.until or bool(late and not len(self._roster.queue))
 
 
 def _in_flight(tracks: Iterable[Track], batch: int) -> Decision:

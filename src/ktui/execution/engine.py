@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,7 +12,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.ports import ClusterWriter
 from ktui.execution.decider import Decider
-from ktui.execution.events import By, Continued, Event, Left, Owned
+from ktui.execution.events import By, Continued, Event, Left, Outage, Owned
 from ktui.execution.journal import Journal
 from ktui.execution.obeying import Obeying
 from ktui.execution.run import Run
@@ -28,8 +27,6 @@ STALE_S = 5.0
 
 _GOES = (By.SIGNAL, By.UNTIL, By.FAILURE)
 """Whose pause ends the process once nothing is in flight: only `resume` lifts it."""
-
-log = logging.getLogger(__name__)
 
 
 class Observations(Protocol):
@@ -83,7 +80,7 @@ class Engine:
             if reason := obeying.leave_reason or self._goes():
                 self.leave(reason)
                 break
-            await self._turn(decider)
+            await self._turn(decider, obeying)
             await self._pause(decider.pause_s)
         if not self._run.ended:
             self._record([Left(reason=self._reason)])
@@ -103,17 +100,18 @@ class Engine:
         whole = self._run.pauses.whole
         return next((whole[by] or f"paused by a {by.value}" for by in _GOES if by in whole), None)
 
-    async def _turn(self, decider: Decider) -> None:
+    async def _turn(self, decider: Decider, obeying: Obeying) -> None:
         """Look, decide, write the intents down, act, write the outcomes down."""
-        if not await self._look(decider):
-            return
-        decided = decider.decide()
-        for left in reversed(range(LOOKS_A_TURN)):
-            if not decided.look_again:
-                break
+        for left in reversed(range(LOOKS_A_TURN + 1)):
             if not await self._look(decider):
                 return
+            obeying.take_commands()  # what was asked meanwhile binds this decision
+            if obeying.leave_reason:
+                self.leave(obeying.leave_reason)
+                return
             decided = decider.decide(may_look_again=left > 0)
+            if not decided.look_again:
+                break
         self._record(decided.intents)
         await self._act(decided, decider)
         self._record(decider.end())
@@ -130,13 +128,13 @@ class Engine:
         try:
             seen = await self._source.poll(decider.interest)
         except ClusterError as error:
-            if not self._failures:
-                log.warning("the cluster is lost: %s", error)
             self._failures += 1
+            if self._run.outage is None:
+                self._record([Outage(lost=True, reason=str(error))])
             return None
-        if self._failures:
-            log.warning("the cluster answers again, after %d polls", self._failures)
         self._failures = 0
+        if self._run.outage is not None:
+            self._record([Outage(lost=False)])
         return seen
 
     async def _act(self, decided: Turn, decider: Decider) -> None:

@@ -20,6 +20,7 @@ from ktui.execution.events import (
     Left,
     LimitsChanged,
     NowIn,
+    Outage,
     Owned,
     Paused,
     PlannedPart,
@@ -38,7 +39,7 @@ _WHO = {
     By.OPERATOR: "an operator",
     By.SIGNAL: "a signal to the program that started it",
     By.UNTIL: "the time given with --until",
-    By.FAILURE: "a failed partition",
+    By.FAILURE: "a failure",
 }
 _REQUESTS = {"alter": "the alter", "elect": "the election", "cancel": "the cancel"}
 
@@ -84,7 +85,7 @@ def _words(event: Event) -> str:
             return _of_outcome(event)
         case Started() | PlannedPart() | Owned() | Left() | Recovered() | Ended():
             return _of_life(event)
-        case LimitsChanged() | Paused() | Continued() | Gate():
+        case LimitsChanged() | Paused() | Continued() | Gate() | Outage():
             return _of_will(event)
         case _:
             assert_never(event)
@@ -116,7 +117,7 @@ def _of_outcome(event: StepOver | NowIn | Replanned) -> str:
             return f"{now} instead of {brokers(event.before)}; it goes on from there"
 
 
-def _of_will(event: LimitsChanged | Paused | Continued | Gate) -> str:
+def _of_will(event: LimitsChanged | Paused | Continued | Gate | Outage) -> str:
     match event:
         case LimitsChanged():
             stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
@@ -125,6 +126,9 @@ def _of_will(event: LimitsChanged | Paused | Continued | Gate) -> str:
         case Gate():
             reason = f": {event.reason}" if event.reason else ""
             return f"the gate is shut{reason}" if event.shut else "the gate is open again"
+        case Outage():
+            reason = f": {event.reason}" if event.reason else ""
+            return f"the cluster is lost{reason}" if event.lost else "the cluster answers again"
         case Paused() | Continued():
             return _of_pause(event)
 

@@ -8,7 +8,6 @@ the journal's rows, not in here.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -51,7 +50,7 @@ class By(enum.StrEnum):
     UNTIL = "until"
     """The time given with --until: nothing more fits before it."""
     FAILURE = "failure"
-    """A partition failed, and --stop-on-failure was given."""
+    """A partition failed, and --stop-on-failure was given; or a permission is missing."""
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):
@@ -135,6 +134,13 @@ class Gate(_Event, frozen=True, kw_only=True, tag="gate"):
     """The cluster's health let no new step begin, or does so again."""
 
     shut: bool
+    reason: str = ""
+
+
+class Outage(_Event, frozen=True, kw_only=True, tag="outage"):
+    """The process that owns the run has lost the cluster, or has it again."""
+
+    lost: bool
     reason: str = ""
 
 
@@ -256,8 +262,8 @@ class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
 
 
 Event = (
-    Started | PlannedPart | Owned | Left | LimitsChanged | Paused | Continued | Gate | StepBegun
-    | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
+    Started | PlannedPart | Owned | Left | LimitsChanged | Paused | Continued | Gate | Outage
+    | StepBegun | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
 )  # fmt: skip
 
 
@@ -288,11 +294,3 @@ def decode(body: bytes) -> Event:
     """
     event: Event = _DECODER.decode(body)
     return event
-
-
-def planned_parts(partitions: Sequence[Planned], most: int = 1_000) -> list[PlannedPart]:
-    """Give a run's partitions in events of a size that is written and read well."""
-    return [
-        PlannedPart(partitions=tuple(partitions[n : n + most]))
-        for n in range(0, len(partitions), most)
-    ]

@@ -6,19 +6,11 @@ import enum
 from datetime import datetime
 
 from ktui.execution.events import By
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run import Lost, Run
+from ktui.execution.states import UNWELL, State
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_NAMED = 10
-_UNWELL = (
-    State.BLOCKED,
-    State.STALLED,
-    State.FOREIGN,
-    State.FAILED,
-    State.CHANGED_ELSEWHERE,
-    State.TOPIC_GONE,
-)
 
 
 class Outcome(enum.Enum):
@@ -56,7 +48,7 @@ class Estimate:
         """Give seconds; None while nothing has been finished, or nothing goes on."""
         finished, most = _finished(run), run.bytes or len(run.tracks)
         gained = finished - self._begun_with
-        if gained <= 0 or run.pauses.whole or run.gate.shut:
+        if gained <= 0 or run.pauses.whole or run.gate.shut or run.outage:
             return None
         return (now - self._since).total_seconds() * (most - finished) / gained
 
@@ -70,7 +62,9 @@ def progress_line(run: Run, left_s: float | None) -> str:
         parts.append(f"batch {run.batch:,}")
     if run.bytes:
         parts.append(f"{as_bytes(run.bytes_done)} of {as_bytes(run.bytes)}")
-    parts += [f"{run.counts[state]:,} {state}" for state in _UNWELL if run.counts[state]]
+    parts += [f"{run.counts[state]:,} {state}" for state in UNWELL if run.counts[state]]
+    if run.outage is not None:
+        parts.append(f"cluster lost {lost_since(run.outage)}")
     if reason := run.pauses.reason:
         parts.append(f"paused: {reason}")
     elif run.gate.shut:
@@ -78,6 +72,12 @@ def progress_line(run: Run, left_s: float | None) -> str:
     elif left_s is not None:
         parts.append(f"{as_duration(left_s)} left")
     return ", ".join(parts)
+
+
+def lost_since(outage: Lost) -> str:
+    """Say since when the cluster has not answered, in local time, and why."""
+    since = outage.since.astimezone().isoformat(" ", timespec="seconds")
+    return f"since {since}, {outage.reason}"
 
 
 def end_lines(run: Run) -> list[str]:
@@ -91,7 +91,8 @@ def end_lines(run: Run) -> list[str]:
         why = f" ({run.left})" if run.left else ""
         return [f"run {run.name} was left{why}: {run.counts[State.DONE]:,} of {count} done{flying}"]
     if run.counts[State.DONE] == run.over:
-        return [f"run {run.name} has ended: all {count} done{_took(run)}"]
+        all_of_them = f"all {count}" if len(run.tracks) > 1 else count
+        return [f"run {run.name} has ended: {all_of_them} done{_took(run)}"]
     counts = ", ".join(f"{run.counts[state]:,} {state}" for state in State if run.counts[state])
     others = [track for track in run.troubled.values() if track.state.ended]
     told = [

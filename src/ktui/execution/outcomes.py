@@ -7,12 +7,13 @@ from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.events import Answered, Event, Request
+from ktui.execution.events import Answered, By, Event, Paused, Request
 from ktui.execution.flights import step_over
 from ktui.execution.memory import Memory
 from ktui.execution.refusals import (
     MOST_TRIES,
     counts_against,
+    denied,
     refusal_in_words,
     refused_too_often,
 )
@@ -37,8 +38,12 @@ class Outcomes:
     def answered(
         self, request: Request, results: Mapping[TopicPartition, WriteResult], now_s: float
     ) -> list[Event]:
-        """Give what follows from the answer to one request."""
+        """Give what follows from the answer to one request.
+
+        One that was denied as a whole says nothing of its partitions: the run is paused.
+        """
         events: list[Event] = []
+        missing = None if request is Request.CANCEL else denied(results.values())
         for tp, result in results.items():
             events.append(
                 Answered(
@@ -52,16 +57,27 @@ class Outcomes:
             )
             track = self._memory.run.tracks[tp]
             if request is Request.ALTER and result.verdict is Verdict.REFUSED:
-                events += self._refused(track, result, now_s)
-            elif request is Request.ELECT and result.verdict is Verdict.REFUSED:
+                events += self._refused(track, result, now_s, last_try=missing is None)
+            elif request is Request.ELECT and result.verdict is Verdict.REFUSED and not missing:
                 events += self._not_elected(track, result)
+        if missing and By.FAILURE not in self._memory.run.pauses.whole:
+            events.append(Paused(by=By.FAILURE, reason=missing))
         return events
 
-    def _refused(self, track: Track, result: WriteResult, now_s: float) -> list[Event]:
-        """Try a refused alter again in a while, unless that was the last try."""
+    def _refused(
+        self, track: Track, result: WriteResult, now_s: float, *, last_try: bool
+    ) -> list[Event]:
+        """Try a refused alter again in a while, unless that was the last try.
+
+        Args:
+            track: the partition.
+            result: the refusal.
+            now_s: when.
+            last_try: whether there is a last one.
+        """
         words = refusal_in_words(result)
         tries = track.refusals + counts_against(result)
-        if tries >= MOST_TRIES:
+        if last_try and tries >= MOST_TRIES:
             return self._memory.failed(track, refused_too_often(tries, result))
         situation = self._memory.roster.situation(track.tp)
         self._memory.roster.over(track.tp, situation)

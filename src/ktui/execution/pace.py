@@ -22,8 +22,9 @@ class Pace:
     """The average rate at which replicas of the run were copied, step by step."""
 
     def __init__(self) -> None:
-        self.bytes_s: float | None = None
-        """Of one replica; None before the first."""
+        self.bytes_s = ASSUMED_BYTES_S
+        """Of one replica."""
+        self._known = False
 
     def learn(self, events: Iterable[Event], run: Run, now: datetime) -> None:
         """Take in the steps that ended; the run has not been told of them yet."""
@@ -38,9 +39,10 @@ class Pace:
     def expected_s(self, track: Track) -> float:
         """Give the seconds in which a partition goes all its way, one replica after another."""
         adds = sum(broker not in track.replicas for broker in track.planned.target)
-        copied_s = adds * track.planned.size / (self.bytes_s or ASSUMED_BYTES_S)
+        copied_s = adds * track.planned.size / self.bytes_s
         return copied_s + (adds + 1) * STEP_S
 
     def _take(self, bytes_s: float) -> None:
-        before = self.bytes_s
-        self.bytes_s = bytes_s if before is None else before + _WEIGHT * (bytes_s - before)
+        weight = _WEIGHT if self._known else 1.0
+        self.bytes_s += weight * (bytes_s - self.bytes_s)
+        self._known = True

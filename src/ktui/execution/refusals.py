@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.events import Answered
 
@@ -12,6 +14,11 @@ _NOT_IN_SYNC = frozenset({"PREFERRED_LEADER_NOT_AVAILABLE", "ELIGIBLE_LEADERS_NO
 _BROKEN = "UNKNOWN_SERVER_ERROR"
 """What a controller answers that failed over a request: it may have taken effect, or not."""
 
+NOT_ALLOWED = "CLUSTER_AUTHORIZATION_FAILED"
+"""What Kafka answers to whoever lacks a permission on the cluster: no partition's own fault."""
+
+_DENIALS = frozenset({NOT_ALLOWED, "TOPIC_AUTHORIZATION_FAILED"})
+
 MOST_TRIES = 5
 """A step that Kafka refuses so often in a row ends its partition: `failed`."""
 
@@ -21,7 +28,16 @@ def counts_against(result: Answered | WriteResult) -> bool:
     if result.verdict is Verdict.UNKNOWN:
         return result.code == _BROKEN
     refused = result.verdict is Verdict.REFUSED and result.code is not None
-    return refused and result.code not in _NOT_IN_SYNC
+    return refused and result.code not in _NOT_IN_SYNC | {NOT_ALLOWED}
+
+
+def denied(results: Iterable[WriteResult]) -> str | None:
+    """Say that all of a request was refused for want of a permission; None where it was not."""
+    codes = {result.code for result in results}
+    if not codes or not codes <= _DENIALS:
+        return None
+    named = ", ".join(sorted(filter(None, codes)))
+    return f"the permission Alter on the cluster is missing ({named}): grant it, then resume"
 
 
 def refused_too_often(tries: int, result: Answered | WriteResult) -> str:

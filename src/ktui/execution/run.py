@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
 from ktui.execution.events import (
     Answered,
     Brokers,
@@ -22,6 +23,7 @@ from ktui.execution.events import (
     Left,
     LimitsChanged,
     NowIn,
+    Outage,
     Owned,
     Paused,
     Planned,
@@ -36,7 +38,7 @@ from ktui.execution.events import (
 from ktui.execution.options import RunOptions
 from ktui.execution.pauses import Pauses
 from ktui.execution.refusals import counts_against
-from ktui.execution.states import State
+from ktui.execution.states import UNWELL, State, sent
 from ktui.pacing.limits import Limits
 
 
@@ -51,8 +53,13 @@ class OpenStep(msgspec.Struct):
     """When the first election at its end was asked for."""
     election: Answered | None = None
     """The last answer to an election."""
-    cancelled: bool = False
-    """A cancel of it was asked for."""
+    cancels: int = 0
+    """How many cancels of it were asked for, and were not refused."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether a cancel of it by the run may have taken effect."""
+        return self.cancels > 0
 
 
 class Track(msgspec.Struct):
@@ -99,6 +106,13 @@ class Owner(msgspec.Struct, frozen=True):
     since: datetime
 
 
+class Lost(msgspec.Struct, frozen=True):
+    """Since when the run's process has had no answer from the cluster, and why."""
+
+    since: datetime
+    reason: str
+
+
 class Run:
     """Everything that is known of a run; `apply` takes the next entry of its journal.
 
@@ -121,6 +135,7 @@ class Run:
         self.batch = 0
         self.pauses = Pauses()
         self.gate = Gate(shut=False)
+        self.outage: Lost | None = None
         self.owner: Owner | None = None
         self.until: datetime | None = None
         """Nothing begins that is not expected to end by then."""
@@ -187,8 +202,7 @@ class Run:
             case Cancel():
                 self._cancel(event, at)
             case Replanned():
-                track = self.tracks[event.tp]
-                track.replicas = event.replicas
+                self.tracks[event.tp].replicas = event.replicas
             case PlannedPart():
                 self._plan(event.partitions, at)
             case Started():
@@ -199,11 +213,13 @@ class Run:
                 self.pauses.apply(event)
             case Gate():
                 self.gate = event
+            case Outage():
+                self.outage = Lost(at, event.reason) if event.lost else None
             case Owned():
                 self.owner, self.left = Owner(event.pid, event.host, event.user, at), None
-                self.until = event.until
+                self.until, self.outage = event.until, None
             case Left():
-                self.left = event.reason
+                self.left, self.outage = event.reason, None
             case Recovered():
                 self.damage = event.lost
             case Ended():
@@ -228,7 +244,8 @@ class Run:
         if event.alters:
             track.sent = event.replicas
         self.flying[event.tp] = track
-        self._move(track, _state_of(event), at)
+        adds, drops = bool(event.adding), bool(event.removing) or event.elect is None
+        self._move(track, sent(adds=adds, drops=drops), at)
 
     def _answered(self, event: Answered) -> None:
         track = self.tracks[event.tp]
@@ -240,6 +257,8 @@ class Run:
             track.step.answered = event
         elif event.request is Request.ELECT:
             track.step.election = event
+        elif event.verdict is Verdict.REFUSED:
+            track.step.cancels = max(0, track.step.cancels - 1)
 
     def _elect(self, event: Elect, at: datetime) -> None:
         track = self.tracks[event.tp]
@@ -250,7 +269,7 @@ class Run:
     def _cancel(self, event: Cancel, at: datetime) -> None:
         track = self.tracks[event.tp]
         if track.step is not None:
-            track.step.cancelled = True
+            track.step.cancels += 1
         self._move(track, State.STOPPING, at, event.reason)
 
     def _step_over(self, event: StepOver, at: datetime) -> None:
@@ -266,7 +285,7 @@ class Run:
             self.counts[state] += 1
             track.state, track.since = state, at
         track.reason = reason
-        if state in _TROUBLE:
+        if state in UNWELL:
             self.troubled[track.tp] = track
         else:
             self.troubled.pop(track.tp, None)
@@ -274,24 +293,3 @@ class Run:
             track.step = None
             self.flying.pop(track.tp, None)
             self.bytes_done += track.planned.size
-
-
-_TROUBLE = frozenset(
-    {
-        State.BLOCKED,
-        State.STALLED,
-        State.FOREIGN,
-        State.FAILED,
-        State.TOPIC_GONE,
-        State.CHANGED_ELSEWHERE,
-    }
-)
-
-
-def _state_of(event: StepBegun) -> State:
-    """Name the state of a step that has just been sent, by the most that it does."""
-    if event.adding:
-        return State.ADDING
-    if event.removing or event.elect is None:
-        return State.DROPPING
-    return State.ELECTING

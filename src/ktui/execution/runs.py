@@ -11,7 +11,7 @@ import msgspec
 from ktui.execution.follow import RunFollower
 from ktui.execution.ownership import Holder, holder
 from ktui.execution.problem import RunProblem, RunRefused
-from ktui.execution.run import Run
+from ktui.execution.run import Lost, Run
 from ktui.execution.statedir import RunDir, StateDir, run_name_problem
 from ktui.execution.states import State
 from ktui.planning.names import among, nearest, shown
@@ -46,6 +46,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     holder: Holder | None = None
+    outage: Lost | None = None
+    """Since when its process has had no answer from the cluster; None without a process."""
     partitions: int = 0
     counts: Mapping[State, int] = {}
     """How many partitions are in each state; those without any are left out."""
@@ -122,6 +124,7 @@ def _summary(run: Run, who: Holder | None, damage: str | None) -> RunSummary:
         started_at=run.started_at,
         ended_at=run.ended_at,
         holder=who,
+        outage=None if who is None else run.outage,
         partitions=run.started.partitions,
         counts={state: run.counts[state] for state in State if run.counts[state]},
         problem=damage or run.damage,

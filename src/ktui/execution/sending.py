@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ktui.cluster.errors import ClusterError
+from ktui.cluster.errors import ClusterError, NotAuthorized
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
 from ktui.execution.events import Request
+from ktui.execution.refusals import NOT_ALLOWED
 from ktui.execution.turn import Sending
 
 
@@ -27,12 +28,16 @@ async def send(writer: ClusterWriter, sending: Sending) -> Mapping[TopicPartitio
             results = await writer.alter_reassignments(
                 targets, allow_replication_factor_change=True
             )
+    except NotAuthorized as error:
+        return not_sent(sending, str(error), NOT_ALLOWED)
     except ClusterError as error:
         return not_sent(sending, str(error))
     unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
     return {tp: results.get(tp, unanswered) for tp in partitions}
 
 
-def not_sent(sending: Sending, reason: str) -> Mapping[TopicPartition, WriteResult]:
+def not_sent(
+    sending: Sending, reason: str, code: str | None = None
+) -> Mapping[TopicPartition, WriteResult]:
     """Give the outcome of a request that did not leave."""
-    return dict.fromkeys(sending.partitions, WriteResult(Verdict.REFUSED, message=reason))
+    return dict.fromkeys(sending.partitions, WriteResult(Verdict.REFUSED, code, reason))

@@ -42,7 +42,22 @@ class State(enum.StrEnum):
         return self in _IN_FLIGHT
 
 
+UNWELL = (
+    State.BLOCKED,
+    State.STALLED,
+    State.FOREIGN,
+    State.FAILED,
+    State.CHANGED_ELSEWHERE,
+    State.TOPIC_GONE,
+)
 _ENDED = frozenset({State.DONE, State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.FAILED})
 _IN_FLIGHT = frozenset(
     {State.ADDING, State.DROPPING, State.ELECTING, State.STALLED, State.STOPPING}
 )
+
+
+def sent(*, adds: bool, drops: bool) -> State:
+    """Name the state of a step that has just been sent, by the most that it does."""
+    if adds:
+        return State.ADDING
+    return State.DROPPING if drops else State.ELECTING

@@ -7,7 +7,7 @@ import msgspec
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.rules import blocked
 from ktui.pacing.shapes import all_at_once, gentle, kip_435, reorder_and_elect
-from ktui.pacing.situation import DONE, Blocked, Done, Next, Situation, Step, Why
+from ktui.pacing.situation import DONE, Blocked, Next, Situation, Step, Why
 
 
 def next_step(now: Situation, limits: Limits) -> Next:
@@ -32,22 +32,6 @@ def _shaped(now: Situation, limits: Limits) -> Step | Blocked:
     if limits.shape is Shape.KIP_435:
         return kip_435(now, limits.replicas)
     return gentle(now, limits.replicas, limits.extra_replicas)
-
-
-def whole_step(now: Situation) -> Step | Done:
-    """Give the one step of the Apache tool's way: FTR as it is, with no election.
-
-    Done is when the replicas are FTR in order, whoever leads.
-    """
-    if now.replicas == now.target:
-        return DONE
-    return Step(
-        target=now.target,
-        adds=tuple(b for b in now.target if b not in now.replicas),
-        drops=now.excess,
-        alters=True,
-        moves_leader=now.leader in now.excess,
-    )
 
 
 def all_steps(now: Situation, limits: Limits) -> list[Step]:

@@ -1,46 +1,51 @@
-"""Numbers as people read them: short, with a unit, never a unit too small or too large."""
+"""Numbers as the screens show them: those of `quantities`, and what only screens tell."""
 
 from __future__ import annotations
 
 import math
 from datetime import datetime
-from typing import Final
 
 from ktui.progress.timeline import Range
+from ktui.quantities import (
+    DECIMAL,
+    MOST,
+    UNKNOWN,
+    as_bytes,
+    as_count,
+    as_duration,
+    as_rate,
+    scaled,
+)
 
-UNKNOWN: Final = "-"
-"""What stands where a figure is not known."""
+__all__ = [
+    "UNKNOWN",
+    "as_age",
+    "as_bytes",
+    "as_clock",
+    "as_copying",
+    "as_count",
+    "as_duration",
+    "as_duration_range",
+    "as_message_rate",
+    "as_messages",
+    "as_offset",
+    "as_rate",
+    "as_seen",
+    "as_share",
+    "as_time",
+    "as_took",
+]
 
-_DECIMAL = ("", "k", "M", "G", "T", "P", "E")
-_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _LONGEST_S = 100 * _DAY
-_MOST = 1000
-"""No number is written with more digits than three; the next unit takes it."""
 
 
 def as_messages(count: float | None) -> str:
     """Give a number of messages: `0 msg`, `999 msg`, `1.2 k msg`, `12 M msg`."""
     if count is None:
         return UNKNOWN
-    number, unit = _scaled(count, 1000.0, _DECIMAL)
+    number, unit = scaled(count, 1000.0, DECIMAL)
     return f"{number} {unit} msg" if unit else f"{number} msg"
-
-
-def as_bytes(count: float | None) -> str:
-    """Give a size, in binary units as disks are told: `0 B`, `1.5 MiB`, `412 GiB`."""
-    if count is None:
-        return UNKNOWN
-    number, unit = _scaled(count, 1024.0, _BINARY)
-    return f"{number} {unit}"
-
-
-def as_rate(bytes_s: float | None) -> str:
-    """Give a rate, in decimal units as networks and throttles are told: `48 MB/s`."""
-    if bytes_s is None:
-        return UNKNOWN
-    number, unit = _scaled(bytes_s, 1000.0, _DECIMAL)
-    return f"{number} {unit}B/s"
 
 
 def as_copying(bytes_s: float | None) -> str:
@@ -53,28 +58,9 @@ def as_message_rate(messages_s: float | None) -> str:
     return UNKNOWN if messages_s is None else f"{as_messages(messages_s)}/s"
 
 
-def as_duration(seconds: float | None) -> str:
-    """Give a duration in its two largest units: `4 s`, `2m 10s`, `1h 5m`, `3d 4h`."""
-    if seconds is None or math.isnan(seconds):
-        return UNKNOWN
-    whole = round(min(max(seconds, 0.0), _LONGEST_S))
-    if whole >= _LONGEST_S:
-        return ">99d"
-    if whole < _MINUTE:
-        return f"{whole} s"
-    for large, small, names in ((_DAY, _HOUR, "dh"), (_HOUR, _MINUTE, "hm")):
-        if whole >= large:
-            return _two(whole // large, names[0], whole % large // small, names[1])
-    return _two(whole // _MINUTE, "m", whole % _MINUTE, "s")
-
-
 def as_seen(seconds: float, *, whole: bool) -> str:
     """Give how long something lasted; without its beginning seen, only how long at least."""
     return as_duration(seconds) if whole else f"at least {as_duration(seconds)}"
-
-
-def _two(large: int, unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{unit} {small}{small_unit}" if small else f"{large}{unit}"
 
 
 def as_age(seconds: float) -> str:
@@ -105,12 +91,7 @@ def as_share(share: float | None, *, approximate: bool = False) -> str:
 def as_took(seconds: float) -> str:
     """Give how long a poll took: `9 ms`, `1.2 s`."""
     milliseconds = round(max(0.0, seconds) * 1000)
-    return f"{milliseconds} ms" if milliseconds < _MOST else f"{seconds:.1f} s"
-
-
-def as_count(count: int, noun: str, nouns: str = "") -> str:
-    """Give a number of things: `1 partition`, `12,034 partitions`."""
-    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+    return f"{milliseconds} ms" if milliseconds < MOST else f"{seconds:.1f} s"
 
 
 def as_time(at: datetime) -> str:
@@ -128,15 +109,3 @@ def as_clock(at: datetime, now: datetime) -> str:
     """Give a coming time by the minute, with the date once it is another day: `15:20`."""
     local = at.astimezone()
     return f"{local:%H:%M}" if local.date() == now.astimezone().date() else f"{local:%b %-d %H:%M}"
-
-
-def _scaled(value: float, base: float, units: tuple[str, ...]) -> tuple[str, str]:
-    """Give at most three digits in the unit that takes them; one decimal below ten."""
-    value = min(max(0.0, float(value)), 999 * base ** (len(units) - 1))
-    exponent = 0
-    while round(value) >= _MOST:
-        value /= base
-        exponent += 1
-    decimal = f"{value:.1f}"
-    small = exponent > 0 and len(decimal) == len("9.9")
-    return (decimal if small else str(round(value))), units[exponent]

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.main import ktui
-from ktui.execution.events import By, Event, NowIn, Paused
+from ktui.execution.events import By, Event, NowIn, Outage, Paused
 from ktui.execution.ownership import take
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.states import State
@@ -61,6 +61,18 @@ def test_each_run_is_a_row_with_how_far_it_is_and_who_owns_it(here: StateDir) ->
     assert "over ended" in row(text, "over")
     assert "live paused 0/3 0 0" in row(text, "live")
     assert f"{who.pid} of {who.user} on {who.host}" in row(text, "live")
+
+
+def test_a_run_whose_process_has_lost_the_cluster_says_so(here: StateDir) -> None:
+    run = a_run(here, "cut-off", Outage(lost=True, reason="no answer"))
+    with take(run):
+        assert row(runs(here).stdout, "cut-off").startswith("cut-off running, cluster lost 0/3")
+        (told,) = json.loads(runs(here, "--json").stdout)["runs"]
+    (left,) = json.loads(runs(here, "--json").stdout)["runs"]
+
+    assert told["outage"] == {"since": "2026-01-01T00:00:00.000Z", "reason": "no answer"}
+    assert left["outage"] is None
+    assert row(runs(here).stdout, "cut-off").startswith("cut-off waiting for resume 0/3")
 
 
 def test_scripts_get_one_object_of_all_runs(here: StateDir) -> None:

@@ -21,6 +21,7 @@ from ktui.execution.events import (
     Left,
     LimitsChanged,
     NowIn,
+    Outage,
     Owned,
     Paused,
 )
@@ -98,9 +99,25 @@ def test_pauses_and_the_gate_are_told_with_their_reasons(tmp_path: Path) -> None
 
     assert lines[0] == "run drain-b3: paused"
     assert "paused by an operator" in lines
-    assert "paused by a failed partition: orders-1 has failed" in lines
+    assert "paused by a failure: orders-1 has failed" in lines
     assert "paused topic orders and orders-3" in lines
     assert "gate shut: 3 partitions are offline" in lines
+
+
+def test_a_lost_cluster_is_told_with_its_time_and_reason_as_long_as_a_process_looks(
+    tmp_path: Path,
+) -> None:
+    run = a_run(tmp_path, Outage(lost=True, reason="no answer"))
+    with take(run):
+        lines = text(status(run))
+        answer = told(status(run, "--json"))
+    left = told(status(run, "--json"))
+
+    (line,) = [line for line in lines if line.startswith("cluster lost since 20")]
+    assert line.endswith(", no answer")
+    assert answer["outage"] == {"since": "2026-01-01T00:00:00.000Z", "reason": "no answer"}
+    assert left["outage"] is None
+    assert not [line for line in text(status(run)) if "lost" in line]
 
 
 def test_the_current_batch_shows_where_each_step_comes_from_and_goes_to(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from ktui.execution.events import (
     Gate,
     Left,
     NowIn,
+    Outage,
     Owned,
     Paused,
     PlannedPart,
@@ -120,6 +121,8 @@ def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
         (Continued(by=By.OPERATOR, topics=("a",)), "topic a goes on: an operator"),
         (Gate(shut=True, reason="3 offline"), "the gate is shut: 3 offline"),
         (Gate(shut=False), "the gate is open again"),
+        (Outage(lost=True, reason="no answer"), "the cluster is lost: no answer"),
+        (Outage(lost=False), "the cluster answers again"),
         (Recovered(lost="event 9"), "the journal was damaged and is recovered: event 9"),
         (
             Ended(counts={State.DONE: 1_000, State.CHANGED_ELSEWHERE: 2, State.FAILED: 0}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ from ktui.execution.events import (
 from ktui.execution.headless import Estimate, Outcome, end_lines, outcome, progress_line
 from ktui.execution.run import Run
 from ktui.execution.states import State
-from support.journals import owned, started, step
+from support.journals import a_start, ended, owned, started, step, written
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 GIB = 1024**3
@@ -113,6 +114,16 @@ def test_the_end_names_who_is_not_done_and_why() -> None:
     assert end_lines(run) == [
         "run drain has ended: 3 done, 1 failed, after 7 s",
         "  orders-3: failed: refused 5 times: no",
+    ]
+
+
+def test_the_end_of_all_partitions_and_of_one(tmp_path: Path) -> None:
+    many = a_run(*ALL_DONE, Ended(counts={State.DONE: 4}))
+    one = written(tmp_path / "one.db", [*a_start(1), ALL_DONE[0], ended(1)])
+
+    assert end_lines(many) == ["run drain has ended: all 4 partitions done, after 7 s"]
+    assert end_lines(Run("one").fold(one.entries())) == [
+        "run one has ended: 1 partition done, after 0 s"
     ]
 
 

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+import pytest
 
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicConfigsAnswer
-from ktui.execution.commands import Continue, Leave, Pause
+from ktui.execution.commands import Command, Continue, Leave, Pause
 from ktui.execution.events import By, Gate, Left, Owned, Paused, StepBegun
 from ktui.execution.journal import Journal
+from ktui.execution.pace import ASSUMED_BYTES_S
 from ktui.execution.states import State
+from ktui.pacing.limits import Limits
 from ktui.simulated import acts
 from ktui.simulated.clock import FIRST_MOMENT
 from support.moving_clusters import tp
@@ -131,6 +134,22 @@ def test_a_run_with_an_end_in_time_begins_nothing_that_does_not_fit_and_is_left_
     assert story.resumed().ended
 
 
+def test_what_was_held_as_too_late_begins_once_the_run_turns_out_to_be_faster(
+    tmp_path: Path,
+) -> None:
+    fast = {"messages": 5_000_000, "copied_s": 1_000_000.0}
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (4, 5, 3))}
+    story = Story(tmp_path, ways, Limits(replicas=1, partitions=2), fast)
+    one_replica_s = 5e9 / ASSUMED_BYTES_S
+    until = FIRST_MOMENT + timedelta(seconds=1.9 * one_replica_s)
+
+    run = story.played_by(msgspec.structs.replace(OWNER, until=until))
+
+    assert run.ended
+    assert story.begun_at("orders-1")[0] > story.begun_at("orders-0")[0] + 3.0
+    assert story.at_target("orders-0", "orders-1")
+
+
 def test_a_run_whose_time_is_up_is_left_though_all_that_remains_is_blocked(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1, (4, 2, 3)))
     story.already(acts.Kill(4))
@@ -172,6 +191,31 @@ def test_a_process_that_is_told_to_go_while_it_looks_sends_nothing_more(tmp_path
     story.reader = cast("ClusterReader", ToldMeanwhile())
 
     assert story.played().left == told
+    assert story.sent("orders-0") == []
+    assert story.steps == []
+
+
+@pytest.mark.parametrize("command", [Pause(by=By.SIGNAL), Leave()])
+def test_what_is_asked_while_it_looks_holds_back_the_decision_of_that_look(
+    tmp_path: Path, command: Command
+) -> None:
+    story = Story(tmp_path, _many(1))
+    reader = story.reader
+
+    class AskedMeanwhile:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(reader, name)
+
+        async def describe_cluster(self) -> ClusterDescription:
+            with Journal.open(story.path, story.clock) as journal:
+                journal.ask(command, "somebody@here (2)")
+            return await reader.describe_cluster()
+
+    story.reader = cast("ClusterReader", AskedMeanwhile())
+
+    run = story.played()
+
+    assert run.left in {"paused by a signal", "somebody@here (2) asked for it"}
     assert story.sent("orders-0") == []
     assert story.steps == []
 

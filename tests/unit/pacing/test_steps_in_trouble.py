@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Situation, Why
-from ktui.pacing.steps import next_step, whole_step
+from ktui.pacing.steps import next_step
 from support.pacing import gentle, kip_435, on_the_way, step
 
 BOTH = pytest.mark.parametrize("limits", [kip_435(), gentle()])
@@ -176,14 +176,6 @@ def test_the_order_of_the_cluster_stays_until_the_new_leader_leads() -> None:
 
     back = on_the_way((0, 1, 4), (3, 1, 4))
     assert step(next_step(back, kip_435())).target == (3, 1, 4, 0)
-
-
-def test_the_apache_tools_way_sends_the_target_as_it_is() -> None:
-    now = on_the_way((0, 1), (2, 3), offline=(3,), isr=(0,), min_isr=2)
-
-    given = step(whole_step(now))
-
-    assert (given.target, given.adds, given.drops, given.elects) == ((2, 3), (2, 3), (0, 1), None)
 
 
 def test_every_refusal_is_a_sentence_that_names_the_brokers() -> None:

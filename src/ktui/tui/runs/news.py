@@ -13,6 +13,7 @@ from ktui.execution.events import (
     Gate,
     Left,
     NowIn,
+    Outage,
     Paused,
     PlannedPart,
     Recovered,
@@ -45,6 +46,8 @@ def _severity(event: Event) -> Severity:
             return Severity.WARNING
         case Recovered():
             return Severity.TROUBLE
-        case Paused() | Left() | Answered() | StepOver(reached=False) | Gate(shut=True):
+        case Paused() | Left() | Answered() | StepOver(reached=False):
+            return Severity.WARNING
+        case Gate(shut=True) | Outage(lost=True):
             return Severity.WARNING
     return Severity.NEWS

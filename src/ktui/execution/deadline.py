@@ -1,0 +1,60 @@
+"""The time given with --until: what is not expected to end by then does not begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.events import Event
+from ktui.execution.memory import Hold, Memory
+from ktui.execution.pace import Pace
+from ktui.pacing.roster import Decision
+
+FASTER = 1.1
+"""By so much the pace has to rise before those held as too late are gone through again."""
+
+
+class Deadline:
+    """Holds those that would end too late, and lets them go when the run turns out to be faster.
+
+    Every call takes the time of the last look.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._run = memory.run
+        self._pace = Pace()
+        self._held_at_bytes_s = self._pace.bytes_s
+        """The lowest pace at which one was held since they were last gone through."""
+
+    def learn(self, events: Iterable[Event], now: datetime) -> None:
+        """Take in the steps that ended; the run has not been told of them yet."""
+        self._pace.learn(events, self._run, now)
+        if self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
+            self._held_at_bytes_s = self._pace.bytes_s
+            for tp in list(self._memory.held(Hold.TOO_LATE)):
+                if not self._too_late(tp, now):
+                    self._memory.release(tp, Hold.TOO_LATE)
+
+    def hold_late(self, decision: Decision, now: datetime) -> bool:
+        """Hold those of a decision that would begin and not end in time; say if there are any."""
+        begin = (move.tp for move in decision.moves if not self._run.tracks[move.tp].begun)
+        late = [tp for tp in begin if self._too_late(tp, now)]
+        for tp in late:
+            self._memory.hold(tp, Hold.TOO_LATE)
+            self._held_at_bytes_s = min(self._held_at_bytes_s, self._pace.bytes_s)
+        return bool(late)
+
+    def nothing_more_fits(self, now: datetime) -> bool:
+        """Whether the time is up, or all that could begin would end after it."""
+        if self._run.until is None:
+            return False
+        late = self._memory.held(Hold.TOO_LATE)
+        return now >= self._run.until or bool(late and not len(self._memory.roster.queue))
+
+    def _too_late(self, tp: TopicPartition, now: datetime) -> bool:
+        if self._run.until is None:
+            return False
+        left_s = (self._run.until - now).total_seconds()
+        return self._pace.expected_s(self._run.tracks[tp]) > left_s
