@@ -20,12 +20,16 @@ _CLUSTERS = {"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"}
 
 
 def pytest_configure() -> None:
-    """Let SIGTERM unwind the fixtures, and so end the clusters, as Ctrl-C does."""
+    """Let SIGTERM unwind the fixtures, and so end the clusters, as Ctrl-C does.
+
+    A hangup means to the programs under test what it means in a terminal, also under nohup.
+    """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,6 +21,6 @@ def test_the_pictures_are_drawn_from_the_demo_and_stay_small(tmp_path: Path) -> 
 
     for words in ("SIMULATED", "STALLED", "broker 5 is down", "done"):
         assert words in watch
-    for words in ("SIMULATED", "moving", "adding", "retiring", "replicas", "done"):
+    for words in ("SIMULATED", "under way", "adding", "retiring", "replicas", "done"):
         assert words in demo
     assert all(picture.stat().st_size < 300_000 for picture in tmp_path.iterdir())

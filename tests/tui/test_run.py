@@ -241,6 +241,59 @@ async def test_a_run_that_no_process_carries_on_says_how_to_resume_it(tmp_path: 
         assert "Resume it first" in " ".join(watch.text.split())
 
 
+async def test_quitting_tells_how_to_go_on_with_a_run_that_no_process_carries_on(
+    tmp_path: Path,
+) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.engines.aclose()
+        await watch.see()
+        await watch.press("q")
+        await watch.until(lambda: watch.app._exit)
+        (words,) = watch.app._exit_renderables
+        assert isinstance(words, Text)
+        assert "`ktui resume drain-3` goes on with it." in words.plain
+        assert "was changed" not in words.plain
+
+
+async def test_a_view_that_could_write_does_not_say_that_it_changed_nothing(
+    tmp_path: Path,
+) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        await watch.press("q")
+        await watch.until(lambda: watch.app._exit)
+        (words,) = watch.app._exit_renderables
+        assert str(words) == "ktui: view closed."
+
+
+async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "a-1", messages=200_000)
+    plan = moved("a-0", "a-1", target=(4, 2, 3))
+    async with watching_run(cluster, tmp_path, plan) as watch:
+        await watch.pass_time(30)
+        assert "copying" in watch.line("limits")
+        assert "ETA unknown" not in watch.line("run drain-3")
+        await watch.do(acts.Kill(4))
+        await watch.pass_time(SESSION_S)
+        assert "copying" not in watch.line("limits")
+        assert "ETA unknown" in watch.line("run drain-3")
+
+
+async def test_someone_elses_stalled_move_stays_foreign_and_tells_its_stall(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "a-1", messages=200_000)
+    async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
+        await watch.do(move("a-1", 7, 2, 3))
+        await watch.pass_until("foreign")
+        await watch.do(acts.Kill(7))
+        await watch.pass_until("broker 7 is down", most_s=120)
+        await watch.pass_time(SESSION_S)
+        line = watch.line("a-1")
+        assert " foreign " in line
+        assert "broker 7 is down" in line
+        assert "STALLED" not in watch.text
+
+
 async def test_a_stalled_step_says_so_in_red_with_its_reason(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=200_000)
     async with watching_run(cluster, tmp_path, moved("a-0", target=(4, 2, 3))) as watch:

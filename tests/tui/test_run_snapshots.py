@@ -97,10 +97,14 @@ class Scene:
             await watch.until(lambda: self.app.attached is not None)
             await watch.pass_time(seconds)
             await watch.press(*keys)
-            await watch.until(lambda: until in watch.text)
+            await watch.until(lambda: until in watch.text and self._at_rest())
             await self._engines.aclose()
 
         return run
+
+    def _at_rest(self) -> bool:
+        """Whether nothing is being worked out for the screen any more."""
+        return not any(w.is_running for w in self.app.workers if w.group != "polling")
 
 
 @pytest.mark.parametrize("size", SIZES, ids=IDS)

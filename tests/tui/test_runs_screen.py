@@ -44,6 +44,21 @@ async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
         assert watch.rows == ["a-0"]
 
 
+async def test_a_view_left_on_a_run_that_has_ended_tells_of_the_next_one_once(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0", messages=200_000)
+    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+        await watch.pass_until("ENDED", most_s=3_000)
+        await watch.engines.start(a_new_run(moved("b-0"), ONE_BY_ONE, "other"))
+        await watch.pass_until("Run other of this cluster is live now")
+        assert watch.app.attached is not None
+        assert watch.app.attached.name == NAME
+        watch.app.clear_notifications()
+        await watch.pass_time(5)
+        assert "Run other of this cluster" not in watch.text
+
+
 async def test_where_there_are_none_it_says_how_to_start_one(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         await watch.press("r")
@@ -146,3 +161,26 @@ async def test_a_run_that_is_live_or_over_is_not_resumed(tmp_path: Path) -> None
         await watch.say("ended at")
         await watch.press("R")
         assert "Run drain-3 has ended." in watch.text
+
+
+async def test_in_a_small_terminal_every_column_of_the_runs_is_whole(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=(80, 24)) as watch:
+        await watch.press("r")
+        await watch.say("carried on by process")
+        assert watch.app.attached is not None
+        begun = watch.app.attached.run.started_at
+        assert begun is not None
+        line = f"{begun.astimezone():%Y-%m-%d %H:%M}"
+        assert line in watch.line("RUNNING  ")
+
+
+async def test_a_refusal_to_resume_is_told_below_the_rows_however_often_it_is_asked(
+    tmp_path: Path,
+) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.press("r")
+        await watch.say("carried on by")
+        watch.app.clear_notifications()
+        await watch.press("R", "R", "R")
+        assert watch.text.count("is carried on already") == 1
+        assert "! Run drain-3 is carried on already." in watch.text

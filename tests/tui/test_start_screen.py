@@ -7,7 +7,7 @@ import pytest
 from ktui.planning.plan import Plan, written
 from ktui.tui.screens.start import StartScreen
 from ktui.tui.screens.watch import WatchScreen
-from support.running import RunWatched, a_quiet_cluster, moved, watching_runs
+from support.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
 from support.runs import plan_of
 from support.watching import LARGE, MIDDLE, SMALL
 
@@ -28,6 +28,14 @@ async def chosen(watch: RunWatched, path: Path) -> None:
 
 def report(watch: RunWatched) -> str:
     return str(watch.app.screen.query_one("#start-report").render())
+
+
+def said(watch: RunWatched) -> str:
+    return str(watch.app.screen.query_one("#start-said").render())
+
+
+def words_of(text: str) -> str:
+    return " ".join(text.split())
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
@@ -85,7 +93,7 @@ async def test_a_limit_that_cannot_be_is_named_at_its_field_and_keeps_the_run_fr
         watch.app.screen.query_one("#start-again").focus()
         await watch.type("drain-3")
         await watch.press("enter")
-        await watch.say("One of the limits cannot be used")
+        await watch.until(lambda: "P partitions: 'none of' is not" in said(watch))
         assert not watch.state_dir.run_dirs()
 
 
@@ -145,7 +153,7 @@ async def test_a_second_run_on_the_cluster_is_refused_with_the_name_of_the_first
     cluster = a_quiet_cluster("a-0", "b-0", messages=500_000)
     first = a_plan(tmp_path, plan_of(moved("a-0")))
     second = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+    async with watching_runs(cluster, tmp_path, size=(140, 40)) as watch:
         for path, name in ((first, "drain-3"), (second, "other")):
             await chosen(watch, path)
             await watch.until(lambda: "replica movements" in report(watch))
@@ -155,7 +163,8 @@ async def test_a_second_run_on_the_cluster_is_refused_with_the_name_of_the_first
             if path is first:
                 await watch.until(lambda: watch.app.attached is not None)
                 await watch.pass_time(5)
-        await watch.say("run drain-3 is live on this cluster")
+        await watch.until(lambda: "run drain-3 is live on this cluster" in said(watch))
+        await watch.until(lambda: words_of(said(watch)) in words_of(watch.text))
 
 
 async def test_the_path_is_completed_as_it_is_typed(tmp_path: Path) -> None:
@@ -166,3 +175,56 @@ async def test_the_path_is_completed_as_it_is_typed(tmp_path: Path) -> None:
         await watch.say("drain-3.json")
         await watch.press("right", "enter")
         await watch.until(lambda: "replica movements" in report(watch))
+
+
+async def test_before_a_plan_is_read_no_limit_is_told_and_then_the_defaults_are(
+    tmp_path: Path,
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await watch.press("n")
+        assert watch.line("R replicas").split()[2] == "-"
+        await watch.press("escape")
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        assert watch.line("R replicas").split()[2] == "1"
+
+
+@pytest.mark.parametrize("size", [SMALL, (140, 40), LARGE])
+async def test_every_bad_limit_is_named_and_its_reason_is_in_sight(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=size) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        watch.app.screen.query_one("#new-replicas").focus()
+        await watch.type("x")
+        watch.app.screen.query_one("#new-per-broker").focus()
+        await watch.type("0")
+        await watch.say("! B per broker: 0 is too small")
+        assert "Wrong, too: R replicas" in watch.text
+        assert "R!replicas" in watch.text
+        assert "B!per broker" in watch.text
+        watch.app.screen.query_one("#new-replicas").focus()
+        await watch.say("! R replicas: 'x' is not a whole number")
+
+
+async def test_a_live_run_is_told_before_a_plan_is_chosen(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", messages=500_000)
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
+        await watch.press("n")
+        await watch.say(
+            "Run drain-3 is live on this cluster: no other is started before it has ended."
+        )
+
+
+async def test_letters_are_no_commands_while_a_box_can_be_ticked(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await watch.press("n")
+        watch.app.screen.query_one("#allow-factor").focus()
+        await watch.press("l", "p", "r", "b", "e", "q")
+        assert isinstance(watch.app.screen, StartScreen)
+        assert watch.app.is_running
+        await watch.press("space", "escape")
+        assert isinstance(watch.app.screen, WatchScreen)

@@ -10,6 +10,7 @@ import click
 
 from ktui.cli import options
 from ktui.cli.resume_left import left_run
+from ktui.cli.runs import moment
 from ktui.cli.start_headless import EXIT_CODES
 from ktui.cli.start_launch import Launch, check_cluster, say, take_up, target
 from ktui.cli.start_shown import is_headless, shown
@@ -58,6 +59,8 @@ def command(  # noqa: PLR0913 - an option each
         names = left.begun.connection
         bootstrap_server, context = names.get("bootstrap_server"), names.get("context")
         command_config = Path(names["command_config"]) if "command_config" in names else None
+    if left.run.until is not None and until_at is None:
+        say(f"it was to stop at {moment(left.run.until)}: that holds no more. Else give --until")
     where = target(bootstrap_server, command_config, context)
     asyncio.run(check_cluster(where, left.begun.cluster_id))
     launch = Launch(

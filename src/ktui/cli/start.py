@@ -22,9 +22,11 @@ from ktui.cli.start_wanted import Wanted
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.statedir import StateDir, default_name
+from ktui.execution.unfinished import unfinished_over
 from ktui.planning.check import check_plan
 from ktui.planning.finding import Kind, Severity
 from ktui.planning.preflight import preflight
+from ktui.quantities import as_count
 
 
 @click.command("start")
@@ -66,7 +68,9 @@ def command(  # noqa: PLR0913 - an option each
     given, now = given_limits(chosen), SystemClock().now()
     until_at = given_until(until, now)
     source, plan = given_plan(path)
-    name = state.free_name(name or default_name(path))
+    name = name or default_name(path)
+    if not dry_run:
+        state.free_name(name)
     where = target(bootstrap_server, command_config, context)
     cluster_id, seen = asyncio.run(look(where, plan))
     wanted = Wanted(
@@ -100,6 +104,7 @@ def _start(
     wanted: Wanted, state: StateDir, *, concurrent: bool, headless: bool, json: bool
 ) -> None:
     _tell(wanted)
+    _warn_of_unfinished(wanted, state)
     launch = Launch(
         state=state,
         name=wanted.name,
@@ -131,3 +136,12 @@ def _tell(wanted: Wanted) -> None:
     if wanted.until is not None:
         time_s = preflight(wanted.plan, wanted.seen, wanted.limits).time_s
         say(fitting(time_s, wanted.until, wanted.now))
+
+
+def _warn_of_unfinished(wanted: Wanted, state: StateDir) -> None:
+    partitions = [target.tp for target in wanted.plan.partitions]
+    for name, left in unfinished_over(state, wanted.cluster_id, partitions):
+        say(
+            f"warning: run {name} waits for resume, with {as_count(left, 'partition')} left that "
+            "this plan has, too; resumed later, it leaves those out that it finds changed then"
+        )

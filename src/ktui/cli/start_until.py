@@ -16,7 +16,7 @@ _FIX = "Give a time such as 15:00, or a date with it: 2026-11-21T15:00, 2026-11-
 until_option = click.option(
     OPTION,
     metavar="TIME",
-    help="Begin nothing that is not expected to end by then: 15:00, or a date and time as ISO "
+    help="Submit no step that is not expected to end by then: 15:00, or a date and time as ISO "
     "8601 has them; local unless an offset stands with it.",
 )
 

@@ -109,7 +109,9 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     counts: dict[State, int]
     bytes: int
+    """To be copied: the size, as of the start, of every replica that is added."""
     bytes_done: int
+    """Of these, what finished steps have copied."""
     in_flight: tuple[FlyingJson, ...]
     troubled: tuple[TroubledJson, ...]
     damage: str | None
@@ -142,8 +144,8 @@ def status_json(run: Run, owner: Holder | None, damage: str | None) -> StatusJso
         batch=run.batch,
         partitions=len(run.tracks) if started is None else started.partitions,
         counts={state: run.counts[state] for state in State},
-        bytes=run.bytes,
-        bytes_done=run.bytes_done,
+        bytes=run.copies.whole,
+        bytes_done=run.copies.done,
         in_flight=tuple(_flying(track) for track in run.flying.values()),
         troubled=tuple(_troubled(track) for track in run.troubled.values()),
         damage=damage or run.damage,

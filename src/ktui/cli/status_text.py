@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ktui.cli.runs import moment, state_in_words
 from ktui.cli.table import table
 from ktui.cluster.text import clean
-from ktui.execution.event_words import brokers, limits_in_words, scope_in_words, who_paused
+from ktui.execution.event_words import brokers, counted, limits_in_words, scope_in_words, who_paused
 from ktui.execution.headless import lost_since
 from ktui.execution.ownership import Holder
 from ktui.execution.run import Run, Track
@@ -50,7 +50,8 @@ def _ownership(run: Run, owner: Holder | None, state: RunState) -> Iterator[tupl
 
 
 def _will(run: Run) -> Iterator[tuple[str, str]]:
-    since = f", since decision {run.limits_changed_at + 1:,}" if run.limits_changed_at else ""
+    batch = f"{counted(run.limits)} {run.limits_changed_at + 1:,}"
+    since = f", since {batch}" if run.limits_changed_at else ""
     yield "limits", f"{limits_in_words(run.limits)}{since}"
     yield "options", ", ".join(_options(run))
     for by, reason in run.pauses.whole.items():
@@ -86,10 +87,9 @@ def _health(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
 
 def _progress(run: Run) -> list[str]:
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
-    sizes = f", {as_bytes(run.bytes_done)} of {as_bytes(run.bytes)}" if run.bytes else ""
-    rows = [
-        (state.replace("_", " "), f"{run.counts[state]:,}") for state in State if run.counts[state]
-    ]
+    copies = run.copies
+    sizes = f", {as_bytes(copies.done)} of {as_bytes(copies.whole)} copied" if copies.whole else ""
+    rows = [(state.words, f"{run.counts[state]:,}") for state in State if run.counts[state]]
     return [f"{done}{sizes}", table(("STATE", "PARTITIONS"), rows, right=(1,))]
 
 
@@ -105,7 +105,7 @@ def _flying(track: Track) -> tuple[str, ...]:
     begun = None if track.step is None else track.step.begun
     return (
         str(track.tp),
-        track.state.replace("_", " "),
+        track.state.words,
         "-" if track.batch is None else f"{track.batch:,}",
         brokers(track.replicas),
         "-" if begun is None else brokers(begun.replicas),
@@ -122,7 +122,7 @@ def _troubled(run: Run) -> list[str]:
     rows = [
         (
             str(track.tp),
-            track.state.replace("_", " "),
+            track.state.words,
             moment(track.since),
             brokers(track.replicas),
             brokers(track.planned.target),

@@ -1,4 +1,4 @@
-"""The time given with --until: what is not expected to end by then does not begin."""
+"""The time given with --until: no step that is not expected to end by then is submitted."""
 
 from __future__ import annotations
 
@@ -38,23 +38,32 @@ class Deadline:
                     self._memory.release(tp, Hold.TOO_LATE)
 
     def hold_late(self, decision: Decision, now: datetime) -> bool:
-        """Hold those of a decision that would begin and not end in time; say if there are any."""
-        begin = (move.tp for move in decision.moves if not self._run.tracks[move.tp].begun)
-        late = [tp for tp in begin if self._too_late(tp, now)]
+        """Hold those of a decision that would not end in time; say if there are any.
+
+        A partition begins only if all of it fits, and goes on as long as its next step does.
+        """
+        late = [move.tp for move in decision.moves if self._too_late(move.tp, now)]
         for tp in late:
             self._memory.hold(tp, Hold.TOO_LATE)
             self._held_at_bytes_s = min(self._held_at_bytes_s, self._pace.bytes_s)
         return bool(late)
 
-    def nothing_more_fits(self, now: datetime) -> bool:
-        """Whether the time is up, or all that could begin would end after it."""
-        if self._run.until is None:
-            return False
-        late = self._memory.held(Hold.TOO_LATE)
-        return now >= self._run.until or bool(late and not len(self._memory.roster.queue))
+    def passed(self, now: datetime) -> bool:
+        """Whether the time has come: nothing is submitted any more."""
+        return self._run.until is not None and now >= self._run.until
+
+    @property
+    def nothing_more_fits(self) -> bool:
+        """Whether all that could be submitted would end too late, and nothing is in flight."""
+        roster = self._memory.roster
+        waits = roster.in_flight or roster.between or roster.ready or len(roster.queue)
+        return bool(self._memory.held(Hold.TOO_LATE)) and not waits
 
     def _too_late(self, tp: TopicPartition, now: datetime) -> bool:
         if self._run.until is None:
             return False
         left_s = (self._run.until - now).total_seconds()
-        return self._pace.expected_s(self._run.tracks[tp]) > left_s
+        track = self._run.tracks[tp]
+        pace = self._pace
+        needed_s = pace.step_s(track) if track.begun else pace.expected_s(track)
+        return needed_s > left_s

@@ -36,6 +36,7 @@ from ktui.pacing.limits import Limits, Mode
 from ktui.pacing.roster import Decision, Move, Wanted
 from ktui.pacing.situation import Situation
 from ktui.progress.fold import fold
+from ktui.quantities import as_count
 
 BLOCKED_EVERY_S = 30.0
 FEW_BLOCKED = 500
@@ -193,7 +194,8 @@ class Decider:
         return msgspec.structs.replace(decision, steps=kept(decision.steps), cuts=cuts)
 
     def _decision(self) -> Decision:
-        if self.run.pauses.whole or self.run.gate.shut:
+        shut = self.run.pauses.whole or self.run.gate.shut
+        if shut or self._deadline.passed(self._at):
             return Decision(self._roster.batch)
         decision = decide_steps(self._roster, self._others)
         while self._deadline.hold_late(decision, self._at):
@@ -240,11 +242,15 @@ class Decider:
         if self.run.over == len(self.run.tracks):
             counts = {state: n for state, n in self.run.counts.items() if n}
             return [Ended(counts=counts)]
-        waits = self._roster.in_flight or self._roster.between or self._roster.ready
-        if waits or self.run.pauses.whole or not self._deadline.nothing_more_fits(self._at):
+        if self.run.pauses.whole:
             return []
         left = len(self.run.tracks) - self.run.over
-        words = f"none of the {left:,} left is expected to end by then"
+        if self._deadline.passed(self._at):
+            words = f"the time given with --until has come, with {as_count(left, 'partition')} left"
+        elif self._deadline.nothing_more_fits:
+            words = f"none of the {left:,} left is expected to end by then"
+        else:
+            return []
         return [Paused(by=By.UNTIL, reason=words)]
 
 

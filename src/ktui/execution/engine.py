@@ -12,6 +12,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.ports import ClusterWriter
 from ktui.execution.decider import Decider
+from ktui.execution.event_words import who_paused
 from ktui.execution.events import By, Continued, Event, Left, Outage, Owned
 from ktui.execution.journal import Journal
 from ktui.execution.obeying import Obeying
@@ -98,7 +99,8 @@ class Engine:
         if self._run.in_flight:
             return None
         whole = self._run.pauses.whole
-        return next((whole[by] or f"paused by a {by.value}" for by in _GOES if by in whole), None)
+        reasons = (whole[by] or f"paused by {who_paused(by)}" for by in _GOES if by in whole)
+        return next(reasons, None)
 
     async def _turn(self, decider: Decider, obeying: Obeying) -> None:
         """Look, decide, write the intents down, act, write the outcomes down."""

@@ -30,14 +30,14 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
-from ktui.pacing.limits import COUNTS, Limits
+from ktui.pacing.limits import COUNTS, Limits, Mode
 from ktui.planning.names import among
 from ktui.quantities import as_count
 
 _LETTERS = dict(zip(COUNTS, "RPLMBEC", strict=True))
 _WHO = {
     By.OPERATOR: "an operator",
-    By.SIGNAL: "a signal to the program that started it",
+    By.SIGNAL: "an interrupt (Ctrl-C)",
     By.UNTIL: "the time given with --until",
     By.FAILURE: "a failure",
 }
@@ -64,6 +64,11 @@ def limits_in_words(limits: Limits) -> str:
         f"{letter} {_count(limits, o)}" for o, letter in _LETTERS.items() if _is_set(limits, o)
     ]
     return ", ".join([*counts, limits.shape, limits.mode, f"by {limits.order}"])
+
+
+def counted(limits: Limits) -> str:
+    """Name what the batches of a run are under some limits."""
+    return "wave" if limits.mode is Mode.WAVE else "decision"
 
 
 def scope_in_words(topics: Sequence[str], partitions: Sequence[TopicPartition]) -> str:
@@ -110,7 +115,7 @@ def _of_outcome(event: StepOver | NowIn | Replanned) -> str:
             what = "step over" if event.reached else f"step given up: {event.reason}"
             return f"{what}; {brokers(event.replicas)}, {leader}"
         case NowIn():
-            state = event.state.replace("_", " ")
+            state = event.state.words
             return f"{state}: {event.reason}" if event.reason else state
         case Replanned():
             now = f"someone else gave it {brokers(event.replicas)}"
@@ -122,7 +127,8 @@ def _of_will(event: LimitsChanged | Paused | Continued | Gate | Outage) -> str:
         case LimitsChanged():
             stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
             who = f", asked by {event.who}" if event.who else ""
-            return f"limits: {_changes(event)}; from decision {event.batch + 1:,} on{stay}{who}"
+            since = f"from {counted(event.new)} {event.batch + 1:,} on"
+            return f"limits: {_changes(event)}; {since}{stay}{who}"
         case Gate():
             reason = f": {event.reason}" if event.reason else ""
             return f"the gate is shut{reason}" if event.shut else "the gate is open again"
@@ -168,7 +174,7 @@ def _of_life(event: Started | PlannedPart | Owned | Left | Recovered | Ended) ->
         case Recovered():
             return f"the journal was damaged and is recovered: {event.lost}"
         case Ended():
-            counts = (f"{n:,} {s.replace('_', ' ')}" for s, n in event.counts.items() if n)
+            counts = (f"{n:,} {s.words}" for s, n in event.counts.items() if n)
             return f"ended: {', '.join(counts)}"
 
 

@@ -239,6 +239,8 @@ class NowIn(_OfPartition, frozen=True, kw_only=True, tag="state"):
 
     state: State
     reason: str = ""
+    replicas: Brokers | None = None
+    """Those that it has now, where someone else gave it other ones."""
 
 
 class Replanned(_OfPartition, frozen=True, kw_only=True, tag="replanned"):

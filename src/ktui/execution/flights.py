@@ -135,8 +135,9 @@ class Flights:
         """Tell a step that was cancelled, was lost on its way, or met somebody else's."""
         match how:
             case Landing.TAKEN_OVER:
-                reason = f"someone else is moving it to {_listed(state.target)}"
-                return [self._give_up(track, State.CHANGED_ELSEWHERE, reason)]
+                return self._left_to_others(
+                    track, state, f"reassigned it to {_listed(state.target)}"
+                )
             case Landing.AS_BEFORE if step.cancelled:
                 return self._over(track, situation, reached=False, reason="its step was cancelled")
             case Landing.AS_BEFORE if not self._arrived(track, step):
@@ -181,10 +182,15 @@ class Flights:
     ) -> list[Event]:
         if not self._memory.doubts.confirmed(track.tp, (how, state.replicas), look.seen):
             return []
-        what = "someone else cancelled its step"
+        what = "cancelled its step"
         if how is Landing.CHANGED:
-            what = f"someone else gave it {_listed(state.replicas)}"
-        return [self._give_up(track, State.CHANGED_ELSEWHERE, what)]
+            what = f"gave it {_listed(state.replicas)}"
+        return self._left_to_others(track, state, what)
+
+    def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[Event]:
+        self._minds.pop(track.tp, None)
+        how, reason = State.CHANGED_ELSEWHERE, f"someone else {what}"
+        return [self._memory.give_up(track, how, reason, state.original)]
 
     def _give_up(self, track: Track, state: State, reason: str) -> Event:
         self._minds.pop(track.tp, None)

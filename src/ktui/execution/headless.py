@@ -11,6 +11,9 @@ from ktui.execution.states import UNWELL, State
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_NAMED = 10
+TELLING = 0.1
+"""Share of what was left at first that has to be copied before the time left is told."""
+LEAST_S = 20.0
 
 
 class Outcome(enum.Enum):
@@ -38,19 +41,28 @@ def outcome(run: Run) -> Outcome:
 
 
 class Estimate:
-    """The time left, from how long it took to finish what was finished since now."""
+    """The time left, from how long it took to copy what was copied since now.
+
+    Steps count when they end, all at once: from a few of them nothing can be told.
+    """
 
     def __init__(self, run: Run, now: datetime) -> None:
-        self._since = now
-        self._begun_with = _finished(run)
+        self._begin(run, now)
 
     def left_s(self, run: Run, now: datetime) -> float | None:
-        """Give seconds; None while nothing has been finished, or nothing goes on."""
-        finished, most = _finished(run), run.bytes or len(run.tracks)
-        gained = finished - self._begun_with
-        if gained <= 0 or run.pauses.whole or run.gate.shut or run.outage:
+        """Give seconds; None while too little has been copied, or nothing goes on."""
+        if run.pauses.whole or run.gate.shut or run.outage:
+            self._begin(run, now)
             return None
-        return (now - self._since).total_seconds() * (most - finished) / gained
+        done, whole = _work(run)
+        gained, took_s = done - self._done, (now - self._since).total_seconds()
+        if took_s < LEAST_S or gained <= 0 or gained < TELLING * (whole - self._done):
+            return None
+        return took_s * (whole - done) / gained
+
+    def _begin(self, run: Run, now: datetime) -> None:
+        self._since = now
+        self._done, _ = _work(run)
 
 
 def progress_line(run: Run, left_s: float | None) -> str:
@@ -60,9 +72,9 @@ def progress_line(run: Run, left_s: float | None) -> str:
         parts.append(f"{run.in_flight:,} moving")
     if run.batch:
         parts.append(f"batch {run.batch:,}")
-    if run.bytes:
-        parts.append(f"{as_bytes(run.bytes_done)} of {as_bytes(run.bytes)}")
-    parts += [f"{run.counts[state]:,} {state}" for state in UNWELL if run.counts[state]]
+    if run.copies.whole:
+        parts.append(f"{as_bytes(run.copies.done)} of {as_bytes(run.copies.whole)} copied")
+    parts += [f"{run.counts[state]:,} {state.words}" for state in UNWELL if run.counts[state]]
     if run.outage is not None:
         parts.append(f"cluster lost {lost_since(run.outage)}")
     if reason := run.pauses.reason:
@@ -93,10 +105,11 @@ def end_lines(run: Run) -> list[str]:
     if run.counts[State.DONE] == run.over:
         all_of_them = f"all {count}" if len(run.tracks) > 1 else count
         return [f"run {run.name} has ended: {all_of_them} done{_took(run)}"]
-    counts = ", ".join(f"{run.counts[state]:,} {state}" for state in State if run.counts[state])
+    stand = ((run.counts[state], state.words) for state in State)
+    counts = ", ".join(f"{count:,} {words}" for count, words in stand if count)
     others = [track for track in run.troubled.values() if track.state.ended]
     told = [
-        f"  {track.tp}: {track.state}{f': {track.reason}' if track.reason else ''}"
+        f"  {track.tp}: {track.state.words}{f': {track.reason}' if track.reason else ''}"
         for track in others[:MOST_NAMED]
     ]
     more = [f"  and {len(others) - MOST_NAMED:,} more"] if len(others) > MOST_NAMED else []
@@ -109,6 +122,7 @@ def _took(run: Run) -> str:
     return f", after {as_duration((run.ended_at - run.started_at).total_seconds())}"
 
 
-def _finished(run: Run) -> int:
-    """Count bytes where the run has any, else partitions."""
-    return run.bytes_done if run.bytes else run.over
+def _work(run: Run) -> tuple[int, int]:
+    """Give what is done and the whole: in bytes where there are any to copy, else partitions."""
+    copies = run.copies
+    return (copies.done, copies.whole) if copies.whole else (run.over, len(run.tracks))

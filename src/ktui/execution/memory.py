@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.doubts import Doubts
-from ktui.execution.events import By, Event, NowIn, Paused
+from ktui.execution.events import Brokers, By, Event, NowIn, Paused
 from ktui.execution.run import Run, Track
 from ktui.execution.states import State
 from ktui.pacing.roster import Roster
@@ -53,14 +53,16 @@ class Memory:
         """Give the partitions that are held for a reason."""
         return self._held[why]
 
-    def give_up(self, track: Track, state: State, reason: str) -> Event:
-        """Let go of a partition for good."""
+    def give_up(
+        self, track: Track, state: State, reason: str, replicas: Brokers | None = None
+    ) -> Event:
+        """Let go of a partition for good, with the replicas that someone else gave it."""
         if track.tp in self.roster:
             self.roster.withdraw(track.tp)
         for held in self._held.values():
             held.discard(track.tp)
         self.doubts.clear(track.tp)
-        return now_in(track, state, reason)
+        return now_in(track, state, reason, replicas)
 
     def failed(self, track: Track, reason: str) -> list[Event]:
         """Let go of a partition that Kafka refuses, and pause the run if that was chosen."""
@@ -74,10 +76,10 @@ class Memory:
         return stands(track, self.roster.seen(track.tp, situation))
 
 
-def now_in(track: Track, state: State, reason: str = "") -> NowIn:
-    """Say that a partition has come into a state."""
-    tp = track.tp
-    return NowIn(topic=tp.topic, partition=tp.partition, state=state, reason=reason)
+def now_in(track: Track, state: State, reason: str = "", replicas: Brokers | None = None) -> NowIn:
+    """Say that a partition has come into a state, and what replicas someone else gave it."""
+    topic, partition = track.tp.topic, track.tp.partition
+    return NowIn(topic=topic, partition=partition, state=state, reason=reason, replicas=replicas)
 
 
 def stands(track: Track, step: Next) -> list[Event]:

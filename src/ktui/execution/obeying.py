@@ -10,7 +10,7 @@ from ktui.execution.decider import Decider
 from ktui.execution.events import By, Continued, Event, LimitsChanged, Paused
 from ktui.execution.journal import Journal
 from ktui.execution.run import Run
-from ktui.pacing.limits import LimitsProblem, limits_from
+from ktui.pacing.limits import LimitsProblem, Mode, limits_from
 
 Record = Callable[[Sequence[Event]], None]
 
@@ -77,7 +77,11 @@ class Obeying:
         self._record([changed])
         self._decider.set_limits(new)
         stay = f"; {flying:,} in flight stay as they are" if flying else ""
-        words = f"in force: they bind from decision {binds:,} on{stay}"
+        since = f"from decision {binds:,} on"
+        if new.mode is Mode.WAVE:
+            rest = "the rest of " if binds == self._run.batch else ""
+            since = f"{rest}wave {binds:,} and what follows"
+        words = f"in force: they bind {since}{stay}"
         return Answer(accepted=True, words=words, batch=binds)
 
     def _pause(self, command: Pause, asked: Asked) -> Answer:

@@ -38,11 +38,24 @@ class Pace:
 
     def expected_s(self, track: Track) -> float:
         """Give the seconds in which a partition goes all its way, one replica after another."""
-        adds = sum(broker not in track.replicas for broker in track.planned.target)
-        copied_s = adds * track.planned.size / self.bytes_s
-        return copied_s + (adds + 1) * STEP_S
+        adds = _missing(track)
+        return adds * self._copy_s(track) + (adds + 1) * STEP_S
+
+    def step_s(self, track: Track) -> float:
+        """Give the seconds of a partition's next step: it copies as long as a replica is missing.
+
+        Replicas that are added at once are copied at once.
+        """
+        return STEP_S + (self._copy_s(track) if _missing(track) else 0.0)
+
+    def _copy_s(self, track: Track) -> float:
+        return track.planned.size / self.bytes_s
 
     def _take(self, bytes_s: float) -> None:
         weight = _WEIGHT if self._known else 1.0
         self.bytes_s += weight * (bytes_s - self.bytes_s)
         self._known = True
+
+
+def _missing(track: Track) -> int:
+    return sum(broker not in track.replicas for broker in track.planned.target)

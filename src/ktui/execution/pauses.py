@@ -5,6 +5,13 @@ from __future__ import annotations
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import By, Continued, Paused
 
+_WHO = {
+    By.OPERATOR: "the operator",
+    By.SIGNAL: "an interrupt (Ctrl-C)",
+    By.UNTIL: "the time given with --until",
+    By.FAILURE: "a failure",
+}
+
 
 class Pauses:
     """The pauses in force: of the whole run, by whom and why, and of topics and partitions."""
@@ -17,7 +24,7 @@ class Pauses:
     @property
     def reason(self) -> str | None:
         """Say why nothing of the run is submitted; None where it goes on."""
-        return "; ".join(why or f"by the {by.value}" for by, why in self.whole.items()) or None
+        return "; ".join(why or f"by {_WHO[by]}" for by, why in self.whole.items()) or None
 
     def holds(self, tp: TopicPartition) -> bool:
         """Whether a partition is paused by itself or with its topic."""

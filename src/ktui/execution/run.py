@@ -10,6 +10,7 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
+from ktui.execution.copies import Copies
 from ktui.execution.events import (
     Answered,
     Brokers,
@@ -138,7 +139,7 @@ class Run:
         self.outage: Lost | None = None
         self.owner: Owner | None = None
         self.until: datetime | None = None
-        """Nothing begins that is not expected to end by then."""
+        """No step is submitted that is not expected to end by then."""
         self.left: str | None = None
         """Why its last owner went, where it said so."""
         self.ended_at: datetime | None = None
@@ -146,10 +147,7 @@ class Run:
         self.seq = 0
         self.at: datetime | None = None
         """When the last event happened."""
-        self.bytes = 0
-        """Of all partitions together."""
-        self.bytes_done = 0
-        """Of those that have ended."""
+        self.copies = Copies()
 
     @property
     def options(self) -> RunOptions:
@@ -180,6 +178,8 @@ class Run:
         """Take in the next entry."""
         self.seq, self.at = entry.seq, entry.at
         self._apply(entry.event, entry.at)
+        if isinstance(entry.event, StepBegun | StepOver | NowIn | Replanned):
+            self._count(self.tracks[entry.event.tp])
 
     def fold(self, entries: Iterable[Entry]) -> Run:
         """Take in many entries, and give the run itself."""
@@ -196,7 +196,9 @@ class Run:
             case StepOver():
                 self._step_over(event, at)
             case NowIn():
-                self._move(self.tracks[event.tp], event.state, at, event.reason)
+                track = self.tracks[event.tp]
+                track.replicas = event.replicas or track.replicas
+                self._move(track, event.state, at, event.reason)
             case Elect():
                 self._elect(event, at)
             case Cancel():
@@ -231,7 +233,7 @@ class Run:
             track = Track(planned, number, original, original, since=at)
             self.tracks[track.tp] = track
             self.counts[track.state] += 1
-            self.bytes += planned.size
+            self._count(track)
 
     def _step(self, event: StepBegun, at: datetime) -> None:
         track = self.tracks[event.tp]
@@ -292,4 +294,6 @@ class Run:
         if state.ended:
             track.step = None
             self.flying.pop(track.tp, None)
-            self.bytes_done += track.planned.size
+
+    def _count(self, track: Track) -> None:
+        self.copies.count(track.planned, track.original, track.replicas, track.state)

@@ -32,6 +32,11 @@ class State(enum.StrEnum):
     """Kafka refused a step of it, again and again."""
 
     @property
+    def words(self) -> str:
+        """Name it for people."""
+        return self.value.replace("_", " ")
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more will be done for the partition."""
         return self in _ENDED

@@ -80,7 +80,7 @@ class Waiting:
             found = ",".join(map(str, state.replicas))
             expected = ",".join(map(str, track.replicas))
             reason = f"its replicas are {found} rather than {expected}"
-            return [self._memory.give_up(track, State.CHANGED_ELSEWHERE, reason)]
+            return [self._memory.give_up(track, State.CHANGED_ELSEWHERE, reason, state.replicas)]
         self._memory.doubts.clear(track.tp)
         self.certain.add(track.tp)
         replanned = Replanned(

@@ -270,7 +270,7 @@ class KtuiApp(RunApp):
 
     def action_quit_view(self) -> None:
         """Close the view, saying what goes on without it."""
-        words = farewell.closed(self.overview, self.run_status)
+        words = farewell.closed(self.overview, self.run_status, write=self.write)
         self.exit(message=Text(words))
 
     def _set_terminal_title(self, words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ktui.execution.runs import RunState
 from ktui.tui import figures, run_sentences
 from ktui.tui.overview import Overview
 from ktui.tui.runs.attached import RunStatus
@@ -19,11 +20,17 @@ def title(overview: Overview, run: RunStatus | None) -> str:
     return f"{share}{sums.moving:,} moving{stalled}"
 
 
-def closed(overview: Overview, run: RunStatus | None) -> str:
-    """Say what goes on without the view."""
+def closed(overview: Overview, run: RunStatus | None, *, write: bool) -> str:
+    """Say what goes on without the view, and where it could change nothing, that it did not."""
     if of_run := run_sentences.without_the_view(run):
         return f"ktui: view closed.{of_run}"
-    words = "ktui: view closed; nothing on the cluster was changed by it."
+    if run is not None and run.state is RunState.RESUMABLE:
+        waits = f"No process carries run {run.name} on; `ktui resume {run.name}` goes on with it."
+        words = f"ktui: view closed. {waits}"
+    elif write:
+        words = "ktui: view closed."
+    else:
+        words = "ktui: view closed; nothing on the cluster was changed by it."
     moving = overview.open
     if moving:
         goes_on = "is being reassigned" if moving == 1 else "are being reassigned"

@@ -125,6 +125,7 @@ class RunApp(App[None]):
             self.hand_out_run(touched)
             self._tell_answers(self.attached)
         self._offer(progress)
+        self._look_for_newcomers(self.cluster_id)
 
     def informed(self, progress: Progress) -> Progress:
         """Give what was seen with what the run has asked for."""
@@ -253,6 +254,20 @@ class RunApp(App[None]):
                 self.run_worker(self.attach(run), group="attach", exit_on_error=False)
 
         await self.push_screen(StartScreen(self.engines, self.state_dir), started)
+
+    def _look_for_newcomers(self, cluster_id: str | None) -> None:
+        """While no live run is shown, see whether one has come, and tell of it."""
+        if not self._offered or self.state_dir is None or cluster_id is None:
+            return
+        if {"attach", "starting", "newcomers"} & {w.group for w in self.workers}:
+            return
+        if self.desk.idle and not isinstance(self.screen, StartScreen):
+            telling = self._tell_newcomers(self.state_dir, cluster_id)
+            self.run_worker(telling, group="newcomers", exit_on_error=False)
+
+    async def _tell_newcomers(self, state_dir: StateDir, cluster_id: str) -> None:
+        for name in await self.desk.newcomers(state_dir, cluster_id):
+            self.tell(f"Run {name} of this cluster is live now; r shows all runs.")
 
     def _offer(self, progress: Progress) -> None:
         """Once the cluster is known: attach to its live run, or offer one that waits."""

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.config import Context
 from ktui.cli.main import ktui
 from ktui.cli.start_launch import Launch, resume_command, target
-from ktui.execution.events import Ended, Event, NowIn
+from ktui.execution.events import Ended, Event, Left, NowIn, Owned
 from ktui.execution.ownership import take
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.statedir import RunDir, StateDir
@@ -81,6 +81,19 @@ def test_it_goes_on_where_the_run_was_started_unless_told_otherwise(office: Offi
     assert isinstance(office.resume("--context", "new").exception, Spawned)
     assert office.chosen.pop() == (None, None, "new")
     assert office.arguments[4:] == ["--context", "new"]
+
+
+def test_it_is_said_that_the_end_given_with_until_before_holds_no_more(office: Office) -> None:
+    owned = Owned(pid=1, host="ops1", user="ada", until=UNTIL)
+    office.run(owned, Left(reason="the time has come"))
+
+    dropped = office.resume()
+    given = office.resume("--until", "2099-01-01T10:00")
+
+    when = UNTIL.astimezone().isoformat(" ", timespec="seconds")
+    assert f"it was to stop at {when}: that holds no more" in dropped.stderr
+    assert "holds no more" not in given.stderr
+    assert "--until" in office.arguments
 
 
 def test_a_run_of_another_cluster_is_refused_with_both_named(office: Office) -> None:

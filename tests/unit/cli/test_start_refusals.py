@@ -13,12 +13,14 @@ from click.testing import CliRunner, Result
 from ktui.cli.config import Context
 from ktui.cli.errors import BadInput
 from ktui.cli.main import ktui
+from ktui.execution.events import Event, NowIn
 from ktui.execution.ownership import take
 from ktui.execution.problem import JournalProblem, RunRefused
 from ktui.execution.runs import all_runs
 from ktui.execution.statedir import StateDir
+from ktui.execution.states import State
 from ktui.simulated.cluster import SimulatedCluster
-from support.journals import a_start, planned, started, written
+from support.journals import a_start, ended, planned, started, written
 from support.moving_clusters import Replicas, a_cluster
 from support.plan_desk import Desk
 
@@ -172,6 +174,36 @@ def test_a_second_run_of_the_same_name_is_pointed_to_resume(office: Office) -> N
     written(office.state.create_run("plan").journal, a_start()).close()
 
     assert "there is a run plan already" in office.refusal(office.plan())
+
+
+def test_a_dry_run_needs_no_name_of_its_own(office: Office) -> None:
+    written(office.state.create_run("plan").journal, a_start()).close()
+
+    result = office.start(office.plan(), "--dry-run")
+
+    assert result.exit_code == 0, result.stderr
+    assert "there is a run" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "done", "warned"),
+    [(None, (), True), (None, (0,), False), ("elsewhere", (), False)],
+    ids=["its partition left", "its partition done", "another cluster"],
+)
+def test_a_run_that_waits_for_resume_over_the_same_partitions_is_warned_of(
+    office: Office, cluster_id: str | None, done: tuple[int, ...], *, warned: bool
+) -> None:
+    over: list[Event] = [NowIn(topic="orders", partition=n, state=State.DONE) for n in done]
+    first: list[Event] = [started(2, cluster_id or office.cluster_id), planned(2)]
+    written(office.state.create_run("killed").journal, [*first, *over]).close()
+    (office.state.create_run("broken").journal).write_text("no journal")
+    written(office.state.create_run("ended").journal, [*first, ended(2)]).close()
+
+    told = office.start(office.plan()).stderr
+
+    line = "warning: run killed waits for resume, with 1 partition left that this plan has, too"
+    assert (line in told) is warned
+    assert told.count("waits for resume") == warned
 
 
 def test_a_second_run_on_a_cluster_is_refused_and_names_the_live_one(office: Office) -> None:

@@ -110,6 +110,7 @@ def test_within_a_wave_new_limits_bind_the_rest_of_the_wave(tmp_path: Path) -> N
     (asked,) = story.answers
     assert asked.answer is not None
     assert asked.answer.batch == 1
+    assert "they bind the rest of wave 1 and what follows" in asked.answer.words
     assert story.folded.limits_changed_at + 1 == 1
 
 

@@ -22,7 +22,7 @@ from ktui.execution.events import (
 from ktui.execution.headless import Estimate, Outcome, end_lines, outcome, progress_line
 from ktui.execution.run import Run
 from ktui.execution.states import State
-from support.journals import a_start, ended, owned, started, step, written
+from support.journals import a_start, ended, over, owned, started, step, written
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 GIB = 1024**3
@@ -50,7 +50,7 @@ def test_the_line_tells_how_far_it_is() -> None:
     run = a_run(now_in(0, State.DONE), step(1, 7), step(2, 7), now_in(3, State.BLOCKED))
 
     assert progress_line(run, 130.0) == (
-        "drain: 1 of 4 done, 2 moving, batch 7, 1.0 GiB of 4.0 GiB, 1 blocked, 2m 10s left"
+        "drain: 1 of 4 done, 2 moving, batch 7, 1.0 GiB of 4.0 GiB copied, 1 blocked, 2m 10s left"
     )
 
 
@@ -58,7 +58,7 @@ def test_what_was_given_up_does_not_count_as_done() -> None:
     run = a_run(*ONE_FAILED[2:], now_in(0, State.CHANGED_ELSEWHERE), Left(reason="told to"))
 
     assert progress_line(run, None).startswith("drain: 1 of 4 done, ")
-    assert progress_line(run, None).endswith(", 1 failed, 1 changed_elsewhere")
+    assert progress_line(run, None).endswith(", 1 failed, 1 changed elsewhere")
     assert "1 of 4 partitions done" in end_lines(run)[0]
 
 
@@ -89,6 +89,65 @@ def test_the_time_left_of_empty_partitions_goes_by_their_number() -> None:
 
     run = a_run(*ALL_DONE[:3], size=0)
     assert estimate.left_s(run, AT + timedelta(minutes=3)) == pytest.approx(60)
+
+
+def test_each_added_replica_is_copied_and_counts_when_its_step_is_over() -> None:
+    two = Planned("orders", 0, "id", (1, 4, 5), (1, 2, 3), 1, size=GIB)
+    events: list[Event] = [started(1), PlannedPart(partitions=(two,)), owned()]
+    run = Run("drain").fold(Entry(seq, AT, event) for seq, event in enumerate(events, start=1))
+    assert (run.copies.done, run.copies.whole) == (0, 2 * GIB)
+
+    run.apply(Entry(4, AT, step(0)))
+    assert run.copies.done == 0
+    run.apply(Entry(5, AT, over(0)))
+    assert (run.copies.done, run.copies.whole) == (GIB, 2 * GIB)
+    assert "1.0 GiB of 2.0 GiB copied" in progress_line(run, None)
+
+    run.apply(Entry(6, AT, now_in(0, State.DONE)))
+    assert (run.copies.done, run.copies.whole) == (2 * GIB, 2 * GIB)
+
+
+def test_what_someone_else_has_changed_is_neither_copied_nor_left_to_copy() -> None:
+    elsewhere = NowIn(
+        topic="orders",
+        partition=1,
+        state=State.CHANGED_ELSEWHERE,
+        reason="someone else gave it brokers 1, 2, 4",
+        replicas=(1, 2, 4),
+    )
+    run = a_run(now_in(0, State.DONE), elsewhere)
+
+    assert (run.copies.done, run.copies.whole) == (GIB, 3 * GIB)
+    assert run.tracks[elsewhere.tp].replicas == (1, 2, 4)
+
+
+def test_no_time_left_is_told_from_a_step_or_two_of_many() -> None:
+    parts = tuple(Planned("orders", n, "id", (1, 2, 4), (1, 2, 3), 1, size=1) for n in range(40))
+    events: list[Event] = [started(40), PlannedPart(partitions=parts), owned()]
+    run = Run("drain").fold(Entry(seq, AT, event) for seq, event in enumerate(events, start=1))
+    estimate = Estimate(run, AT)
+
+    for n in range(3):
+        run.apply(Entry(4 + n, AT, now_in(n, State.DONE)))
+    assert estimate.left_s(run, AT + timedelta(minutes=1)) is None
+    run.apply(Entry(7, AT, now_in(3, State.DONE)))
+    assert estimate.left_s(run, AT + timedelta(seconds=10)) is None
+    assert estimate.left_s(run, AT + timedelta(seconds=60)) == pytest.approx(540)
+
+
+def test_a_pause_makes_the_time_left_start_anew() -> None:
+    estimate = Estimate(a_run(), AT)
+    paused = a_run(now_in(0, State.DONE), Paused(by=By.OPERATOR))
+
+    assert estimate.left_s(paused, AT + timedelta(hours=1)) is None
+    going = a_run(*ALL_DONE[:2])
+    assert estimate.left_s(going, AT + timedelta(hours=1, minutes=1)) == pytest.approx(120)
+
+
+def test_the_line_names_who_interrupted_it() -> None:
+    told = progress_line(a_run(Paused(by=By.SIGNAL)), None)
+
+    assert told.endswith("paused: by an interrupt (Ctrl-C)")
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def test_a_step_that_someone_else_cancels_is_never_sent_again(tmp_path: Path) ->
     assert story.sent("orders-0") == [(1, 2, 3, 4)]
     assert story.state("orders-0") is State.CHANGED_ELSEWHERE
     assert story.reason("orders-0") == "someone else cancelled its step"
+    assert story.folded.tracks[tp("orders-0")].replicas == story.replicas(tp("orders-0"))
     assert story.at_target("orders-1")
 
 
@@ -87,7 +88,7 @@ def test_a_step_that_someone_else_gives_another_target_is_left_to_them(tmp_path:
 
     assert story.sent("orders-0") == [(1, 2, 3, 4)]
     assert story.state("orders-0") is State.CHANGED_ELSEWHERE
-    assert story.reason("orders-0") == "someone else is moving it to brokers 7, 8, 3"
+    assert story.reason("orders-0") == "someone else reassigned it to brokers 7, 8, 3"
     assert story.at_target("orders-1")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicConfigsAnswer
 from ktui.execution.commands import Command, Continue, Leave, Pause
-from ktui.execution.events import By, Gate, Left, Owned, Paused, StepBegun
+from ktui.execution.events import By, Gate, Left, Owned, Paused, StepBegun, StepOver
 from ktui.execution.journal import Journal
 from ktui.execution.pace import ASSUMED_BYTES_S
 from ktui.execution.states import State
@@ -76,7 +76,7 @@ def test_an_operators_pause_outlasts_the_process_and_a_signals_does_not(tmp_path
     run = story.played()
 
     assert not run.ended
-    assert run.left == "paused by a signal"
+    assert run.left == "paused by an interrupt (Ctrl-C)"
     assert story.state("orders-0") is State.READY
     story.asked(story.clock.monotonic() + 1.0, Pause())
     story.resumed(until_s=story.clock.monotonic() + 60.0)
@@ -150,6 +150,39 @@ def test_what_was_held_as_too_late_begins_once_the_run_turns_out_to_be_faster(
     assert story.at_target("orders-0", "orders-1")
 
 
+def test_once_the_time_has_come_not_even_a_next_step_is_submitted_and_what_flies_finishes(
+    tmp_path: Path,
+) -> None:
+    slow = {"copied_s": 100.0}
+    story = Story(tmp_path, _many(2, (4, 5, 3)), Limits(replicas=1), slow)
+    until = FIRST_MOMENT + timedelta(seconds=50)
+
+    run = story.played_by(msgspec.structs.replace(OWNER, until=until))
+
+    flown = story.seconds(lambda e: isinstance(e, StepOver))
+    assert min(flown) > 50.0
+    assert max(story.seconds(lambda e: isinstance(e, StepBegun))) < 50.0
+    assert 50.0 <= story.seconds(lambda e: isinstance(e, Paused))[0] < 55.0
+    assert run.left == "the time given with --until has come, with 2 partitions left"
+    assert story.seconds(lambda e: isinstance(e, Left))[0] >= max(flown)
+
+
+def test_a_next_step_that_is_not_expected_to_end_in_time_is_held_back(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(1, (4, 5, 6)))
+    story.played()
+    one_step_s = story.begun_at("orders-0")[1] - story.begun_at("orders-0")[0]
+    until = FIRST_MOMENT + timedelta(seconds=2.5 * one_step_s)
+    (tmp_path / "in-time").mkdir()
+    again = Story(tmp_path / "in-time", _many(1, (4, 5, 6)))
+
+    run = again.played_by(msgspec.structs.replace(OWNER, until=until))
+
+    assert len(again.begun_at("orders-0")) == 2
+    assert run.left == "none of the 1 left is expected to end by then"
+    assert again.seconds(lambda e: isinstance(e, Left))[0] < 2.5 * one_step_s
+    assert again.resumed().ended
+
+
 def test_a_run_whose_time_is_up_is_left_though_all_that_remains_is_blocked(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1, (4, 2, 3)))
     story.already(acts.Kill(4))
@@ -157,7 +190,7 @@ def test_a_run_whose_time_is_up_is_left_though_all_that_remains_is_blocked(tmp_p
 
     run = story.played_by(msgspec.structs.replace(OWNER, until=until), until_s=500.0)
 
-    assert run.left == "none of the 1 left is expected to end by then"
+    assert run.left == "the time given with --until has come, with 1 partition left"
     assert 60.0 <= story.seconds(lambda e: isinstance(e, Left))[-1] < 65.0
 
 
@@ -215,7 +248,7 @@ def test_what_is_asked_while_it_looks_holds_back_the_decision_of_that_look(
 
     run = story.played()
 
-    assert run.left in {"paused by a signal", "somebody@here (2) asked for it"}
+    assert run.left in {"paused by an interrupt (Ctrl-C)", "somebody@here (2) asked for it"}
     assert story.sent("orders-0") == []
     assert story.steps == []
 

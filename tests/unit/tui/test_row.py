@@ -4,12 +4,17 @@ from datetime import timedelta
 
 import pytest
 
+from ktui.execution.events import Entry, Event, NowIn, Planned, PlannedPart
+from ktui.execution.run import Run
+from ktui.execution.states import State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
 from ktui.tui.figures import as_time
+from ktui.tui.runs.rows import RunRows
 from ktui.tui.widgets.columns import Extents, layout
 from ktui.tui.widgets.moment import Moment
 from ktui.tui.widgets.row import row_pieces
 from ktui.tui.widgets.rowfilter import RowFilter
+from support.journals import started
 from support.moving_clusters import tp
 from support.screens import BEGAN, BEGAN_S, timeline
 
@@ -47,3 +52,38 @@ def test_no_figure_is_cut_where_a_reason_has_too_little_room(width: int) -> None
         text = "".join(piece.text for piece in words).rstrip()
         assert text.endswith(told)
         assert "after 1m" not in text or text.endswith("after 1m 31s")
+
+
+def _in_a_run(state: State, why: str) -> Moment:
+    """A moment of a run of a-0 alone."""
+    run = Run("run")
+    rows = RunRows(run)
+    planned = Planned(
+        topic="a", partition=0, topic_id=None, target=(4, 2, 3), original=(1, 2, 3), leader=1,
+        size=1,
+    )  # fmt: skip
+    now_in = NowIn(topic="a", partition=0, state=state, reason=why)
+    happened: list[Event] = [started(1), PlannedPart(partitions=(planned,)), now_in]
+    entries = [Entry(n, BEGAN, event) for n, event in enumerate(happened, 1)]
+    run.fold(entries)
+    rows.take(entries)
+    return Moment(BEGAN_S + 60, run=rows)
+
+
+@pytest.mark.parametrize("state", [State.BLOCKED, State.FOREIGN, State.QUEUED])
+def test_a_reason_spreads_over_the_figures_that_its_row_has_none_of(state: State) -> None:
+    why = "broker 4, which is to be added, is down"
+    gone = Lane(4, Role.OUT_OF_SYNC)
+    seen = timeline(tp("a-0"), phase=Phase.DONE, lanes={4: gone})
+    words = row_pieces(seen, layout(140, Extents(), batches=True), _in_a_run(state, why))
+    assert "".join(piece.text for piece in words).rstrip().endswith(why)
+
+
+def test_what_was_changed_elsewhere_stays_so_and_tells_of_the_stall_of_who_moves_it() -> None:
+    stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 7, "broker 7 is down")
+    seen = timeline(tp("a-0"), phase=Phase.STALLED, lanes={7: Lane(7, Role.ADDING, stall=stall)})
+    moment = _in_a_run(State.CHANGED_ELSEWHERE, "it is on 7,2,3")
+    text = "".join(piece.text for piece in row_pieces(seen, layout(200, Extents()), moment))
+    assert "changed" in text
+    assert "STALLED" not in text
+    assert "broker 7 is down, stalled 1m" in text

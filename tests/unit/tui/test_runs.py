@@ -260,6 +260,23 @@ def test_nothing_is_forecast_from_a_moment_or_from_standstill() -> None:
     assert still.forecast.copied.left_s is None
 
 
+def test_what_was_copied_and_is_no_more_has_no_rate_and_no_time_left() -> None:
+    told = Told(GB, GB)
+    told.begin()
+    for tenth in range(5):
+        told.look(tenth / 10)
+        told.pass_time(10)
+    assert told.forecast.copied.bytes_s is not None
+    for _ in range(3):
+        told.look(0.4)
+        told.pass_time(10)
+    still = told.forecast.copied
+    assert still.bytes_s is None
+    assert still.left_s is None
+    told.look(0.5)
+    assert told.forecast.copied.left_s is not None
+
+
 def test_a_pause_makes_the_rate_start_anew() -> None:
     told = Told(GB, GB)
     told.begin()

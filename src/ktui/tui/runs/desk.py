@@ -8,6 +8,8 @@ from operator import attrgetter
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.ownership import live_runs
+from ktui.execution.problem import RunProblem
 from ktui.execution.runs import RunState, RunSummary, all_runs
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.progress.timeline import Event, Progress
@@ -22,8 +24,24 @@ class RunDesk:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.attached: AttachedRun | None = None
+        self._live: set[str] = set()
         self._came = 0
         self._merged: tuple[tuple[Event, ...], int, tuple[Event, ...]] = ((), 0, ())
+
+    @property
+    def idle(self) -> bool:
+        """Whether no run is attached that a process carries on."""
+        return self.attached is None or not self.attached.status.owned
+
+    async def newcomers(self, state_dir: StateDir, cluster_id: str) -> list[str]:
+        """Give the cluster's live runs that were not live at the last look, but the attached."""
+        try:
+            live = await asyncio.to_thread(live_runs, state_dir, cluster_id)
+        except RunProblem:  # such as one that is just being taken: the next look tells
+            return []
+        known, self._live = self._live, {run.name for run in live}
+        shown = set() if self.attached is None else {self.attached.name}
+        return sorted(self._live - known - shown)
 
     async def attach(self, folder: RunDir) -> set[TopicPartition]:
         """Follow a run from now on, and give its partitions; reads all of its journal first.

@@ -19,6 +19,8 @@ WINDOW = timedelta(minutes=10)
 """What was copied longer ago says nothing of the rate."""
 LEAST = timedelta(seconds=20)
 """A rate from less is none."""
+STANDSTILL = timedelta(seconds=20)
+"""What has not grown for longer is not being copied."""
 _PARTS = 6
 _SPACING = timedelta(seconds=5)
 _INTERRUPTS = (Paused, Continued, Gate, Owned, Left)
@@ -49,6 +51,7 @@ class Forecast:
         self._done = self._whole = 0
         self._under_way = 0
         self._points: deque[tuple[datetime, int]] = deque()
+        self._grew_at: datetime | None = None
 
     def take(self, entries: Iterable[Entry], touched: Collection[TopicPartition]) -> None:
         """Note what the journal says of some partitions; a pause makes the rate start anew."""
@@ -62,6 +65,8 @@ class Forecast:
         """Note what is under way by now."""
         self._under_way = sum(_under_way(t, timelines.get(t.tp)) for t in self._run.flying.values())
         points = self._points
+        if points and self.done > points[-1][1]:
+            self._grew_at = now
         if points and now - points[-1][0] < _SPACING and len(points) > 1:
             points.pop()
         points.append((now, max(self.done, points[-1][1] if points else 0)))
@@ -87,6 +92,8 @@ class Forecast:
         """Give the mean rate, between those of the slowest and the fastest part of the window."""
         points = self._points
         if len(points) <= 1 or points[-1][0] - points[0][0] < LEAST:
+            return None
+        if self._grew_at is None or points[-1][0] - self._grew_at > STANDSTILL:
             return None
         mean = _rate(points[0], points[-1])
         if mean <= 0.0:

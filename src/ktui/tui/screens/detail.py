@@ -161,7 +161,7 @@ class DetailScreen(Screen[None]):
             return None
         taken, limits = attached.rows.taken(self.tp), attached.run.limits
         steps = run_steps(attached.name, track, taken, limits, width)
-        return OfRun(track, steps, attached.events_of(self.tp))
+        return OfRun(track, taken, steps, attached.events_of(self.tp))
 
     def _absent(self) -> str:
         if self._progress.last is None:

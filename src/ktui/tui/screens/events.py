@@ -20,6 +20,7 @@ from ktui.progress.timeline import Event, Progress
 from ktui.tui.event_export import SEVERITIES, write_events
 from ktui.tui.figures import as_count
 from ktui.tui.outages import Outage
+from ktui.tui.widgets.entry import Entry
 from ktui.tui.widgets.eventlist import SIGNS, EventList, subject
 from ktui.tui.widgets.keys import Keys
 from ktui.tui.widgets.status_header import StatusHeader
@@ -62,7 +63,7 @@ class EventsScreen(Screen[None]):
         """Lay out the top, the filter, the events and the keys."""
         yield StatusHeader()
         yield Static(id="events-title", markup=False)
-        yield Input(
+        yield Entry(
             placeholder="words to look for; enter keeps the filter, escape clears it",
             id="events-filter",
             classes="-closed",

@@ -69,6 +69,11 @@ class LimitsScreen(Screen[None]):
         yield Static(id="limits-said", markup=False)
         yield Keys()
 
+    def on_mount(self) -> None:
+        """Leave nothing over the sentence that says why nothing can be changed."""
+        if not self._write:
+            self.app.clear_notifications()
+
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
         """Take in how the run is now."""
         del touched

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
@@ -27,8 +29,10 @@ from ktui.tui.widgets.status_header import StatusHeader
 EVERY_S = 5.0
 """Between two looks: each reads the journals of all runs."""
 NONE_YET = "There are no runs yet. n starts a plan, and so does: ktui start PLAN"
-_WIDTHS = (24, 18, 13, 8, 20)
 _HEADINGS = ("run", "state", "done", "failed", "started")
+_AROUND = 2
+"""Cells that the table puts about each cell."""
+_LEAST_NAME = 12
 
 
 class RunTable(DataTable[Text]):
@@ -80,6 +84,8 @@ class RunsScreen(Screen[None]):
         self._state_dir, self._problem = state_dir, may_resume
         self._runs: Mapping[str, RunSummary] = {}
         self._read = False
+        self._refused: tuple[str, str] | None = None
+        """The run that was to be resumed last, and why it was not."""
 
     def compose(self) -> ComposeResult:
         """Lay out the top, the table, what is known of the run under the cursor, the keys."""
@@ -95,9 +101,6 @@ class RunsScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Read the runs, and again from time to time."""
-        table = self.query_one(RunTable)
-        for heading, width in zip(_HEADINGS, _WIDTHS, strict=True):
-            table.add_column(heading, width=width, key=heading)
         self._draw()
         self._look()
         self.set_interval(EVERY_S, self._look)
@@ -114,11 +117,15 @@ class RunsScreen(Screen[None]):
         self._runs, self._read = {run.name: run for run in runs}, True
         self._draw()
 
+    @on(Resize)
     def _draw(self) -> None:
         table, chosen = self.query_one(RunTable), self.selected
-        table.clear()
-        for run in self._runs.values():
-            table.add_row(*map(self._cell, _row(run)), key=run.name)
+        rows = {run.name: _row(run) for run in self._runs.values()}
+        table.clear(columns=True)
+        for heading, width in zip(_HEADINGS, _widths(rows.values(), self.size.width), strict=True):
+            table.add_column(heading, width=width, key=heading)
+        for name, row in rows.items():
+            table.add_row(*map(self._cell, row), key=name)
         if chosen is not None and chosen.name in self._runs:
             table.move_cursor(row=table.get_row_index(chosen.name))
         table.set_class(not self._runs, "-away")
@@ -147,8 +154,13 @@ class RunsScreen(Screen[None]):
     def _draw_panel(self) -> None:
         run = self.selected
         self.query_one(VerticalScroll).set_class(run is None, "-away")
-        if run is not None:
-            self.query_one("#run-panel", Static).update(Content("\n".join(_facts(run))))
+        if run is None:
+            return
+        facts = Content("\n".join(_facts(run)))
+        if self._refused is not None and self._refused[0] == run.name:
+            refused = Content.styled(f"! {self._refused[1]}", "$warning")
+            facts = Content("\n").join([refused, facts])
+        self.query_one("#run-panel", Static).update(facts)
 
     def action_attach(self) -> None:
         """Show the run under the cursor."""
@@ -175,7 +187,8 @@ class RunsScreen(Screen[None]):
             word = "has ended" if run.state is RunState.ENDED else "is carried on already"
             problem = f"Run {run.name} {word}."
         if problem is not None:
-            self.notify(problem, severity="warning", markup=False)
+            self._refused = (run.name, problem)
+            self._draw_panel()
             return
         self.dismiss()
         resume(self._state_dir.run(run.name))
@@ -183,6 +196,14 @@ class RunsScreen(Screen[None]):
     def action_back(self) -> None:
         """Go back to where this was opened."""
         self.dismiss()
+
+
+def _widths(rows: Iterable[Sequence[tuple[str, str]]], room: int) -> list[int]:
+    """Give each column what it needs, and the name what is left of that."""
+    told = [_HEADINGS, *([words for words, _ in row] for row in rows)]
+    name, *others = [max(map(cell_len, column)) for column in zip(*told, strict=True)]
+    left = room - 1 - sum(others) - _AROUND * len(_HEADINGS)  # 1 for the scroll bar
+    return [max(_LEAST_NAME, min(name, left)), *others]
 
 
 def _row(run: RunSummary) -> list[tuple[str, str]]:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.screen import Screen
 from textual.widgets import Checkbox, Input, Static
 
 from ktui.cluster.errors import ClusterError
 from ktui.execution.problem import RunProblem
 from ktui.execution.statedir import RunDir, StateDir, default_name, run_name_problem
-from ktui.pacing.limits import Limits
 from ktui.planning.check import check_plan
 from ktui.planning.finding import Allowances, ClusterSnapshot, Finding, Kind, Severity
 from ktui.planning.plan import Plan
@@ -27,7 +26,10 @@ from ktui.planning.planfile import read_plan
 from ktui.planning.preflight import Ground
 from ktui.planning.preflight_words import lines
 from ktui.planning.problem import BadPlan
+from ktui.tui.runs.desk import unfinished
 from ktui.tui.runs.engines import Engines, NewRun
+from ktui.tui.widgets.allowance import Allowance
+from ktui.tui.widgets.entry import Entry
 from ktui.tui.widgets.keys import Keys
 from ktui.tui.widgets.limits_form import LimitsForm
 from ktui.tui.widgets.path_suggester import PathSuggester
@@ -43,19 +45,7 @@ NO_PLAN = (
     "A plan is a JSON file as kafka-reassign-partitions takes it. Nothing is sent before you have"
     " read what it would do, and typed the run's name."
 )
-
-
-class Allowance(Checkbox):
-    """A check box that is told from an empty one without colours."""
-
-    def __init__(self, label: str, **how: Any) -> None:
-        self.BUTTON_INNER = " "
-        super().__init__(label, **how)
-
-    def watch_value(self) -> None:
-        """Tick it, or not."""
-        self.BUTTON_INNER = "x" if self.value else " "
-        super().watch_value()
+_NOT_BESIDE = "Run {} is live on this cluster: no other is started before it has ended."
 
 
 class StartScreen(Screen[RunDir | None]):
@@ -79,7 +69,9 @@ class StartScreen(Screen[RunDir | None]):
         & Checkbox { border: none; height: 1; padding: 0; background: $background; }
         & Checkbox:focus { border: none; background: $cursor; }
         & #start-form, & #start-report { height: auto; width: 1fr; }
-        & #start-said { margin-top: 1; }
+        & #start-said { margin-top: 1; height: auto; }
+        & #start-live { color: $warning; height: auto; }
+        & #start-live.-away { display: none; }
         &.-wide #start-columns { layout: horizontal; height: auto; }
         &.-wide #start-form { width: 62; margin-right: 2; }
         & #start-columns { layout: vertical; height: auto; }
@@ -87,7 +79,7 @@ class StartScreen(Screen[RunDir | None]):
     """
     AUTO_FOCUS = "#start-path"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave", "back", key_display="esc", tooltip="Go back; nothing is sent"),
+        Binding("escape", "leave", "back", key_display="esc", tooltip="Go back; nothing is sent"),
         Binding("tab", "app.focus_next", "next field", tooltip="Go to the next field"),
     ]
 
@@ -106,9 +98,10 @@ class StartScreen(Screen[RunDir | None]):
         yield StatusHeader()
         with VerticalScroll(id="start-body"):
             yield Static("start a plan", classes="title")
+            yield Static(id="start-live", classes="-away", markup=False)
             with Horizontal(classes="line"):
                 yield Static("plan's file")
-                yield Input(
+                yield Entry(
                     id="start-path",
                     placeholder="a path; → completes it, ↵ reads it",
                     suggester=PathSuggester(),
@@ -117,7 +110,7 @@ class StartScreen(Screen[RunDir | None]):
                 yield Static(NO_PLAN, id="start-report", markup=False)
                 with Vertical(id="start-form"):
                     yield Static("limits", classes="title")
-                    yield LimitsForm(Limits(), heading="default", in_use=False, disabled=True)
+                    yield LimitsForm(None, heading="default", in_use=False, disabled=True)
                     yield Static("allowances", classes="title")
                     yield Allowance("allow replication factor changes", id="allow-factor")
                     yield Allowance(
@@ -126,12 +119,32 @@ class StartScreen(Screen[RunDir | None]):
                     yield Static("start", classes="title")
                     with Horizontal(classes="line"):
                         yield Static("run's name")
-                        yield Input(id="start-name", disabled=True)
+                        yield Entry(id="start-name", disabled=True)
                     with Horizontal(classes="line"):
                         yield Static("type it again")
-                        yield Input(id="start-again", placeholder="↵ starts the run", disabled=True)
+                        yield Entry(id="start-again", placeholder="↵ starts the run", disabled=True)
                     yield Static(id="start-said", markup=False)
         yield Keys()
+
+    def on_mount(self) -> None:
+        """Say first what keeps every plan from being started."""
+        self.run_worker(self._look_for_live(), group="live", exit_on_error=False)
+
+    async def _look_for_live(self) -> None:
+        cluster_id = getattr(self.app, "cluster_id", None) or ""
+        try:
+            live, _ = await asyncio.to_thread(unfinished, self._state_dir, cluster_id)
+        except RunProblem:  # told by whatever is done with the state directory next
+            return
+        words = _NOT_BESIDE.format(live[0].name) if live else ""
+        said = self.query_one("#start-live", Static)
+        said.update(Content(words))
+        said.set_class(not words, "-away")
+
+    def on_key(self, event: Key) -> None:
+        """Let no letter that a field has no use for be a command of the app."""
+        if event.character is not None and event.character.isalpha():
+            event.stop()
 
     @on(Resize)
     def _fit(self) -> None:
@@ -149,6 +162,7 @@ class StartScreen(Screen[RunDir | None]):
     async def _read(self) -> None:
         """Read the plan, and look at what it is about; whatever is wrong is told in full."""
         self._plan = self._ground = None
+        await self._look_for_live()
         self._report([(f"Reading {self._path} …", "$dim")])
         try:
             plan = await asyncio.to_thread(read_plan, self._path)
@@ -185,7 +199,7 @@ class StartScreen(Screen[RunDir | None]):
         """Work the figures out under the limits that are typed."""
         limits, ground = self.query_one(LimitsForm).limits(), self._ground
         if limits is None or ground is None or self._plan is None or self._seen is None:
-            self._say("One of the limits cannot be used; its line says why.", "$error")
+            self._say("", "")  # the form says what is wrong, where it is typed
             return
         allowed = self._allowed
         figures = await asyncio.to_thread(ground.under, limits)
@@ -213,7 +227,10 @@ class StartScreen(Screen[RunDir | None]):
 
     def _say(self, words: str, colour: str) -> None:
         said = Content.styled(words, colour) if words else Content("")
-        self.query_one("#start-said", Static).update(said)
+        line = self.query_one("#start-said", Static)
+        line.update(said)
+        if words:
+            self.call_after_refresh(line.scroll_visible, animate=False)
 
     @on(LimitsForm.Submitted)
     @on(Input.Submitted, "#start-name")
@@ -226,10 +243,11 @@ class StartScreen(Screen[RunDir | None]):
     @on(Input.Submitted, "#start-again")
     def _confirmed(self, event: Input.Submitted) -> None:
         name = self.query_one("#start-name", Input).value.strip()
-        problem = self._problem(name, event.value.strip())
-        limits = self.query_one(LimitsForm).limits()
+        form = self.query_one(LimitsForm)
+        limits = form.limits()
+        problem = self._problem(name, event.value.strip()) or form.problem
         if problem or limits is None or self._plan is None:
-            self._say(problem or "One of the limits cannot be used; its line says why.", "$error")
+            self._say(problem, "$error")
             return
         wanted = NewRun(
             name=name,

@@ -18,6 +18,7 @@ from ktui.progress.timeline import Event, Phase, Timeline
 from ktui.tui import figures
 from ktui.tui.cells import replica_pieces
 from ktui.tui.paint import content
+from ktui.tui.runs.rows import TakenStep
 from ktui.tui.widgets.eventlist import SIGNS
 from ktui.tui.widgets.facts import facts
 from ktui.tui.widgets.lagcurve import SCALE_WIDTH, lag_curve
@@ -34,6 +35,8 @@ class OfRun(NamedTuple):
     """What the run says of the partition."""
 
     track: Track
+    taken: Sequence[TakenStep]
+    """The steps that were begun."""
     steps: Sequence[Content]
     """Lines."""
     events: Sequence[Event]
@@ -50,7 +53,7 @@ def detail_body(
     if of_run is not None:
         timeline = _with_run(timeline, of_run)
     lines = [
-        *facts(_facts(timeline, observation.at), width),
+        *facts([_span(timeline, of_run, observation.at), *_facts(timeline)], width),
         *_alarms(timeline, observation.monotonic_s),
         Content(""),
         *([] if of_run is None else [*of_run.steps, Content("")]),
@@ -58,8 +61,17 @@ def detail_body(
     times = (timeline.began_at, timeline.ended_at or observation.at)
     begin, end = map(figures.as_time, times)
     table = lane_table(timeline, observation.brokers, width, (begin, end))
-    lines += [*table.lines, Content("")]
+    lines += [*table.lines, *_lanes_begin(timeline, of_run), Content("")]
     return lines + _curve_and_events(timeline, table, width, height - len(lines))
+
+
+def _lanes_begin(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
+    """Say that the lanes are of a later step: each is a reassignment of its own to Kafka."""
+    first = of_run.taken[0].over_at if of_run is not None and of_run.taken else None
+    if not timeline.lanes or first is None or timeline.began_at <= first:
+        return []
+    words = f"The lanes begin at {figures.as_time(timeline.began_at)}, after earlier steps."
+    return [Content.styled(words, "$dim")]
 
 
 def _with_run(timeline: Timeline, of_run: OfRun) -> Timeline:
@@ -109,11 +121,10 @@ def _lag(timeline: Timeline) -> list[Content]:
     return lines
 
 
-def _facts(timeline: Timeline, now: datetime) -> list[tuple[str, Content]]:
+def _facts(timeline: Timeline) -> list[tuple[str, Content]]:
     state = timeline.state
     order = "" if timeline.original_ordered else "  (order not known)"
     return [
-        _span(timeline, now),
         ("leader", _leader(timeline)),
         ("topic id", Content(state.topic_id or figures.UNKNOWN)),
         ("original", Content(f"{_brokers(timeline.original)}{order}")),
@@ -136,7 +147,9 @@ def _leader(timeline: Timeline) -> Content:
     )
 
 
-def _span(timeline: Timeline, now: datetime) -> tuple[str, Content]:
+def _span(timeline: Timeline, of_run: OfRun | None, now: datetime) -> tuple[str, Content]:
+    if of_run is not None and of_run.taken:
+        return _span_of_run(of_run, now)
     begin = figures.as_time(timeline.began_at)
     if timeline.phase is Phase.SETTLED:  # without lanes nobody has looked at it but the run
         return "watched" if timeline.lanes else "known", Content(f"since {begin}")
@@ -146,6 +159,16 @@ def _span(timeline: Timeline, now: datetime) -> tuple[str, Content]:
         seen = "" if timeline.seen_from_start else "seen "
         return "moving", Content(f"{seen}since {begin}, for {took}")
     return "moved", Content(f"{begin} to {figures.as_time(timeline.ended_at)}, {took}")
+
+
+def _span_of_run(of_run: OfRun, now: datetime) -> tuple[str, Content]:
+    """Give the time from the first step on, which none of the reassignments alone tells."""
+    began, over = of_run.taken[0].at, of_run.taken[-1].over_at
+    ended = over if of_run.track.state.ended else None
+    took = figures.as_duration(((ended or now) - began).total_seconds())
+    if ended is None:
+        return "under way", Content(f"since {figures.as_time(began)}, for {took}")
+    return "moved", Content(f"{figures.as_time(began)} to {figures.as_time(ended)}, {took}")
 
 
 def _brokers(ids: Sequence[int]) -> str:

@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from ktui.tui.widgets.entry import Entry
 from ktui.tui.widgets.rowfilter import HINT, BadFilter, RowFilter
 
 
@@ -45,7 +46,7 @@ class FilterLine(Horizontal):
     def compose(self) -> ComposeResult:
         """Lay out the prompt, the text and what is wrong with it."""
         yield Static("filter", classes="label")
-        yield Input(placeholder=HINT, select_on_focus=False)
+        yield Entry(placeholder=HINT, select_on_focus=False)
         yield Static(classes="said", markup=False)
 
     @property

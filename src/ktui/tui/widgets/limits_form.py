@@ -16,6 +16,8 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, limits_from
+from ktui.tui import figures
+from ktui.tui.widgets.entry import Entry
 
 LETTERS = dict(zip(COUNTS, "RPLMBEC", strict=True))
 OPTIONS = (*COUNTS, *CHOICES)
@@ -32,7 +34,7 @@ _MEANINGS = {
 _NUMBER = "A number from 1, or none for no limit."
 
 
-class LimitInput(Input):
+class LimitInput(Entry):
     """One limit, new."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -46,7 +48,7 @@ class LimitsForm(Vertical):
     """Says which limits are typed, and what is wrong with one that cannot be.
 
     Args:
-        base: what holds where nothing is typed.
+        base: what holds where nothing is typed; None while that is not known.
         heading: what the column of that is called.
         in_use: whether there is a column of what is in flight.
     """
@@ -66,7 +68,7 @@ class LimitsForm(Vertical):
         & .note { width: 1fr; color: $dim; text-wrap: nowrap; text-overflow: ellipsis; }
         & .heading { color: $header; }
         & .-wrong .label { color: $error; text-style: bold; }
-        & #limits-hint { color: $dim; padding: 0 1; height: 2; }
+        & #limits-hint { color: $dim; padding: 0 1; height: auto; min-height: 2; }
         & #limits-hint.-wrong { color: $error; text-style: bold; }
         &.-no-use .use, &.-narrow .note { display: none; }
     }
@@ -81,7 +83,7 @@ class LimitsForm(Vertical):
 
     def __init__(
         self,
-        base: Limits,
+        base: Limits | None,
         *,
         heading: str = "in force",
         in_use: bool = True,
@@ -89,7 +91,8 @@ class LimitsForm(Vertical):
     ) -> None:
         super().__init__(disabled=disabled, classes="" if in_use else "-no-use")
         self._base, self._heading = base, heading
-        self._wrong: str | None = None
+        self._wrong: dict[str, str] = {}
+        """What is wrong, by option."""
 
     def compose(self) -> ComposeResult:
         """Lay out a row a limit, and the line that explains one."""
@@ -113,13 +116,13 @@ class LimitsForm(Vertical):
     def on_mount(self) -> None:
         """Say what is in force."""
         self.show(self._base, None, {})
-        self._note(None, "")
+        self._note({})
 
     def on_resize(self) -> None:
         """Leave the meanings to the line below where there is no room for them."""
         self.set_class(self.size.width < self._NOTES_FROM, "-narrow")
 
-    def show(self, base: Limits, coming: Limits | None, in_use: Mapping[str, str]) -> None:
+    def show(self, base: Limits | None, coming: Limits | None, in_use: Mapping[str, str]) -> None:
         """Take in the limits in force, those asked for and not yet in force, and what is used."""
         self._base = base
         for option in OPTIONS:
@@ -143,33 +146,47 @@ class LimitsForm(Vertical):
 
     def limits(self) -> Limits | None:
         """Give the limits as they are typed; None, and the form says why, where they cannot be."""
-        try:
-            limits = limits_from(self.typed, self._base)
-        except LimitsProblem as problem:
-            option = problem.option.removeprefix("--")
-            self._note(option, f"{problem.problem}. {problem.fix}".replace("--", ""))
-            return None
-        self._note(None, "")
-        return limits
+        wrong = dict(filter(None, (_wrong({each: text}) for each, text in self._typed())))
+        good = {option: text for option, text in self._typed() if option not in wrong}
+        if (clash := _wrong(good, self._base)) is not None:
+            wrong[clash[0]] = clash[1]
+        self._note(wrong)
+        return None if wrong else limits_from(good, self._base)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong: the field in use with its reason, else the first, and which others."""
+        if not self._wrong:
+            return ""
+        told = self._focused if self._focused in self._wrong else next(iter(self._wrong))
+        others = ", ".join(_name(option) for option in self._wrong if option != told)
+        return f"{_name(told)}: {self._wrong[told]}{f'. Wrong, too: {others}' if others else ''}"
 
     def clear(self) -> None:
         """Empty every field."""
         for field in self.query(LimitInput):
             field.value = ""
 
-    def _note(self, wrong: str | None, words: str) -> None:
+    def _note(self, wrong: dict[str, str]) -> None:
         self._wrong = wrong
         for option in OPTIONS:
             row = self.query_one(f"#of-{option}")
-            row.set_class(option == wrong, "-wrong")
-            row.query_one(".label", Static).update(_label(option, wrong=option == wrong))
+            row.set_class(option in wrong, "-wrong")
+            row.query_one(".label", Static).update(_label(option, wrong=option in wrong))
         hint = self.query_one("#limits-hint", Static)
-        hint.set_class(wrong is not None, "-wrong")
-        hint.update(Content(self._hint() if wrong is None else f"! {_name(wrong)}: {words}"))
+        hint.set_class(bool(wrong), "-wrong")
+        hint.update(Content(f"! {self.problem}" if wrong else self._hint()))
+        if wrong:
+            self.call_after_refresh(hint.scroll_visible, animate=False)
+
+    @property
+    def _focused(self) -> str:
+        """The option whose field is in use; empty for none."""
+        focused = self.app.focused if self.is_attached else None
+        return (focused.id or "").removeprefix("new-") if focused is not None else ""
 
     def _hint(self) -> str:
-        focused = self.app.focused if self.is_attached else None
-        option = (focused.id or "").removeprefix("new-") if focused is not None else ""
+        option = self._focused
         if option not in _MEANINGS:
             return ""
         if option in CHOICES:
@@ -177,9 +194,8 @@ class LimitsForm(Vertical):
         return f"{_name(option)}: {_MEANINGS[option]}. {_NUMBER}"
 
     @on(DescendantFocus)
-    def _focused(self) -> None:
-        if self._wrong is None:
-            self._note(None, "")
+    def _explain(self) -> None:
+        self._note(self._wrong)
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
@@ -193,6 +209,16 @@ class LimitsForm(Vertical):
         self.post_message(self.Submitted())
 
 
+def _wrong(options: Mapping[str, str], base: Limits | None = None) -> tuple[str, str] | None:
+    """Give the first option that cannot be used, and why; None where all can."""
+    try:
+        limits_from(options, base)
+    except LimitsProblem as problem:
+        words = f"{problem.problem}. {problem.fix}".replace("--", "")
+        return problem.option.removeprefix("--"), words
+    return None
+
+
 def _name(option: str) -> str:
     return " ".join(filter(None, (LETTERS.get(option), option.replace("-", " "))))
 
@@ -203,6 +229,8 @@ def _label(option: str, *, wrong: bool) -> Content:
     return Content.assemble((letter, "bold"), sign, option.replace("-", " "))
 
 
-def _value(limits: Limits, option: str) -> str:
+def _value(limits: Limits | None, option: str) -> str:
+    if limits is None:
+        return figures.UNKNOWN
     value = getattr(limits, option.replace("-", "_"))
     return "none" if value is None else str(value)

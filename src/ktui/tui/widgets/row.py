@@ -18,7 +18,7 @@ from ktui.tui.cells import (
 )
 from ktui.tui.widgets.columns import Column, Layout
 from ktui.tui.widgets.moment import Moment
-from ktui.tui.widgets.run_words import run_reason, run_state
+from ktui.tui.widgets.run_words import OF_OTHERS, run_reason, run_state
 
 CURSOR = "▌"
 _ENDED = {
@@ -83,6 +83,8 @@ def reason(timeline: Timeline, moment: Moment) -> Piece | None:
     track = moment.track(timeline)
     if track is not None and moment.run is not None:
         told = run_reason(track, moment.run)
+        if track.state in OF_OTHERS and timeline.phase is Phase.STALLED:
+            return _stalled_theirs(timeline, moment) or told
         if told is not None or not track.state.in_flight:
             return told
     stall = None if timeline.phase in _ENDED else timeline.stall
@@ -95,12 +97,22 @@ def reason(timeline: Timeline, moment: Moment) -> Piece | None:
     return None
 
 
+def _stalled_theirs(timeline: Timeline, moment: Moment) -> Piece | None:
+    """Tell of the stall of somebody else's move, which the state leaves out."""
+    if timeline.stall is None:
+        return None
+    age = figures.as_age(moment.now_s - timeline.stall.since_s)
+    what = timeline.stall.detail or f"broker {timeline.stall.broker}: {timeline.stall.cause}"
+    return Piece(f"{what}, stalled {age}", "stalled")
+
+
 def _aside(words: Piece, timeline: Timeline, layout: Layout) -> Column | None:
     """Give the column from which on a reason stands for which its own has no room, or is none."""
     if pieces_width([words]) <= layout.width_of(Column.REASON):
         return None
-    if not timeline.catching_up:
-        return None if words.role == "waiting" else Column.LAG
+    if timeline.phase.ended or not timeline.catching_up:
+        needless = words.role == "waiting" and not layout.width_of(Column.REASON)
+        return None if needless else Column.LAG
     if layout.width_of(Column.REASON):
         return None
     return Column.RATE if layout.width_of(Column.RATE) else Column.LEFT

@@ -11,6 +11,7 @@ from textual.widget import Widget
 from ktui.execution.runs import RunState
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits, Order
+from ktui.progress.timeline import Range
 from ktui.tui import figures
 from ktui.tui.cells import Piece
 from ktui.tui.paint import content
@@ -93,7 +94,7 @@ def _first(status: RunStatus, now: datetime) -> Iterator[Part]:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
         yield Part((Piece(at, "dim"),), rank=3)
     elif status.state is RunState.RUNNING:
-        yield _eta(status.copied, now)
+        yield _eta(None if _stuck(status) else status.copied.left_s, now)
 
 
 def _counts(status: RunStatus) -> Iterator[Part]:
@@ -132,8 +133,12 @@ def _copied(copied: Copied, *, ended: bool) -> Iterator[Part]:
     yield Part((Piece(figures.as_share(copied.share)),), rank=3)
 
 
-def _eta(copied: Copied, now: datetime) -> Part:
-    left = copied.left_s
+def _stuck(status: RunStatus) -> bool:
+    """Whether the run has partitions of which nobody can say when they go on."""
+    return any(status.counts.get(state) for state in (State.STALLED, State.BLOCKED))
+
+
+def _eta(left: Range | None, now: datetime) -> Part:
     if left is None:
         return Part((Piece("ETA ", "dim"), Piece("unknown")), rank=5)
     low, middle, high = (

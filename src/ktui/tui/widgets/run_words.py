@@ -11,6 +11,8 @@ from ktui.tui.runs.rows import RunRows
 
 STATE_WIDTH = 12
 """Cells of the column of states."""
+OF_OTHERS = (State.FOREIGN, State.CHANGED_ELSEWHERE)
+"""States of what somebody else moves, or has moved: a stall of theirs is none of the run's."""
 _WORDS = {
     State.READY: ("ready", "in-sync"),
     State.DROPPING: ("dropping", "retiring"),
@@ -37,15 +39,17 @@ _ROLES = {
 
 
 def told_by_run(track: Track, timeline: Timeline) -> bool:
-    """Whether the run tells of a partition: not once it is over and somebody else moves it."""
-    return not (track.state.ended and timeline.phase in (Phase.MOVING, Phase.STALLED))
+    """Whether the run tells of a partition: not once it is over and then moved again."""
+    over = track.state.ended and track.state not in OF_OTHERS
+    return not (over and timeline.phase in (Phase.MOVING, Phase.STALLED))
 
 
 def run_state(track: Track, rows: RunRows, timeline: Timeline, now_s: float) -> Piece:
     """Give the word for where a partition of the run stands."""
     if track.state is State.QUEUED:
         return Piece(_queued(track, rows), "waiting")
-    if track.state is State.STALLED or timeline.phase is Phase.STALLED:
+    ours = track.state.in_flight and timeline.phase is Phase.STALLED
+    if track.state is State.STALLED or ours:
         since_s = now_s if timeline.stall is None else timeline.stall.since_s
         age = f" {figures.as_age(now_s - since_s)}" if timeline.stall is not None else ""
         return Piece(f"STALLED{age}", "stalled", bold=True)

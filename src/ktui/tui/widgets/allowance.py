@@ -1,0 +1,25 @@
+"""What the operator may allow, to be ticked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.widgets import Checkbox
+
+
+class Allowance(Checkbox):
+    """A check box that is told from an empty one without colours."""
+
+    def __init__(self, label: str, **how: Any) -> None:
+        self.BUTTON_INNER = " "
+        super().__init__(label, **how)
+
+    def watch_value(self) -> None:
+        """Tick it, or not."""
+        self.BUTTON_INNER = "x" if self.value else " "
+        super().watch_value()
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Keep letters from the footer: on this screen none of them is a command."""
+        del key
+        return character is not None and character.isalpha()
