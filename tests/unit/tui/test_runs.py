@@ -60,7 +60,7 @@ class Told:
             entries.append(Entry(self.seq, self.now, event))
             self.run.apply(entries[-1])
         touched = self.rows.take(entries)
-        self.forecast.take(entries, touched)
+        self.forecast.take(entries)
         return touched
 
     def pass_time(self, seconds: float) -> None:

@@ -109,7 +109,7 @@ class AttachedRun:
             self._commands = Journal.open(self.folder.journal, self._clock, read_only=True)
         self._problem = self._follower.damage
         touched = self.rows.take(entries)
-        self._forecast.take(entries, touched)
+        self._forecast.take(entries)
         self.news.extend(news(self.name, entries[-MOST_EVENTS:]))
         return entries, touched
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -12,7 +12,6 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import Continued, Entry, Gate, Left, Owned, Paused
 from ktui.execution.run import Run, Track
-from ktui.execution.states import State
 from ktui.progress.timeline import Lane, Range, Role, Timeline
 
 WINDOW = timedelta(minutes=10)
@@ -43,20 +42,16 @@ class Copied(msgspec.Struct, frozen=True):
 
 
 class Forecast:
-    """Adds up what a run copies, by its journal and by what is seen under way."""
+    """Tells how far the copies of a run are, by its journal and by what is seen under way."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._of: dict[TopicPartition, tuple[int, int]] = {}
-        self._done = self._whole = 0
         self._under_way = 0
         self._points: deque[tuple[datetime, int]] = deque()
         self._grew_at: datetime | None = None
 
-    def take(self, entries: Iterable[Entry], touched: Collection[TopicPartition]) -> None:
-        """Note what the journal says of some partitions; a pause makes the rate start anew."""
-        for tp in touched:
-            self._count(self._run.tracks[tp])
+    def take(self, entries: Iterable[Entry]) -> None:
+        """Note what the journal says; a pause makes the rate start anew."""
         for entry in entries:
             if isinstance(entry.event, _INTERRUPTS):
                 self._points.clear()
@@ -76,17 +71,17 @@ class Forecast:
     @property
     def done(self) -> int:
         """Bytes copied so far, those of the steps under way with them."""
-        return min(self._whole, self._done + self._under_way)
+        return min(self._run.copies.whole, self._run.copies.done + self._under_way)
 
     @property
     def copied(self) -> Copied:
         """How far it is, and how long it takes yet."""
         rates = self._rates()
         if rates is None:
-            return Copied(self.done, self._whole)
-        left = self._whole - self.done
+            return Copied(self.done, self._run.copies.whole)
+        left = self._run.copies.whole - self.done
         lasts = Range(left / rates.high, left / rates.middle, left / rates.low)
-        return Copied(self.done, self._whole, rates.middle, lasts)
+        return Copied(self.done, self._run.copies.whole, rates.middle, lasts)
 
     def _rates(self) -> Range | None:
         """Give the mean rate, between those of the slowest and the fastest part of the window."""
@@ -101,21 +96,6 @@ class Forecast:
         cuts = [points[n * (len(points) - 1) // _PARTS] for n in range(_PARTS + 1)]
         parts = [_rate(a, b) for a, b in pairwise(cuts) if b[0] > a[0]]
         return Range(max(mean / 3, min(parts)), mean, max(parts))
-
-    def _count(self, track: Track) -> None:
-        done, whole = self._of.get(track.tp, (0, 0))
-        self._done, self._whole = self._done - done, self._whole - whole
-        self._of[track.tp] = done, whole = _copies(track)
-        self._done, self._whole = self._done + done, self._whole + whole
-
-
-def _copies(track: Track) -> tuple[int, int]:
-    """Give the bytes copied and those to copy; of what ended elsewhere nothing is left."""
-    added = [b for b in track.planned.target if b not in track.original]
-    here = sum(broker in track.replicas for broker in added) * track.planned.size
-    if track.state.ended and track.state is not State.DONE:
-        return here, here
-    return here, len(added) * track.planned.size
 
 
 def _under_way(track: Track, timeline: Timeline | None) -> int:
