@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -43,6 +43,18 @@ class Interest(msgspec.Struct, frozen=True):
 
 
 NO_INTEREST = Interest()
+
+
+class Observations(Protocol):
+    """Where observations come from; `Observer` is one."""
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Look once.
+
+        Raises:
+            ClusterError: the cluster is lost.
+        """
+        ...
 
 
 class _Look(NamedTuple):

@@ -16,10 +16,6 @@ class Doubts:
     def __init__(self) -> None:
         self._since: dict[TopicPartition, tuple[object, float, int]] = {}
 
-    def __contains__(self, tp: TopicPartition) -> bool:
-        """Whether it is not certain how a partition is."""
-        return tp in self._since
-
     def confirmed(self, tp: TopicPartition, what: object, seen: Observation) -> bool:
         """Take note of what was seen, and tell whether it is certain by now.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
 
 from ktui.cluster.clock import Clock, first_of
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest
+from ktui.cluster.observer import Observations
 from ktui.cluster.ports import ClusterWriter
 from ktui.execution.decider import Decider
 from ktui.execution.event_words import who_paused
@@ -28,18 +27,6 @@ STALE_S = 5.0
 
 _GOES = (By.SIGNAL, By.UNTIL, By.FAILURE)
 """Whose pause ends the process once nothing is in flight: only `resume` lifts it."""
-
-
-class Observations(Protocol):
-    """Where observations come from; `cluster.observer.Observer` is one."""
-
-    async def poll(self, interest: Interest) -> Observation:
-        """Look once.
-
-        Raises:
-            ClusterError: the cluster is lost.
-        """
-        ...
 
 
 class Engine:

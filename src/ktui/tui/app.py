@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
 from ktui.cluster.clock import Clock, SystemClock
-from ktui.cluster.observer import Interest
+from ktui.cluster.observer import Interest, Observations
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.statedir import StateDir
 from ktui.progress.timeline import Progress
@@ -22,7 +22,7 @@ from ktui.tui.actions import APP_BINDINGS, HelpGroup, help_group
 from ktui.tui.outages import Outage, Outages
 from ktui.tui.overview import Overview
 from ktui.tui.palette import Commands
-from ktui.tui.polling import Lost, Observations, Polled, Polling
+from ktui.tui.polling import Lost, Polled, Polling
 from ktui.tui.runapp import RunApp, ShowsRun
 from ktui.tui.runs.engines import Engines
 from ktui.tui.screens.brokers import BrokersScreen, BrokerTable

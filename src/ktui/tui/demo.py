@@ -9,10 +9,11 @@ from rich.text import Text
 from textual import on
 from textual.binding import Binding, BindingType
 
+from ktui.cluster.observer import Observations
 from ktui.tui import figures
 from ktui.tui.actions import APP_BINDINGS
 from ktui.tui.app import KtuiApp
-from ktui.tui.polling import Observations, Polled
+from ktui.tui.polling import Polled
 from ktui.tui.screens.story import StoryScreen
 from ktui.tui.widgets.status_header import Status
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
 from textual.message import Message
 
 from ktui.cluster.clock import Clock, first_of
 from ktui.cluster.errors import ClusterError, Unreachable
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest
+from ktui.cluster.observer import Interest, Observations
 from ktui.cluster.text import clean
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
@@ -24,18 +23,6 @@ _MANY = 200
 """Partitions from which on folding would be felt under the fingers; it goes into a thread."""
 
 log = logging.getLogger(__name__)
-
-
-class Observations(Protocol):
-    """Where observations come from; `cluster.observer.Observer` is one."""
-
-    async def poll(self, interest: Interest) -> Observation:
-        """Look once.
-
-        Raises:
-            ClusterError: the cluster is lost.
-        """
-        ...
 
 
 class Polled(Message):
