@@ -6,7 +6,15 @@ import pytest
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import Operation
-from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigScope, Verdict
+from ktui.cluster.ports import (
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    ConfigSource,
+    Setting,
+    SettingsAnswer,
+    Verdict,
+)
 from support.world import RATE, THROTTLED, World, change, setting, until
 
 
@@ -89,6 +97,20 @@ async def test_the_changes_of_one_resource_happen_together_or_not_at_all(
     assert await config_of(world, topic) == TopicConfig()
 
 
+async def test_a_setting_is_changed_once_in_a_request(world: World, topic: str) -> None:
+    results = await world.writer.alter_configs(
+        [
+            setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.APPEND, "0:1"),
+            setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.APPEND, "0:2"),
+        ]
+    )
+
+    answer = results[ConfigResource(ConfigScope.TOPIC, topic)]
+    assert answer.verdict is Verdict.REFUSED
+    assert answer.code == "INVALID_REQUEST"
+    assert await config_of(world, topic) == TopicConfig()
+
+
 async def test_throttles_of_several_brokers_are_set_in_one_call_and_read_back(
     world: World,
 ) -> None:
@@ -140,3 +162,125 @@ async def test_an_absent_topic_is_a_failure_beside_the_others(world: World, topi
     assert (failure.operation, failure.topic) == (Operation.TOPIC_CONFIGS, absent)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in failure.answer
     assert not failure.denied
+
+
+LAG_TIME, BIGGEST = "replica.lag.time.max.ms", "message.max.bytes"
+
+
+def topic_of(name: str) -> ConfigResource:
+    return ConfigResource(ConfigScope.TOPIC, name)
+
+
+def broker_of(broker: int | None) -> ConfigResource:
+    return ConfigResource(ConfigScope.BROKER, "" if broker is None else str(broker))
+
+
+async def settled(world: World, wanted: SettingsAnswer, *names: str) -> None:
+    """Wait until settings are exactly these, also of the resources that there are no more of."""
+
+    async def told() -> bool:
+        return await world.reader.settings(wanted.settings.keys(), names) == wanted
+
+    assert await until(told, clock=world.clock)
+
+
+async def test_what_is_set_on_a_topic_is_told_from_what_is_not(world: World, topic: str) -> None:
+    default = {topic_of(topic): {THROTTLED: Setting("", ConfigSource.DEFAULT)}}
+    await settled(world, SettingsAnswer(default), THROTTLED)
+    for op, value, left in (
+        (ConfigOp.SET, "0:9, 0:8", "0:9,0:8"),  # told without the blank, which is there still
+        (ConfigOp.SUBTRACT, "0:8", "0:9,0:8"),
+        (ConfigOp.APPEND, "0:1", "0:9,0:8,0:1"),
+        (ConfigOp.SET, "*", "*"),
+        (ConfigOp.SET, "0:1", "0:1"),
+        (ConfigOp.SUBTRACT, "0:1", ""),
+    ):
+        await change(world, setting(ConfigScope.TOPIC, topic, THROTTLED, op, value))
+        own = {topic_of(topic): {THROTTLED: Setting(left, ConfigSource.OWN)}}
+        await settled(world, SettingsAnswer(own), THROTTLED)
+    await change(world, setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.DELETE))
+
+    await settled(world, SettingsAnswer(default), THROTTLED)
+
+
+async def test_without_names_all_that_somebody_has_set_is_told(world: World, topic: str) -> None:
+    await settled(world, SettingsAnswer({topic_of(topic): {}, broker_of(3): {}}))
+    await change(
+        world,
+        setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.SET, "0:1"),
+        setting(ConfigScope.TOPIC, topic, "retention.ms", ConfigOp.SET, "7200000"),
+        setting(ConfigScope.BROKER, "3", RATE, ConfigOp.SET, "5000000"),
+    )
+
+    own = {
+        topic_of(topic): {
+            THROTTLED: Setting("0:1", ConfigSource.OWN),
+            "retention.ms": Setting("7200000", ConfigSource.OWN),
+        },
+        broker_of(3): {RATE: Setting("5000000", ConfigSource.OWN)},
+    }
+    await settled(world, SettingsAnswer(own))
+
+
+async def test_each_broker_tells_its_own_rate_and_nothing_where_it_has_none(world: World) -> None:
+    rates = (
+        setting(ConfigScope.BROKER, str(b), RATE, ConfigOp.SET, str(b * 1_000_000)) for b in (2, 5)
+    )
+    await change(world, *rates)
+
+    told: dict[ConfigResource, dict[str, Setting]] = {broker_of(b): {} for b in (1, 3, 4)}
+    for b in (2, 5):
+        told[broker_of(b)] = {RATE: Setting(str(b * 1_000_000), ConfigSource.OWN)}
+    await settled(world, SettingsAnswer(told), RATE)
+
+
+async def test_what_is_in_a_brokers_file_is_told_from_what_is_set_for_all(world: World) -> None:
+    everybody = ConfigScope.BROKER, "", BIGGEST
+    await change(world, setting(*everybody, ConfigOp.SET, "1048600"))
+    try:
+
+        async def told() -> bool:
+            answer = await world.reader.settings([broker_of(4)], [LAG_TIME, BIGGEST])
+            of_4 = answer.settings[broker_of(4)]
+            assert of_4[LAG_TIME].source is ConfigSource.FILE
+            assert of_4[LAG_TIME].own is None
+            return of_4[BIGGEST] == Setting("1048600", ConfigSource.EVERY_BROKER)
+
+        assert await until(told, clock=world.clock)
+    finally:
+        await change(world, setting(*everybody, ConfigOp.DELETE))
+
+
+async def test_a_resource_that_is_not_there_does_not_spoil_the_others(
+    world: World, topic: str
+) -> None:
+    gone, nobody = topic_of(f"{topic}-not-there"), broker_of(99)
+
+    answer = await world.reader.settings([nobody, gone, topic_of(topic), broker_of(1)], [THROTTLED])
+
+    assert answer.settings == {
+        topic_of(topic): {THROTTLED: Setting("", ConfigSource.DEFAULT)},
+        broker_of(1): {},
+    }
+    assert answer.failures.keys() == {gone, nobody}
+    assert answer.failures[gone].startswith("UNKNOWN_TOPIC_OR_PARTITION")
+    assert answer.failures[nobody]
+
+
+async def test_a_list_is_told_without_the_blanks_that_it_is_kept_with(
+    world: World, topic: str
+) -> None:
+    await change(world, setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.SET, "0:1, 0:2"))
+    resource = ConfigResource(ConfigScope.TOPIC, topic)
+
+    told = (await world.reader.settings([resource], [THROTTLED])).settings[resource]
+    await change(world, setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.SUBTRACT, "0:2"))
+    kept = (await world.reader.settings([resource], [THROTTLED])).settings[resource]
+    await change(world, setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.SUBTRACT, " 0:2"))
+    left = (await world.reader.settings([resource], [THROTTLED])).settings[resource]
+
+    assert [each[THROTTLED].own for each in (told, kept, left)] == ["0:1,0:2", "0:1,0:2", "0:1"]
+
+
+async def test_settings_of_nothing_are_none(world: World) -> None:
+    assert await world.reader.settings([]) == SettingsAnswer({})

@@ -8,6 +8,9 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+_AWAKE_OR_NOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The clock that goes on while the machine sleeps: on Linux, CLOCK_MONOTONIC does not."""
+
 
 class Clock(Protocol):
     """Wall time for people, monotonic time for durations."""
@@ -17,7 +20,10 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards; only differences mean anything."""
+        """Seconds that never go backwards, and go on while the machine sleeps.
+
+        Only differences mean anything, and only between seconds of the same clock.
+        """
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -33,11 +39,11 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards."""
-        return time.monotonic()
+        """Seconds that never go backwards, and go on while the machine sleeps."""
+        return time.clock_gettime(_AWAKE_OR_NOT)
 
     async def sleep(self, seconds: float) -> None:
-        """Let `seconds` pass without holding the event loop."""
+        """Let `seconds` pass without holding the event loop; those asleep do not count."""
         await asyncio.sleep(seconds)
 
 

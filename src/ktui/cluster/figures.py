@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ktui.cluster.asking import Answered, Asking
+from ktui.cluster.asking import Asking
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.clock import Clock, first_of
 from ktui.cluster.errors import Failure, Operation
@@ -19,11 +19,10 @@ from ktui.cluster.ports import (
     ClusterReader,
     LogDirsAnswer,
     OffsetsAnswer,
-    TopicConfigsAnswer,
 )
+from ktui.cluster.topic_settings import CONFIGS_EVERY_S, TopicSettings
 
 SIZES_EVERY_S = 5.0
-CONFIGS_EVERY_S = 30.0
 _PASSING = frozenset({"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"})
 """What a broker says of a replica that it no longer has, or not yet, while metadata is late."""
 
@@ -49,16 +48,13 @@ class Figures:
         self._brokers: Asking[int, BrokerConfig] = Asking(
             Operation.BROKER_CONFIGS, clock, every_s=CONFIGS_EVERY_S
         )
-        self._topics: Asking[None, TopicConfigsAnswer] = Asking(Operation.TOPIC_CONFIGS, clock)
-        self._topics_asked: dict[str, float] = {}
-        self._topic_failures: dict[str, Failure] = {}
+        self._topics = TopicSettings(reader, clock)
         self._per_broker: tuple[Asking[int, Any], ...] = (self._offsets, self._dirs, self._brokers)
-        self._askings: tuple[Asking[Any, Any], ...] = (*self._per_broker, self._topics)
+        self._askings: tuple[Asking[Any, Any], ...] = (*self._per_broker, self._topics.asking)
         self._topics_seen = Incarnations(clock, remember_s=STALE_S)
         self._measured: Mapping[int, Collection[TopicPartition]] = {}
         """By broker, the partitions looked at in the last poll."""
         self._refusals: dict[int, _Refusals] = {}
-        self.topic_configs: dict[str, TopicConfig] = {}
 
     async def read(
         self,
@@ -89,12 +85,17 @@ class Figures:
                 self._ask_offsets(broker, readable, starts[broker])
         for broker in alive if everyone else concerned:
             self._ask_broker(broker, ends[broker])
-        self._ask_topics(topics)
+        self._topics.ask(topics)
         await self._wait()
         for asking in self._per_broker:
             asking.keep(alive, younger_than_s=STALE_S)
             asking.forgive(alive if everyone and asking is not self._offsets else concerned)
-        self._topics.forgive([None] if topics else [])
+
+    def settings_changed(self, topics: Iterable[str], brokers: Iterable[int]) -> None:
+        """Have settings read again in the next poll; until then those read last stand."""
+        self._topics.changed(topics)
+        for broker in brokers:
+            self._brokers.expire(broker)
 
     def _ask_offsets(
         self, broker: int, ends: set[TopicPartition], starts: set[TopicPartition]
@@ -107,18 +108,6 @@ class Figures:
             self._dirs.ask(broker, self._reader.log_dirs(broker, partitions))
         if self._brokers.due(broker):
             self._brokers.ask(broker, self._reader.broker_config(broker))
-
-    def _ask_topics(self, topics: frozenset[str]) -> None:
-        now = self._clock.monotonic()
-        self._topics_asked = {
-            name: at
-            for name, at in self._topics_asked.items()
-            if name in topics and now - at < CONFIGS_EVERY_S
-        }
-        stale = topics - self._topics_asked.keys()
-        if stale and self._topics.due(None):
-            self._topics_asked.update((name, now) for name in stale)
-            self._topics.ask(None, self._reader.topic_configs(stale))
 
     async def _wait(self) -> None:
         # Who has not answered within its patience is not waited for again, poll by poll.
@@ -136,19 +125,7 @@ class Figures:
             if known is None or known.asked_s != answer.asked_s:
                 before = {} if known is None else known.now
                 self._refusals[broker] = _Refusals(answer.asked_s, before, answer.value.errors)
-        self._take_topic_configs(self._topics.answers.pop(None, None))
-
-    def _take_topic_configs(self, answer: Answered[TopicConfigsAnswer] | None) -> None:
-        if answer is not None:
-            failed = {f.topic: f for f in answer.value.failures if f.topic is not None}
-            answered = (*answer.value.configs, *failed)
-            self.topic_configs.update(answer.value.configs)
-            self._topic_failures = {
-                name: f for name, f in self._topic_failures.items() if name not in answered
-            } | failed
-        wanted = self._topics_asked.keys()
-        self.topic_configs = {n: c for n, c in self.topic_configs.items() if n in wanted}
-        self._topic_failures = {n: f for n, f in self._topic_failures.items() if n in wanted}
+        self._topics.take()
 
     @property
     def ends(self) -> dict[Replica, Reading]:
@@ -186,6 +163,11 @@ class Figures:
         return {broker: answer.value.log_dirs for broker, answer in self._dirs.answers.items()}
 
     @property
+    def topic_configs(self) -> dict[str, TopicConfig]:
+        """Settings by topic."""
+        return self._topics.configs
+
+    @property
     def broker_configs(self) -> dict[int, BrokerConfig]:
         """Settings by broker."""
         return {broker: answer.value for broker, answer in self._brokers.answers.items()}
@@ -197,7 +179,6 @@ class Figures:
             *(failure for asking in self._per_broker for failure in asking.failures()),
             *self._offset_errors(),
             *self._topics.failures(),
-            *self._topic_failures.values(),
         )
 
     def _offset_errors(self) -> Iterable[Failure]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -54,6 +54,10 @@ class Observations(Protocol):
         Raises:
             ClusterError: the cluster is lost.
         """
+        ...
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have the settings of topics and brokers read again in the next look: someone set them."""
         ...
 
 
@@ -188,6 +192,14 @@ class Observer:
             took_s=now - started,
             failures=(*look.failures, *figures.failures, *self._census.failures()),
         )
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have the settings of topics and brokers read again in the next poll.
+
+        Those read before stand until then, also where an answer is still on its way; of brokers
+        only those are asked that the poll is about.
+        """
+        self._figures.settings_changed(topics, brokers)
 
     async def aclose(self) -> None:
         """Cancel what is open. The reader is its owner's to close."""

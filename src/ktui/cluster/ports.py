@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -60,6 +60,52 @@ class TopicConfigsAnswer(msgspec.Struct, frozen=True):
 
     configs: Mapping[str, TopicConfig]
     failures: tuple[Failure, ...] = ()
+
+
+class ConfigScope(enum.StrEnum):
+    """Whose setting."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+
+
+class ConfigResource(msgspec.Struct, frozen=True, order=True):
+    """A topic by name, or a broker by its id."""
+
+    scope: ConfigScope
+    name: str
+
+
+class ConfigSource(enum.StrEnum):
+    """Where the value of a setting comes from; the first that has one wins."""
+
+    OWN = "own"
+    """Set dynamically on this very topic or broker."""
+    EVERY_BROKER = "every broker"
+    """Set dynamically for all brokers."""
+    FILE = "file"
+    """In the broker's properties file."""
+    DEFAULT = "default"
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A setting as it holds, in Kafka's own text."""
+
+    value: str
+    source: ConfigSource
+
+    @property
+    def own(self) -> str | None:
+        """The value that was set on the resource itself; None where none was."""
+        return self.value if self.source is ConfigSource.OWN else None
+
+
+class SettingsAnswer(msgspec.Struct, frozen=True):
+    """Settings by name, of each resource that was there and could be asked."""
+
+    settings: Mapping[ConfigResource, Mapping[str, Setting]]
+    failures: Mapping[ConfigResource, str] = msgspec.field(default_factory=dict)
+    """Why a resource is missing, in one line."""
 
 
 class ClusterReader(Protocol):
@@ -135,6 +181,17 @@ class ClusterReader(Protocol):
         """
         ...
 
+    async def settings(
+        self, resources: Collection[ConfigResource], names: Collection[str] = ()
+    ) -> SettingsAnswer:
+        """Give settings exactly as they stand, and where each value comes from.
+
+        No older than the call, where the cluster can tell. A broker is asked itself. Without
+        names, all that somebody has set on the resource itself. Values that Kafka keeps secret are
+        left out, and lists told without the blanks they may hold. Never raises for one resource.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent; calls in flight raise."""
         ...
@@ -160,13 +217,6 @@ class WriteResult(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class ConfigScope(enum.StrEnum):
-    """Whose setting."""
-
-    TOPIC = "topic"
-    BROKER = "broker"
-
-
 class ConfigOp(enum.StrEnum):
     """What to do to a setting (KIP-339). APPEND and SUBTRACT work on comma-separated lists."""
 
@@ -174,13 +224,6 @@ class ConfigOp(enum.StrEnum):
     DELETE = "delete"
     APPEND = "append"
     SUBTRACT = "subtract"
-
-
-class ConfigResource(msgspec.Struct, frozen=True, order=True):
-    """A topic by name, or a broker by its id."""
-
-    scope: ConfigScope
-    name: str
 
 
 class ConfigChange(msgspec.Struct, frozen=True):
@@ -230,3 +273,10 @@ class ClusterWriter(Protocol):
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""
         ...
+
+
+class Ways(NamedTuple):
+    """The two ways into one cluster."""
+
+    reader: ClusterReader
+    writer: ClusterWriter

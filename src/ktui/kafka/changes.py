@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, TimedOut
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.cluster.text import clean
@@ -16,6 +16,7 @@ from ktui.kafka import codes
 from ktui.kafka.errors import Purpose, most_telling
 from ktui.kafka.wire import AnswerLost, Build, Wire
 
+_CLOCK = SystemClock()
 Part = TypeVar("Part")
 
 Told = Callable[[Any], Iterator[tuple[Part, int, str | None]]]
@@ -45,10 +46,10 @@ class Sender(Generic[Part]):
         Raises:
             ClusterError: nothing at all was sent.
         """
-        until = time.monotonic() + self._wire.timeout_s
+        until = _CLOCK.monotonic() + self._wire.timeout_s
         outcomes = []
         for change in changes:
-            outcomes.append(await self._outcome(change, until - time.monotonic()))
+            outcomes.append(await self._outcome(change, until - _CLOCK.monotonic()))
             if isinstance(outcomes[0], ClusterError):
                 raise outcomes[0]
         return _joined(changes, outcomes)

@@ -32,6 +32,8 @@ WITHIN_S = 5.0
 """How long is waited, at most, for a controller to tell and for a broker to have caught up."""
 _LINGER_S = 0.05
 """More than a controller keeps a record back (controller.quorum.append.linger.ms, 25)."""
+_ONE_WITHIN_S = 2.0
+"""How long is waited for one certain broker."""
 _PAUSE_S = 0.02
 _VERSION_S = 1.0
 """What a broker gets to tell how far it is: another may be as far."""
@@ -88,6 +90,21 @@ class CaughtUp:
             self._broker = None
             limit_s = min(2 * limit_s, most_s)
 
+    async def wait_for(self, broker: int) -> None:
+        """Wait until this very broker has caught up.
+
+        Raises:
+            Unsupported: it does not tell how far it is.
+            Unreachable: it is down.
+            TimedOut: it has not, in time.
+        """
+        until_s = time.monotonic() + _ONE_WITHIN_S
+        while await self._epoch(broker) < self._offset:
+            if time.monotonic() >= until_s:
+                answer = f"it has not read up to record {self._offset} within {_ONE_WITHIN_S:g} s"
+                raise TimedOut(_READ.attempted, where=f"broker {broker}", answer=answer)
+            await asyncio.sleep(_PAUSE_S)
+
     async def _find(self) -> int:
         limit_s = min(WITHIN_S, self._wire.timeout_s)
         until_s = time.monotonic() + limit_s
@@ -101,13 +118,16 @@ class CaughtUp:
 
     async def _knows(self, broker: int) -> bool:
         try:
-            answer = await self._wire.ask(_READ, _versions, broker=broker, limit_s=_VERSION_S)
+            return await self._epoch(broker) >= self._offset
         except (Unreachable, TimedOut):
             return False
+
+    async def _epoch(self, broker: int) -> int:
+        answer = await self._wire.ask(_READ, _versions, broker=broker, limit_s=_VERSION_S)
         epoch = answer.finalized_features_epoch
         if epoch is None or epoch < 0:
             raise Unsupported(_READ.attempted, where=f"broker {broker}", fix="Upgrade the brokers")
-        return bool(epoch >= self._offset)
+        return int(epoch)
 
 
 async def _last_record(wire: Wire) -> int:

@@ -24,6 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 from ktui.cluster.errors import ClusterError, Refused, TimedOut
 from ktui.cluster.partition import Replica
 from ktui.cluster.text import clean
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.kafka.connection import Connection
 from ktui.kafka.quiet import hush
 
@@ -31,8 +32,6 @@ _LIMIT_S = 60.0
 _TRY_S = 8.0
 """What one admin client gets: one that takes a dead broker for the controller waits in vain."""
 _TURN_S = 0.05
-_RATE = "follower.replication.throttled.rate"
-_REPLICAS = "follower.replication.throttled.replicas"
 
 
 def create_topic(
@@ -201,9 +200,9 @@ def throttle_followers(
         ClusterError: the cluster refused.
     """
     for topic, listed in _lists(replicas).items():
-        _set(connection, ConfigResource.Type.TOPIC, topic, _REPLICAS, ",".join(listed))
+        _set(connection, ConfigResource.Type.TOPIC, topic, FOLLOWER_REPLICAS, ",".join(listed))
     for broker in sorted({replica.broker for replica in replicas}):
-        _set(connection, ConfigResource.Type.BROKER, str(broker), _RATE, str(bytes_s))
+        _set(connection, ConfigResource.Type.BROKER, str(broker), FOLLOWER_RATE, str(bytes_s))
 
 
 def lift_throttles(connection: Connection, replicas: Collection[Replica]) -> None:
@@ -213,9 +212,9 @@ def lift_throttles(connection: Connection, replicas: Collection[Replica]) -> Non
         ClusterError: the cluster refused.
     """
     for broker in sorted({replica.broker for replica in replicas}):
-        _set(connection, ConfigResource.Type.BROKER, str(broker), _RATE, None)
+        _set(connection, ConfigResource.Type.BROKER, str(broker), FOLLOWER_RATE, None)
     for topic in _lists(replicas):
-        _set(connection, ConfigResource.Type.TOPIC, topic, _REPLICAS, None)
+        _set(connection, ConfigResource.Type.TOPIC, topic, FOLLOWER_REPLICAS, None)
 
 
 def _lists(replicas: Collection[Replica]) -> dict[str, list[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,10 +13,12 @@ from typing import Any
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import AuthenticationFailed, Unreachable
 from ktui.cluster.text import clean
 from ktui.kafka.secret import Secret
 
+_CLOCK = SystemClock()
 _LIMIT_S = 10.0
 _FRESH = 0.8
 """The share of its life after which a token is replaced."""
@@ -65,7 +66,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
             Unreachable: the endpoint does not answer.
         """
         with self._lock:
-            if self._token is None or time.monotonic() >= self._stale_at:
+            if self._token is None or _CLOCK.monotonic() >= self._stale_at:
                 self._fetch()
             assert self._token is not None  # noqa: S101 -- for mypy: _fetch sets it or raises
             return self._token.reveal()
@@ -105,7 +106,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
         life = told.get("expires_in")
         seconds = float(life) if isinstance(life, int | float) else 300.0
         self._token = Secret(token)
-        self._stale_at = time.monotonic() + seconds * _FRESH
+        self._stale_at = _CLOCK.monotonic() + seconds * _FRESH
 
     def _no_token(self, why: str) -> AuthenticationFailed:
         return AuthenticationFailed(

@@ -8,12 +8,15 @@ from functools import partial
 from typing import Any
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.errors import Failure, NotAuthorized, Operation, Unsupported
+from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation, Unsupported
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
+    ConfigResource,
+    ConfigScope,
     LogDirsAnswer,
     OffsetsAnswer,
+    SettingsAnswer,
     TopicConfigsAnswer,
     TopicsAnswer,
 )
@@ -174,6 +177,44 @@ class KafkaReader:
                 needs=_BROKER_CONFIG.needs,
             )
         return settings.broker_config(result)
+
+    async def settings(
+        self, resources: Collection[ConfigResource], names: Collection[str] = ()
+    ) -> SettingsAnswer:
+        """Give settings as they stand: of topics a thousand a request, each broker asked itself."""
+        caught_up = await self._caught_up()
+        brokers = [r for r in resources if r.scope is ConfigScope.BROKER]
+        topics = sorted(r for r in resources if r.scope is ConfigScope.TOPIC)
+        ask = self._wire.ask if caught_up is None else caught_up.ask
+        asked = [
+            *(self._of_broker(r, names, caught_up) for r in brokers),
+            *(
+                settings.read(partial(ask, _TOPIC_CONFIGS), chunk, names)
+                for chunk in chunks(topics, _TOPICS_A_REQUEST)
+            ),
+        ]
+        answers = await asyncio.gather(*asked)
+        told = {r: theirs for answer in answers for r, theirs in answer.settings.items()}
+        failures = {r: why for answer in answers for r, why in answer.failures.items()}
+        return SettingsAnswer(told, failures)
+
+    async def _caught_up(self) -> CaughtUp | None:
+        try:
+            return await CaughtUp.as_of_now(self._wire)
+        except Unsupported:
+            return None
+
+    async def _of_broker(
+        self, resource: ConfigResource, names: Collection[str], caught_up: CaughtUp | None
+    ) -> SettingsAnswer:
+        broker = int(resource.name)
+        try:
+            if caught_up is not None:
+                await caught_up.wait_for(broker)
+        except ClusterError as error:
+            return SettingsAnswer({}, {resource: str(error)})
+        ask = partial(self._wire.ask, _BROKER_CONFIG, broker=broker)
+        return await settings.read(ask, [resource], names)
 
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent; calls in flight raise."""

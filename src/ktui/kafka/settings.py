@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,8 +13,26 @@ from kafka.protocol.admin.configs import (
 )
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    ConfigSource,
+    Setting,
+    SettingsAnswer,
+)
 from ktui.cluster.text import clean
+from ktui.cluster.throttle_settings import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+)
+from ktui.kafka import codes
+from ktui.kafka.wire import Build
 
 TOPIC = 2
 BROKER = 4
@@ -23,14 +42,14 @@ _TOPIC_KEYS = (
     "min.insync.replicas",
     "cleanup.policy",
     "remote.storage.enable",
-    "leader.replication.throttled.replicas",
-    "follower.replication.throttled.replicas",
+    LEADER_REPLICAS,
+    FOLLOWER_REPLICAS,
 )
 
 _BROKER_NUMBERS = {
-    "leader_throttle_rate": "leader.replication.throttled.rate",
-    "follower_throttle_rate": "follower.replication.throttled.rate",
-    "log_dir_throttle_rate": "replica.alter.log.dirs.io.max.bytes.per.second",
+    "leader_throttle_rate": LEADER_RATE,
+    "follower_throttle_rate": FOLLOWER_RATE,
+    "log_dir_throttle_rate": LOG_DIR_RATE,
     "leader_imbalance_check_interval_s": "leader.imbalance.check.interval.seconds",
     "fetch_backoff_ms": "replica.fetch.backoff.ms",
     "min_insync_replicas": "min.insync.replicas",
@@ -56,12 +75,49 @@ def broker_request(broker: int) -> Any:
     return _request(BROKER, [str(broker)], (*_BROKER_NUMBERS.values(), *_BROKER_FLAGS.values()))
 
 
+async def read(
+    ask: Callable[[Build], Awaitable[Any]],
+    resources: Sequence[ConfigResource],
+    names: Collection[str],
+) -> SettingsAnswer:
+    """Read the settings of resources as they stand: those named, or those set on each itself."""
+    scopes = [(_KINDS[resource.scope], resource.name) for resource in resources]
+    try:
+        answer = await ask(partial(_described, scopes, list(names) or None))
+    except ClusterError as error:
+        return SettingsAnswer({}, dict.fromkeys(resources, str(error)))
+    told: dict[ConfigResource, Mapping[str, Setting]] = {}
+    failures: dict[ConfigResource, str] = {}
+    for result in answer.results:
+        resource = ConfigResource(_SCOPES[result.resource_type], result.resource_name)
+        if result.error_code:
+            failures[resource] = codes.words(result.error_code, result.error_message)
+        else:
+            told[resource] = _as_they_stand(result, names)
+    return SettingsAnswer(told, failures)
+
+
+def _as_they_stand(result: Any, names: Collection[str]) -> dict[str, Setting]:
+    told = {
+        clean(c.name): Setting(c.value, _SOURCES.get(c.config_source, ConfigSource.DEFAULT))
+        for c in result.configs
+        if c.value is not None
+    }
+    if names:
+        return {name: told[name] for name in names if name in told}
+    return {name: one for name, one in told.items() if one.own is not None}
+
+
 def _request(kind: int, names: Sequence[str], keys: Sequence[str]) -> Any:
+    return _described([(kind, name) for name in names], list(keys))
+
+
+def _described(resources: Sequence[tuple[int, str]], keys: list[str] | None) -> Any:
     resource = DescribeConfigsRequest.DescribeConfigsResource
     return DescribeConfigsRequest(
         resources=[
-            resource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
-            for name in names
+            resource(resource_type=kind, resource_name=name, configuration_keys=keys)
+            for kind, name in resources
         ],
         include_synonyms=False,
         include_documentation=False,
@@ -75,8 +131,8 @@ def topic_config(result: Any) -> TopicConfig:
         min_insync_replicas=_number(told.get("min.insync.replicas")) or 1,
         compacted="compact" in told.get("cleanup.policy", ""),
         tiered=told.get("remote.storage.enable") == "true",
-        leader_throttled_replicas=told.get("leader.replication.throttled.replicas", ""),
-        follower_throttled_replicas=told.get("follower.replication.throttled.replicas", ""),
+        leader_throttled_replicas=told.get(LEADER_REPLICAS, ""),
+        follower_throttled_replicas=told.get(FOLLOWER_REPLICAS, ""),
     )
 
 
@@ -104,6 +160,13 @@ def _number(text: str | None) -> int | None:
 
 _KINDS = {ConfigScope.TOPIC: TOPIC, ConfigScope.BROKER: BROKER}
 _SCOPES = {number: scope for scope, number in _KINDS.items()}
+_SOURCES = {
+    1: ConfigSource.OWN,
+    2: ConfigSource.OWN,
+    3: ConfigSource.EVERY_BROKER,
+    4: ConfigSource.FILE,
+}
+"""Kafka's numbers (DescribeConfigs config_source): of a topic, a broker, all brokers, a file."""
 _OPS = {ConfigOp.SET: 0, ConfigOp.DELETE: 1, ConfigOp.APPEND: 2, ConfigOp.SUBTRACT: 3}
 """Kafka's numbers for them (KIP-339)."""
 

@@ -17,9 +17,9 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
+from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from ktui.simulated import acts
 from ktui.simulated.acts import Act, Due
-from ktui.simulated.controller import schema
 from ktui.simulated.controller.controller import ELECTIONS, Controller
 from ktui.simulated.controller.registration import Change, Registration
 from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind, Replication
@@ -136,8 +136,8 @@ class SimulatedCluster:
         self.replication.set_retention(name, self.controller.configs.retention_bytes(name))
         self.replication.set_throttled_replicas(
             name,
-            followers=self._listed(name, schema.FOLLOWER_THROTTLED),
-            leaders=self._listed(name, schema.LEADER_THROTTLED),
+            followers=self._listed(name, FOLLOWER_REPLICAS),
+            leaders=self._listed(name, LEADER_REPLICAS),
         )
 
     def _listed(self, topic: str, key: str) -> Listed:

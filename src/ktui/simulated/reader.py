@@ -6,12 +6,16 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
-from ktui.cluster.errors import Failure, NotAuthorized, Operation
+from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
+    ConfigResource,
+    ConfigScope,
     LogDirsAnswer,
     OffsetsAnswer,
+    Setting,
+    SettingsAnswer,
     TopicConfigsAnswer,
     TopicsAnswer,
 )
@@ -165,6 +169,33 @@ class SimulatedReader:
         """Give the settings of one broker."""
         await self._calls.broker(broker, "broker_config")
         return self._cluster.controller.configs.broker_config(broker)
+
+    async def settings(
+        self, resources: Collection[ConfigResource], names: Collection[str] = ()
+    ) -> SettingsAnswer:
+        """Give settings as they stand; a broker is asked itself."""
+        told: dict[ConfigResource, Mapping[str, Setting]] = {}
+        failures: dict[ConfigResource, str] = {}
+        for resource in sorted(set(resources)):
+            try:
+                await self._asked(resource)
+            except ClusterError as error:
+                failures[resource] = str(error)
+                continue
+            found = self._cluster.controller.configs.described(resource)
+            if found is None:
+                failures[resource] = "UNKNOWN_TOPIC_OR_PARTITION"
+            elif names:
+                told[resource] = {name: found[name] for name in names if name in found}
+            else:
+                told[resource] = {name: s for name, s in found.items() if s.own is not None}
+        return SettingsAnswer(told, failures)
+
+    async def _asked(self, resource: ConfigResource) -> None:
+        if resource.scope is ConfigScope.BROKER:
+            await self._calls.broker(int(resource.name), "broker_config")
+        else:
+            await self._calls.any_broker("topic_configs")
 
     async def aclose(self) -> None:
         """Close this way in; calls after it raise. Idempotent."""

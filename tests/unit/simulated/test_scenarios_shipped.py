@@ -11,6 +11,8 @@ from ktui.simulated.scenario.record import Scenario
 from support.playing import Play, phases, playing
 
 LARGE = "hundred-thousand-partitions"
+UNTIL_CURED = "throttle-too-low"
+"""Its cure is a key: tests/tui/test_demo.py presses it."""
 SMALL = [name for name in shipped() if name != LARGE]
 LONGEST_S = 120
 """Seconds of a viewer."""
@@ -71,7 +73,7 @@ async def test_where_nothing_goes_wrong_everything_reaches_its_target(name: str)
         assert play.plan.result() == ()
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [name for name in SMALL if name != UNTIL_CURED])
 async def test_each_story_ends_within_two_minutes(name: str) -> None:
     async with playing(scenario(name)) as play:
         looks = [phases(progress) async for progress in play.watch_to_the_end()]
@@ -96,12 +98,12 @@ async def test_what_goes_onto_a_broker_that_is_down_stalls_until_it_is_back(
         assert await _off_target(play) == {}
 
 
-async def test_a_throttle_below_what_is_written_is_told_until_somebody_raises_it() -> None:
-    async with playing(scenario("throttle-too-low")) as play:
-        looks = [_stalls(progress) async for progress in play.watch_to_the_end()]
+async def test_a_throttle_below_what_is_written_is_told_and_never_ends_by_itself() -> None:
+    async with playing(scenario(UNTIL_CURED)) as play:
+        looks = [_stalls(progress) async for progress in play.watch(LONGEST_S)]
         found = {(kind, cause) for kind, cause, _ in set().union(*looks)}
         assert found == {(StallKind.FALLING_BEHIND, Cause.THROTTLED)}
-        assert await _off_target(play) == {}
+        assert await _off_target(play)
 
 
 async def test_another_operators_moves_and_cancels_are_seen() -> None:

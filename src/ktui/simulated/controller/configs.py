@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigResource,
+    ConfigScope,
+    ConfigSource,
+    Setting,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.throttle_settings import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    REPLICAS,
+)
 from ktui.simulated.controller import schema
 from ktui.simulated.controller.incremental import NotTaken, Values, changed
 from ktui.simulated.controller.rules import Rules
@@ -16,6 +32,10 @@ ALL = "*"
 
 _EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")
 """Whose settings hold on each broker that has none of its own."""
+
+
+_UNSET = dict.fromkeys(REPLICAS, Setting("", ConfigSource.DEFAULT))
+"""What topics tell of throttles that nobody has set; brokers do not tell of such rates."""
 
 
 class Configs:
@@ -63,6 +83,8 @@ class Configs:
         return WriteResult(Verdict.ACCEPTED)
 
     def _altered(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> Values:
+        if len({change.key for change in changes}) < len(changes):
+            raise NotTaken("INVALID_REQUEST", "Error due to duplicate config keys")
         if resource.scope is ConfigScope.TOPIC:
             new = changed(self.of(resource), changes, schema.TOPIC)
             self._check_topic(new)
@@ -108,6 +130,19 @@ class Configs:
         """Give the dynamic settings of one resource."""
         return self._dynamic.get(resource, {})
 
+    def described(self, resource: ConfigResource) -> Mapping[str, Setting] | None:
+        """Give the settings of a resource as they stand; None if there is no such topic."""
+        if resource.scope is ConfigScope.TOPIC and resource.name not in self._topics:
+            return None
+        own, every = self.of(resource), self.of(_EVERY_BROKER)
+        if resource.scope is ConfigScope.TOPIC:
+            return _UNSET | {
+                name: Setting(_told(name, v), ConfigSource.OWN) for name, v in own.items()
+            }
+        told = {name: Setting(v, ConfigSource.FILE) for name, v in self._static.items()}
+        told |= {name: Setting(v, ConfigSource.EVERY_BROKER) for name, v in every.items()}
+        return told | {name: Setting(value, ConfigSource.OWN) for name, value in own.items()}
+
     def of_topic(self, topic: str, key: str, default: str) -> str:
         """Give a setting as it holds for a topic; brokers know some by another name."""
         own = self.of(_topic(topic)).get(key)
@@ -150,8 +185,8 @@ class Configs:
             min_insync_replicas=self.min_isr(topic),
             compacted="compact" in self.of_topic(topic, schema.CLEANUP, "delete"),
             tiered=_true(self.of_topic(topic, schema.TIERED, "false")),
-            leader_throttled_replicas=self.of_topic(topic, schema.LEADER_THROTTLED, ""),
-            follower_throttled_replicas=self.of_topic(topic, schema.FOLLOWER_THROTTLED, ""),
+            leader_throttled_replicas=self.of_topic(topic, LEADER_REPLICAS, ""),
+            follower_throttled_replicas=self.of_topic(topic, FOLLOWER_REPLICAS, ""),
         )
 
     def broker_config(self, broker: int) -> BrokerConfig:
@@ -162,9 +197,9 @@ class Configs:
             return int(values[key]) if key in values else None
 
         return BrokerConfig(
-            leader_throttle_rate=number(schema.LEADER_RATE),
-            follower_throttle_rate=number(schema.FOLLOWER_RATE),
-            log_dir_throttle_rate=number(schema.LOG_DIR_RATE),
+            leader_throttle_rate=number(LEADER_RATE),
+            follower_throttle_rate=number(FOLLOWER_RATE),
+            log_dir_throttle_rate=number(LOG_DIR_RATE),
             auto_leader_rebalance=_true(values[schema.REBALANCE]),
             leader_imbalance_check_interval_s=number(schema.REBALANCE_INTERVAL),
             fetch_backoff_ms=number(schema.FETCH_BACKOFF) or 1_000,
@@ -191,6 +226,11 @@ def _told_by(spec: ClusterSpec) -> Values:
         schema.REBALANCE_INTERVAL: str(int(spec.rebalance_interval_s)),
         schema.LAG_TIME: str(int(spec.lag_time_max_s * 1_000)),
     }
+
+
+def _told(name: str, value: str) -> str:
+    """Give a topic's setting as Kafka tells it: a list without the blanks around its commas."""
+    return value if schema.TOPIC[name].default is None else ",".join(schema.parts(value))
 
 
 def _topic(name: str) -> ConfigResource:

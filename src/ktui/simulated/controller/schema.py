@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-LEADER_THROTTLED = "leader.replication.throttled.replicas"
-FOLLOWER_THROTTLED = "follower.replication.throttled.replicas"
-LEADER_RATE = "leader.replication.throttled.rate"
-FOLLOWER_RATE = "follower.replication.throttled.rate"
-LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+from ktui.cluster.throttle_settings import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+)
+
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 CLEANUP = "cleanup.policy"
@@ -96,8 +99,8 @@ TOPIC: Mapping[str, Kind] = {
     UNCLEAN: _FLAG,
     RETENTION: _LONG,
     TIERED: _FLAG,
-    LEADER_THROTTLED: _REPLICAS,
-    FOLLOWER_THROTTLED: _REPLICAS,
+    LEADER_REPLICAS: _REPLICAS,
+    FOLLOWER_REPLICAS: _REPLICAS,
     **dict.fromkeys(
         ("preallocate", "remote.log.copy.disable", "remote.log.delete.on.disable"), _FLAG
     ),

@@ -20,11 +20,10 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.record import Plan
 
-RATE = "follower.replication.throttled.rate"
-REPLICAS = "follower.replication.throttled.replicas"
 _CHUNK = 5_000
 """Partitions a request: brokers write at most 10,000 records for one."""
 
@@ -35,7 +34,7 @@ Refusals = tuple[str, ...]
 async def carry_out(plan: Plan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock) -> Refusals:
     """Wait until the plan is due, and submit it. Partitions that only change order are elected."""
     await clock.sleep(plan.start_s)
-    refused = [*await set_throttles(plan, spec, writer)]
+    refused = [*await _set_throttles(plan, spec, writer)]
     current = _current(spec)
     targets = list(plan.targets.items())
     for start in range(0, len(targets), _CHUNK):
@@ -49,7 +48,7 @@ async def carry_out(plan: Plan, spec: ClusterSpec, writer: ClusterWriter, clock:
     return tuple(refused)
 
 
-async def set_throttles(plan: Plan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
+async def _set_throttles(plan: Plan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
     """Throttle what the plan adds, as far as it says so."""
     if plan.throttle is None:
         return ()
@@ -82,11 +81,15 @@ def _throttles(adding: Iterable[Replica], rate: int) -> list[ConfigChange]:
         entries[replica.tp.topic].append(f"{replica.tp.partition}:{replica.broker}")
         brokers.add(replica.broker)
     lists = [
-        ConfigChange(ConfigResource(ConfigScope.TOPIC, topic), REPLICAS, ConfigOp.SET, ",".join(of))
+        ConfigChange(
+            ConfigResource(ConfigScope.TOPIC, topic), FOLLOWER_REPLICAS, ConfigOp.SET, ",".join(of)
+        )
         for topic, of in entries.items()
     ]
     rates = [
-        ConfigChange(ConfigResource(ConfigScope.BROKER, str(broker)), RATE, ConfigOp.SET, str(rate))
+        ConfigChange(
+            ConfigResource(ConfigScope.BROKER, str(broker)), FOLLOWER_RATE, ConfigOp.SET, str(rate)
+        )
         for broker in sorted(brokers)
     ]
     return lists + rates

@@ -1,0 +1,46 @@
+"""Kafka's lists of throttled replicas, as they are read and written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.cluster.throttle_settings import ALL, entries, entry, lists
+
+IDS = st.integers(0, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("", set()),
+        (" ", set()),
+        (",", set()),
+        ("0:1", {"0:1"}),
+        ("0:1,12:104", {"0:1", "12:104"}),
+        ("0:1 , 0:2,\t3:4 ", {"0:1", "0:2", "3:4"}),
+        ("0:1,,0:1", {"0:1"}),
+        ("*", {ALL}),
+    ],
+)
+def test_a_list_is_read_as_kafka_reads_it(text: str, read: set[str]) -> None:
+    assert entries(text) == read
+
+
+@given(st.sets(st.tuples(IDS, IDS)))
+def test_a_list_binds_whom_it_names_and_nobody_else(replicas: set[tuple[int, int]]) -> None:
+    text = ",".join(entry(*each) for each in replicas)
+
+    assert all(lists(text, *each) for each in replicas)
+    for partition, broker in replicas:
+        assert lists(text, broker, partition) == ((broker, partition) in replicas)
+        assert lists(text, partition, broker + 1) == ((partition, broker + 1) in replicas)
+
+
+@given(IDS, IDS)
+def test_a_list_of_everything_binds_everybody_and_an_empty_one_nobody(
+    partition: int, broker: int
+) -> None:
+    assert lists(ALL, partition, broker)
+    assert not lists("", partition, broker)
