@@ -23,7 +23,17 @@ from ktui.progress.row import LAG_POINTS
 from ktui.progress.slots import HISTORY_SLOTS, RECENT_SLOTS
 from ktui.progress.states import state_word
 from ktui.progress.summary import broker_loads, totals
-from ktui.progress.timeline import Lane, Mark, Phase, Progress, Range, Slots, Timeline
+from ktui.progress.timeline import (
+    Cause,
+    Lane,
+    Mark,
+    Phase,
+    Progress,
+    Range,
+    Slots,
+    StallKind,
+    Timeline,
+)
 from support.observations import a_partition, an_observation, at
 
 BROKERS = range(1, 7)
@@ -151,6 +161,10 @@ def assert_sane(lane: Lane) -> None:
     for figure in (lane.lag_messages, lane.lag_bytes, lane.rate_messages_s, lane.rate_bytes_s):
         assert figure is None or 0 <= figure < math.inf
     assert lane.left_s is None or sane_range(lane.left_s)
+    stall = lane.stall
+    if stall and (stall.kind, stall.cause) == (StallKind.FALLING_BEHIND, Cause.THROTTLED):
+        assert "more than" in stall.detail
+        assert lane.left_s is None
     assert lane.history is not None
     assert sane_slots(lane.history, HISTORY_SLOTS)
 

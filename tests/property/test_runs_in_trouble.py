@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.events import By
-from ktui.execution.run import Run, Track
+from ktui.execution.run import Run
 from ktui.execution.states import State
+from ktui.execution.track import Track
 from support.runs_troubled import TroubledRun
 from support.runs_witnessed import facts
 

@@ -10,8 +10,10 @@ from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
     ClusterReader,
+    ConfigResource,
     LogDirsAnswer,
     OffsetsAnswer,
+    SettingsAnswer,
     TopicConfigsAnswer,
     TopicsAnswer,
 )
@@ -76,6 +78,12 @@ class CountingReader:
     async def broker_config(self, broker: int) -> BrokerConfig:
         self.calls["broker_config"] += 1
         return await self._reader.broker_config(broker)
+
+    async def settings(
+        self, resources: Collection[ConfigResource], names: Collection[str] = ()
+    ) -> SettingsAnswer:
+        self.calls["settings"] += 1
+        return await self._reader.settings(resources, names)
 
     async def aclose(self) -> None:
         await self._reader.aclose()

@@ -35,9 +35,16 @@ class PartitionRecord(msgspec.Struct, frozen=True):
 
 def partition_records(lab: Lab, topic: str) -> list[PartitionRecord]:
     """Give every record about the partitions of a topic, in the order of the log."""
+    return partitions_among(dumped(lab), topic)
+
+
+def partitions_among(
+    records: Iterable[tuple[int, dict[str, Any]]], topic: str
+) -> list[PartitionRecord]:
+    """Pick those about the partitions of a topic."""
     names: dict[str, str] = {}
     found = []
-    for offset, record in _records(lab):
+    for offset, record in records:
         data = record["data"]
         if record["type"] == "TOPIC_RECORD":
             names[data["topicId"]] = data["name"]
@@ -49,6 +56,7 @@ def partition_records(lab: Lab, topic: str) -> list[PartitionRecord]:
 class Alter(msgspec.Struct, frozen=True):
     """A reassignment that began, or that changed one under way."""
 
+    offset: int
     tp: TopicPartition
     target: Replicas
     adding: Replicas
@@ -90,7 +98,7 @@ def alters(records: Iterable[PartitionRecord]) -> list[Alter]:
         now = standing[tp] = before.after(record)
         ended = before.moving and not now.moving and now.target == before.target
         if not (record.created or now == before or ended):
-            found.append(Alter(tp, now.target, now.adding, before.moving))
+            found.append(Alter(record.offset, tp, now.target, now.adding, before.moving))
     return found
 
 
@@ -117,7 +125,8 @@ def _partition(offset: int, topic: str, data: dict[str, Any], *, created: bool) 
     )
 
 
-def _records(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
+def dumped(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give every record of the log, each with its offset, as Kafka's tool tells it."""
     folder = lab.data(lab.controller) / "__cluster_metadata-0"
     files = ",".join(str(file) for file in sorted(folder.glob("*.log")))
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]

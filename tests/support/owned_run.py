@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Ways
 from ktui.execution.beginning import first_events
 from ktui.execution.engine import Engine
 from ktui.execution.events import Owned
@@ -75,10 +76,11 @@ async def _carry_on(
         cluster_id=cluster.spec.name,
         plan_name="drain-b3.json",
     )
-    observer = Observer(cluster.reader(), clock)
+    ways = Ways(cluster.reader(), cluster.writer())
+    observer = Observer(ways.reader, clock)
     with take(run_dir) as owned, Journal.create(run_dir.journal, clock) as journal:
         run = Run(run_dir.name).fold(journal.append(events))
-        engine = Engine(run, journal, observer, cluster.writer(), clock)
+        engine = Engine(run, journal, observer, ways, clock)
         me = owned.holder
         carrying = asyncio.create_task(
             engine.carry_on(Owned(pid=me.pid, host=me.host, user=me.user))

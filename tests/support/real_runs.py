@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.ports import ClusterWriter, Ways
 from ktui.execution.beginning import first_events
+from ktui.execution.commands import Command
 from ktui.execution.engine import Engine
 from ktui.execution.events import Event, Owned
 from ktui.execution.journal import Journal
@@ -55,6 +57,8 @@ class RealRun:
         self.clock = SystemClock()
         self.engine: Engine | None = None
         self.run = Run("run")
+        self.through: Callable[[ClusterWriter], ClusterWriter] = lambda writer: writer
+        """What the engine writes through."""
 
     async def start(self) -> None:
         reader = KafkaReader(self.connection)
@@ -77,7 +81,8 @@ class RealRun:
         with Journal.open(self.path, self.clock) as journal:
             self.run = Run("run").fold(journal.entries())
             observer = Observer(reader, self.clock)
-            self.engine = Engine(self.run, journal, observer, writer, self.clock)
+            ways = Ways(reader, self.through(writer))
+            self.engine = Engine(self.run, journal, observer, ways, self.clock)
             try:
                 await self.engine.carry_on(OWNER)
             finally:
@@ -89,6 +94,11 @@ class RealRun:
     async def to_its_end(self) -> Run:
         await self.start()
         return await self.carry_on()
+
+    def ask(self, command: Command) -> None:
+        """Ask something of the live run, as another shell does."""
+        with Journal.open(self.path, self.clock) as journal:
+            journal.ask(command, "another shell")
 
     @property
     def events(self) -> list[Event]:

@@ -12,6 +12,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.planning.finding import Allowances
+from ktui.planning.throttle_rates import rates_from
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.runs.engines import NewRun
 from support.moving_clusters import a_cluster, tp
@@ -34,7 +35,10 @@ def moved(*names: str, target: tuple[int, ...] = ELSEWHERE) -> dict[TopicPartiti
 
 
 def a_new_run(
-    targets: Mapping[TopicPartition, tuple[int, ...]], limits: Limits, name: str = NAME
+    targets: Mapping[TopicPartition, tuple[int, ...]],
+    limits: Limits,
+    name: str = NAME,
+    throttle: str = "none",
 ) -> NewRun:
     return NewRun(
         name=name,
@@ -42,6 +46,7 @@ def a_new_run(
         plan_name=f"{name}.json",
         limits=limits,
         allowed=Allowances(replication_factor_change=True, below_min_isr=True),
+        throttle=rates_from(throttle),
     )
 
 
@@ -94,11 +99,12 @@ async def watching_run(
     folder: Path,
     targets: Mapping[TopicPartition, tuple[int, ...]],
     limits: Limits = ONE_BY_ONE,
+    throttle: str = "none",
     **how: Any,
 ) -> AsyncIterator[RunWatched]:
     """Start a run, and see it in the app that is attached to it."""
     async with watching_runs(cluster, folder, **how) as watch:
-        run = await watch.engines.start(a_new_run(targets, limits))
+        run = await watch.engines.start(a_new_run(targets, limits, throttle=throttle))
         watch.app.call_later(watch.app.attach, run)
         await watch.until(lambda: watch.app.attached is not None)
         await watch.see()

@@ -11,7 +11,7 @@ from typing import Any
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.cluster.ports import ClusterReader, ClusterWriter
+from ktui.cluster.ports import ClusterReader, ClusterWriter, Ways
 from ktui.execution.beginning import first_events
 from ktui.execution.engine import Engine
 from ktui.execution.events import Entry, Event, Owned, StepBegun
@@ -102,7 +102,8 @@ class PlannedRun:
         with self.opened() as journal:
             self.run = Run("run").fold(journal.entries())
             observer = self.observer()
-            self.engine = Engine(self.run, journal, observer, self.writer, self.clock)
+            ways = Ways(self.reader, self.writer)
+            self.engine = Engine(self.run, journal, observer, ways, self.clock)
             try:
                 await self.engine.carry_on(owner)
             finally:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
 from ktui.execution.events import Entry, NowIn, StepBegun
-from ktui.execution.run import Run, Track
+from ktui.execution.run import Run
 from ktui.execution.states import State
+from ktui.execution.track import Track
 from ktui.pacing.limits import Mode, Shape
 from support.runs_witnessed import WitnessedRun
 
@@ -143,7 +144,7 @@ class _Decision:
 
     def _goes_on(self, track: Track) -> bool:
         paused = self._before.pauses.holds(track.tp)
-        going = track.state in {State.READY, State.QUEUED}
+        going = track.state in {State.READY, State.QUEUED} and track.tp not in self._seen.absent
         return track.begun and not paused and going
 
     def _check_step(self, step: StepBegun) -> None:
@@ -164,7 +165,8 @@ class _Decision:
         alive = {b for b in state.isr if self._seen.alive(b)}
         in_sync = {*state.isr} - gone | {*step.adding}
         if gone & {*state.isr}:
-            assert len(in_sync) >= min(self._min_isr, len(target)), "below min ISR by a drop"
+            least = self._min_isr if step.tp.topic in self._seen.topic_configs else 1  # not told
+            assert len(in_sync) >= min(least, len(target)), "below min ISR by a drop"
         dead = {b for b in state.replicas if not self._seen.alive(b) and b not in state.isr}
         present = len([b for b in state.replicas if b not in dead - {*target}])
         dropped = len(gone - (dead - {*target}))

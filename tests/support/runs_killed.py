@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import WriteResult
+from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
 from ktui.execution.commands import Answer
 from ktui.execution.events import Entry, Event
 from ktui.execution.journal import Journal
@@ -17,8 +17,8 @@ from ktui.simulated.cluster import SimulatedCluster
 from support.runs import Replicas
 from support.runs_witnessed import WitnessedJournal, WitnessedRun
 
-LONGEST_ON_ITS_WAY_S = 10.0
-"""As long as who sent a request would have waited for its answer."""
+LONGEST_ON_ITS_WAY_S = 60.0
+"""As long as a broker keeps a request, whoever has sent it."""
 
 
 class Killed(BaseException):
@@ -100,8 +100,18 @@ class _MortalWriter:
         self._taken(sending)
         return results
 
-    async def alter_configs(self, changes: Any) -> Any:
-        raise NotImplementedError
+    async def alter_configs(
+        self, changes: Sequence[ConfigChange]
+    ) -> Mapping[ConfigResource, WriteResult]:
+        sending = f"settings to {'/'.join(sorted({change.op for change in changes}))}"
+        self._run.reaper.passes(f"before sending {sending}")
+        self._dies = self._run.reaper.due(f"with {sending} on their way")
+        if self._dies:
+            late_s = self._some_time_s()
+            self._inner.settings_late_by_s = {change.op: late_s for change in changes}
+        results = await self._inner.alter_configs(changes)
+        self._taken(sending)
+        return results
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -110,7 +120,10 @@ class _MortalWriter:
         """Die in a moment, and let what was sent take effect after that."""
         self._dies = self._run.reaper.due(f"with {sending} on their way")
         if self._dies:
-            self._inner.late_by_s = self._run.chance.uniform(0.0, LONGEST_ON_ITS_WAY_S)
+            self._inner.late_by_s = self._some_time_s()
+
+    def _some_time_s(self) -> float:
+        return self._run.chance.uniform(0.0, LONGEST_ON_ITS_WAY_S)
 
     def _taken(self, sending: str) -> None:
         self._inner.late_by_s = None

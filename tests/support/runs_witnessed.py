@@ -3,151 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Verdict, WriteResult
+from ktui.cluster.ports import Verdict
 from ktui.execution.events import Cancel, Elect, Entry, Event, Owned, StepBegun, decode, encode
 from ktui.execution.journal import Journal
 from ktui.execution.journal_file import connect
 from ktui.execution.pauses import Pauses
 from ktui.execution.run import Run
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.registration import Change, Registration
-from ktui.simulated.writer import SimulatedWriter
 from support.runs import OWNER, PlannedRun, Replicas
-
-
-class Altered(NamedTuple):
-    """One partition of an alter of ours, as the controller took it."""
-
-    at_s: float
-    tp: TopicPartition
-    target: Replicas | None
-    before: Registration | None
-    result: WriteResult
-    after: Registration | None
-    late: bool
-    """Whether it took its time from when it was sent."""
-
-    @property
-    def took_effect(self) -> bool:
-        return self.before != self.after
-
-
-class Witness:
-    """Sees what a simulated controller is asked by us, and what it decides.
-
-    Attributes:
-        alters: ours, in order, as they arrive.
-        elections: ours: the partition, and whether its leader changed.
-        changes: every decision of the controller, with its second, and whether it is the answer
-            to a request of ours.
-    """
-
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self.cluster = cluster
-        self.alters: list[Altered] = []
-        self.elections: list[tuple[TopicPartition, bool]] = []
-        self.changes: list[tuple[float, Change, bool]] = []
-        self.watchers: list[Callable[[Change], None]] = []
-        self._ours = False
-        self._listen()
-
-    def _listen(self) -> None:
-        records = self.cluster.controller._records
-        tell: Callable[[Change], None] = records._tell
-
-        def told(change: Change) -> None:
-            self.changes.append((self.cluster.now_s, change, self._ours))
-            for watcher in self.watchers:
-                watcher(change)
-            tell(change)
-
-        records._tell = told
-
-    def writer(self) -> WitnessedWriter:
-        """Give the way to change the cluster that is watched."""
-        return WitnessedWriter(self.cluster, self)
-
-    @contextmanager
-    def ours(self) -> Iterator[None]:
-        self._ours = True
-        try:
-            yield
-        finally:
-            self._ours = False
-
-    def effective(self, tp: TopicPartition) -> list[Replicas | None]:
-        """Give what was asked of a partition with effect, in order."""
-        return [each.target for each in self.alters if each.tp == tp and each.took_effect]
-
-    def leaders(self, tp: TopicPartition) -> list[int | None]:
-        """Give who came to lead a partition, in order."""
-        changes = (change for _, change, _ in self.changes if change.tp == tp)
-        return [
-            change.after.leader
-            for change in changes
-            if change.before and change.after and change.before.leader != change.after.leader
-        ]
-
-
-class WitnessedWriter(SimulatedWriter):
-    """Tells what its requests do, at the moment they arrive."""
-
-    def __init__(self, cluster: SimulatedCluster, witness: Witness) -> None:
-        super().__init__(cluster)
-        self._witness = witness
-        self.late_by_s: float | None = None
-        """How much later the next request takes effect, and nobody waits for it."""
-
-    async def alter_reassignments(
-        self,
-        targets: Mapping[TopicPartition, Replicas | None],
-        *,
-        allow_replication_factor_change: bool,
-    ) -> Mapping[TopicPartition, WriteResult]:
-        self._targets = dict(targets)
-        return await super().alter_reassignments(
-            targets, allow_replication_factor_change=allow_replication_factor_change
-        )
-
-    async def elect_preferred_leaders(
-        self, partitions: Any
-    ) -> Mapping[TopicPartition, WriteResult]:
-        self._targets = {}
-        return await super().elect_preferred_leaders(partitions)
-
-    async def _sent(self, parts: Sequence[Any], act: Any) -> Any:
-        targets, witness = self._targets, self._witness
-        sent_s = witness.cluster.now_s
-
-        def seen(parts: Sequence[Any]) -> Mapping[Any, WriteResult]:
-            before = {tp: witness.cluster.controller.get(tp) for tp in parts}
-            with witness.ours():
-                results: Mapping[Any, WriteResult] = act(parts)
-            for tp in parts:
-                after = witness.cluster.controller.get(tp)
-                if targets:
-                    now_s = witness.cluster.now_s
-                    late = now_s > sent_s
-                    row = Altered(now_s, tp, targets[tp], before[tp], results[tp], after, late)
-                    witness.alters.append(row)
-                else:
-                    witness.elections.append((tp, before[tp] != after))
-            return results
-
-        if self.late_by_s is not None:
-            witness.cluster.at(witness.cluster.now_s + self.late_by_s, lambda: seen(parts))
-            self.late_by_s = None
-            return {}
-        return await super()._sent(parts, seen)
+from support.witness import Witness
 
 
 class WitnessedJournal(Journal):

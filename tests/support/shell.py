@@ -22,7 +22,8 @@ from ktui.lab.processes import wait_for
 
 E = TypeVar("E")
 Done = subprocess.CompletedProcess[str]
-LIMIT_S = 60.0
+LIMIT_S = 240.0
+"""A step whose answer was lost, by a kill for one, may be waited for a minute longer each time."""
 
 
 class Shell:

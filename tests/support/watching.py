@@ -35,6 +35,7 @@ class Looks:
         self._clock = cluster.clock
         self._observer = Observer(cluster.reader(), cluster.clock)
         self.aclose = self._observer.aclose
+        self.settings_changed = self._observer.settings_changed
         self.interests: list[Interest] = []
         self.at_s: list[float] = []
         self.over = 0

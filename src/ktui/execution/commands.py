@@ -8,6 +8,7 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import By
+from ktui.planning.throttle_rates import ThrottleRates
 
 
 class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits"):
@@ -15,6 +16,16 @@ class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits"):
 
     options: dict[str, int | str | None]
     """By option, as `pacing.limits.limits_from` takes them; those not named stay."""
+
+
+class SetThrottle(msgspec.Struct, frozen=True, tag_field="command", tag="throttle"):
+    """Put other rates in force, at once and also for what is in flight."""
+
+    rates: ThrottleRates
+
+
+class LeaveThrottles(msgspec.Struct, frozen=True, tag_field="command", tag="leave_throttles"):
+    """Leave the throttles that cannot be taken off where they are, once nothing is to be moved."""
 
 
 class Pause(msgspec.Struct, frozen=True, tag_field="command", tag="pause"):
@@ -36,7 +47,7 @@ class Leave(msgspec.Struct, frozen=True, tag_field="command", tag="leave"):
     """End the owning process at once; Kafka goes on with what is in flight, `resume` with all."""
 
 
-Command = SetLimits | Pause | Continue | Leave
+Command = SetLimits | SetThrottle | LeaveThrottles | Pause | Continue | Leave
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -27,12 +27,15 @@ class Deadline:
         self._pace = Pace()
         self._held_at_bytes_s = self._pace.bytes_s
         """The lowest pace at which one was held since they were last gone through."""
+        self._throttle = self._run.throttled.rates
+        """The one under which they were last gone through."""
 
     def learn(self, events: Iterable[Event], now: datetime) -> None:
         """Take in the steps that ended; the run has not been told of them yet."""
         self._pace.learn(events, self._run, now)
-        if self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
-            self._held_at_bytes_s = self._pace.bytes_s
+        throttle = self._run.throttled.rates
+        if throttle != self._throttle or self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
+            self._throttle, self._held_at_bytes_s = throttle, self._pace.bytes_s
             for tp in list(self._memory.held(Hold.TOO_LATE)):
                 if not self._too_late(tp, now):
                     self._memory.release(tp, Hold.TOO_LATE)
@@ -63,7 +66,4 @@ class Deadline:
         if self._run.until is None:
             return False
         left_s = (self._run.until - now).total_seconds()
-        track = self._run.tracks[tp]
-        pace = self._pace
-        needed_s = pace.step_s(track) if track.begun else pace.expected_s(track)
-        return needed_s > left_s
+        return self._pace.needed_s(self._run.tracks[tp], self._throttle) > left_s

@@ -28,7 +28,9 @@ from ktui.execution.leaving import Leaving
 from ktui.execution.look import Look
 from ktui.execution.memory import Hold, Memory
 from ktui.execution.outcomes import Outcomes
-from ktui.execution.run import Run, Track
+from ktui.execution.run import Run
+from ktui.execution.throttle_due import Resources, needs_any
+from ktui.execution.track import Track
 from ktui.execution.turn import Turn, turn
 from ktui.execution.waiting import Waiting
 from ktui.pacing.choosing import decide_steps
@@ -65,6 +67,7 @@ class Decider:
         self._deadline = Deadline(self._memory)
         self._leaving = Leaving()
         self._others: Counter[int] = Counter()
+        self._seen: Observation | None = None
         self._at, self._at_s = datetime.max.replace(tzinfo=UTC), 0.0
         """When the last look was, as wall time and as monotonic seconds."""
         self._looked_at: set[TopicPartition] = set()
@@ -101,6 +104,22 @@ class Decider:
         return self.run.batch if goes_on else self.run.batch + 1
 
     @property
+    def has_looked(self) -> bool:
+        """Whether there was a look yet."""
+        return self._seen is not None
+
+    @property
+    def seen(self) -> Observation:
+        """The last look, as it was taken in.
+
+        Raises:
+            LookupError: there was none.
+        """
+        if self._seen is None:
+            raise LookupError("there was no look yet")
+        return self._seen
+
+    @property
     def looked_at_s(self) -> float:
         """When the last look was, in monotonic seconds."""
         return self._at_s
@@ -115,7 +134,7 @@ class Decider:
     def look(self, seen: Observation) -> list[Event]:
         """Take in a look: what became of steps in flight, and how those that wait are."""
         look = Look(seen)
-        self._at, self._at_s = seen.at, seen.monotonic_s
+        self._seen, self._at, self._at_s = seen, seen.at, seen.monotonic_s
         self._follow(look)
         self._leaving.look(look)
         self._looked_at = self._watched
@@ -162,19 +181,20 @@ class Decider:
 
     # --------------------------------------------------------------- deciding
 
-    def decide(self, *, may_look_again: bool = True) -> Turn:
+    def decide(self, *, may_look_again: bool = True, resting: Resources = frozenset()) -> Turn:
         """Give what to send, by the last look and the limits in force now.
 
         Args:
             may_look_again: whether there is time for another look, if something is to begin that
                 the last one did not show; otherwise it does not begin in this turn.
+            resting: topics and brokers that no throttle can be set on now.
         """
         decision = self._decision()
         unseen = {move.tp for move in decision.moves} - self._looked_at
         self._watched |= unseen
         if unseen and may_look_again:
             return Turn(look_again=True)
-        decision = self._what_may_go(decision)
+        decision = self._what_may_go(decision, resting)
         situations = {move.tp: self._roster.situation(move.tp) for move in decision.moves}
         decided = turn(decision, situations, *self._flights.take_due())
         if decided.decision is not None:
@@ -182,12 +202,13 @@ class Decider:
         self._quick = self._about_to_end(decided)
         return decided
 
-    def _what_may_go(self, decision: Decision) -> Decision:
+    def _what_may_go(self, decision: Decision, resting: Resources) -> Decision:
         """Leave out of a decision what may not be sent now; fewer are within the limits, too."""
-        certain = self._waiting.certain - self._outcomes.resting(self._at_s)
+        held = self._outcomes.resting(self._at_s) | self.run.throttled.partitions
+        certain = self._waiting.certain - held
 
         def kept(moves: Sequence[Move]) -> tuple[Move, ...]:
-            may_go = (move for move in moves if move.tp in certain)
+            may_go = (m for m in moves if m.tp in certain and not needs_any(m, resting))
             return tuple(move for move in may_go if not self._leaving.any(move.step.adds))
 
         cuts = tuple(filter(None, map(kept, decision.cuts)))
@@ -240,6 +261,8 @@ class Decider:
     def end(self) -> list[Event]:
         """Give the end of the run, or the pause for want of time, once either has come."""
         if self.run.over == len(self.run.tracks):
+            if not self.run.throttled.clean:
+                return []
             counts = {state: n for state, n in self.run.counts.items() if n}
             return [Ended(counts=counts)]
         if self.run.pauses.whole:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ktui.cluster.clock import Clock, first_of
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observations
-from ktui.cluster.ports import ClusterWriter
+from ktui.cluster.ports import Ways
 from ktui.execution.decider import Decider
 from ktui.execution.event_words import who_paused
-from ktui.execution.events import By, Continued, Event, Left, Outage, Owned
+from ktui.execution.events import By, Continued, Event, Left, Outage, Owned, Paused
 from ktui.execution.journal import Journal
 from ktui.execution.obeying import Obeying
 from ktui.execution.run import Run
 from ktui.execution.sending import not_sent, send
+from ktui.execution.throttling import Throttling
 from ktui.execution.turn import Turn
 
 LOOKS_A_TURN = 4
@@ -36,18 +37,27 @@ class Engine:
         run: the fold of the journal so far.
         journal: the run's; this process owns it.
         source: what is seen of the cluster.
-        writer: the way to change it.
+        cluster: the ways to read its settings, and to change it.
         clock: time.
+        check_throttle: raises RunRefused where the run may not have a throttle, for another has.
     """
 
     def __init__(
-        self, run: Run, journal: Journal, source: Observations, writer: ClusterWriter, clock: Clock
+        self,
+        run: Run,
+        journal: Journal,
+        source: Observations,
+        cluster: Ways,
+        clock: Clock,
+        check_throttle: Callable[[], None] = lambda: None,
     ) -> None:
         self._run = run
         self._journal = journal
         self._source = source
-        self._writer = writer
+        self._writer = cluster.writer
         self._clock = clock
+        self._throttling = Throttling(run, cluster, source, clock, self._record)
+        self._check_throttle = check_throttle
         self._failures = 0
         self._leaving = asyncio.Event()
         self._reason = ""
@@ -62,7 +72,7 @@ class Engine:
             return
         self._record([owner, *self._lifted()])
         decider = Decider(self._run)
-        obeying = Obeying(self._run, self._journal, decider, self._record)
+        obeying = Obeying(self._run, self._journal, decider, self._record, self._check_throttle)
         while not self._leaving.is_set() and not self._run.ended:
             obeying.take_commands()
             if reason := obeying.leave_reason or self._goes():
@@ -71,6 +81,7 @@ class Engine:
             await self._turn(decider, obeying)
             await self._pause(decider.pause_s)
         if not self._run.ended:
+            await self._tidy(decider)
             self._record([Left(reason=self._reason)])
 
     def leave(self, reason: str) -> None:
@@ -98,11 +109,14 @@ class Engine:
             if obeying.leave_reason:
                 self.leave(obeying.leave_reason)
                 return
-            decided = decider.decide(may_look_again=left > 0)
+            await self._throttling.loosen(decider.seen)  # before any cut, or election
+            resting = self._throttling.resting
+            decided = decider.decide(may_look_again=left > 0, resting=resting)
             if not decided.look_again:
                 break
         self._record(decided.intents)
         await self._act(decided, decider)
+        await self._throttling.loosen(decider.seen)  # a refused alter leaves none
         self._record(decider.end())
 
     async def _look(self, decider: Decider) -> bool:
@@ -128,12 +142,23 @@ class Engine:
 
     async def _act(self, decided: Turn, decider: Decider) -> None:
         """Send one request after the other, as long as the look that led to them is recent."""
+        held = await self._throttling.tighten(decider.seen, decided.adding)
+        if self._throttling.denied and By.FAILURE not in self._run.pauses.whole:
+            reason = f"the throttle may not be set: {self._throttling.denied}"
+            self._record([Paused(by=By.FAILURE, reason=reason)])
         for sending in decided.sendings:
-            if self._clock.monotonic() - decider.looked_at_s < STALE_S:
-                results = await send(self._writer, sending)
-            else:
-                results = not_sent(sending, "the request before it took too long")
+            kept = sending.without(held)
+            results = {tp: held[tp] for tp in sending.partitions.keys() & held.keys()}
+            if self._clock.monotonic() - decider.looked_at_s >= STALE_S:
+                results |= not_sent(kept, "the request before it took too long")
+            elif kept.partitions:
+                results |= await send(self._writer, kept)
             self._record(decider.answered(sending.request, results))
+
+    async def _tidy(self, decider: Decider) -> None:
+        """Leave no throttle behind that nothing in flight needs, where the cluster answers."""
+        if self._run.outage is None and decider.has_looked:
+            await self._throttling.loosen(decider.seen, leaving=True)
 
     async def _pause(self, seconds: float) -> None:
         if self._failures:

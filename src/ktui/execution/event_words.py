@@ -30,6 +30,8 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.throttle_events import ThrottleEvent
+from ktui.execution.throttle_words import throttle_words
 from ktui.pacing.limits import COUNTS, Limits, Mode
 from ktui.planning.names import among
 from ktui.quantities import as_count
@@ -40,6 +42,7 @@ _WHO = {
     By.SIGNAL: "an interrupt (Ctrl-C)",
     By.UNTIL: "the time given with --until",
     By.FAILURE: "a failure",
+    By.RECOVERY: "the recovery of a damaged journal",
 }
 _REQUESTS = {"alter": "the alter", "elect": "the election", "cancel": "the cancel"}
 
@@ -92,6 +95,8 @@ def _words(event: Event) -> str:
             return _of_life(event)
         case LimitsChanged() | Paused() | Continued() | Gate() | Outage():
             return _of_will(event)
+        case ThrottleEvent():
+            return throttle_words(event)
         case _:
             assert_never(event)
 
@@ -164,7 +169,9 @@ def _of_life(event: Started | PlannedPart | Owned | Left | Recovered | Ended) ->
     match event:
         case Started():
             of = f"{as_count(event.partitions, 'partition')} of cluster {event.cluster_id}"
-            return f"run of {event.plan}, {of}; {limits_in_words(event.limits)}"
+            rates = event.options.throttle
+            throttle = f"; throttle {rates.words}" if rates else ""
+            return f"run of {event.plan}, {of}; {limits_in_words(event.limits)}{throttle}"
         case PlannedPart():
             return _planned(event)
         case Owned():

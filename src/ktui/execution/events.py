@@ -15,7 +15,15 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.execution.options import RunOptions
+from ktui.execution.run_event import RunEvent
 from ktui.execution.states import State
+from ktui.execution.throttle_events import (
+    Configure,
+    Configured,
+    SettingsFound,
+    SettingsLeft,
+    ThrottleChanged,
+)
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 
@@ -51,13 +59,11 @@ class By(enum.StrEnum):
     """The time given with --until: nothing more fits before it."""
     FAILURE = "failure"
     """A partition failed, and --stop-on-failure was given; or a permission is missing."""
+    RECOVERY = "recovery"
+    """The journal was damaged: pauses and limits that were asked for may be lost."""
 
 
-class _Event(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):
-    pass
-
-
-class Started(_Event, frozen=True, kw_only=True, tag="started"):
+class Started(RunEvent, frozen=True, kw_only=True, tag="started"):
     """A run was made; `partitions` of them follow in `planned` events."""
 
     cluster_id: str
@@ -67,19 +73,19 @@ class Started(_Event, frozen=True, kw_only=True, tag="started"):
     partitions: int
     limits: Limits
     options: RunOptions
-    connection: dict[str, str] = {}
+    connection: dict[str, str] = msgspec.field(default_factory=dict)
     """How the cluster was named: bootstrap_server, command_config, context. Never a secret."""
     version: str
     """Of ktui."""
 
 
-class PlannedPart(_Event, frozen=True, kw_only=True, tag="planned"):
+class PlannedPart(RunEvent, frozen=True, kw_only=True, tag="planned"):
     """Some of the run's partitions, in the order of the plan."""
 
     partitions: tuple[Planned, ...]
 
 
-class Owned(_Event, frozen=True, kw_only=True, tag="owned"):
+class Owned(RunEvent, frozen=True, kw_only=True, tag="owned"):
     """A process took the run on: the first one, or one that resumed it."""
 
     pid: int
@@ -89,13 +95,13 @@ class Owned(_Event, frozen=True, kw_only=True, tag="owned"):
     """It begins nothing that is not expected to end by then."""
 
 
-class Left(_Event, frozen=True, kw_only=True, tag="left"):
+class Left(RunEvent, frozen=True, kw_only=True, tag="left"):
     """The process that owned the run went, and the run was not at its end."""
 
     reason: str
 
 
-class LimitsChanged(_Event, frozen=True, kw_only=True, tag="limits"):
+class LimitsChanged(RunEvent, frozen=True, kw_only=True, tag="limits"):
     """Other limits were put in force, for every decision after `batch`."""
 
     old: Limits
@@ -109,7 +115,7 @@ class LimitsChanged(_Event, frozen=True, kw_only=True, tag="limits"):
     """Who asked for it, where someone did: user@host (pid)."""
 
 
-class Paused(_Event, frozen=True, kw_only=True, tag="paused"):
+class Paused(RunEvent, frozen=True, kw_only=True, tag="paused"):
     """Nothing new is submitted, for the whole run or for some of it; what is in flight finishes."""
 
     by: By
@@ -120,7 +126,7 @@ class Paused(_Event, frozen=True, kw_only=True, tag="paused"):
     who: str = ""
 
 
-class Continued(_Event, frozen=True, kw_only=True, tag="continued"):
+class Continued(RunEvent, frozen=True, kw_only=True, tag="continued"):
     """A pause was lifted; without topics and partitions, every pause of the same kind."""
 
     by: By
@@ -130,21 +136,21 @@ class Continued(_Event, frozen=True, kw_only=True, tag="continued"):
     who: str = ""
 
 
-class Gate(_Event, frozen=True, kw_only=True, tag="gate"):
+class Gate(RunEvent, frozen=True, kw_only=True, tag="gate"):
     """The cluster's health let no new step begin, or does so again."""
 
     shut: bool
     reason: str = ""
 
 
-class Outage(_Event, frozen=True, kw_only=True, tag="outage"):
+class Outage(RunEvent, frozen=True, kw_only=True, tag="outage"):
     """The process that owns the run has lost the cluster, or has it again."""
 
     lost: bool
     reason: str = ""
 
 
-class StepBegun(_Event, frozen=True, kw_only=True, tag="step"):
+class StepBegun(RunEvent, frozen=True, kw_only=True, tag="step"):
     """An intent: a step of a partition that is about to be sent. It is never sent before this."""
 
     topic: str
@@ -182,7 +188,7 @@ class StepBegun(_Event, frozen=True, kw_only=True, tag="step"):
         )  # fmt: skip
 
 
-class _OfPartition(_Event, frozen=True, kw_only=True):
+class _OfPartition(RunEvent, frozen=True, kw_only=True):
     topic: str
     partition: int
 
@@ -250,14 +256,14 @@ class Replanned(_OfPartition, frozen=True, kw_only=True, tag="replanned"):
     before: Brokers
 
 
-class Recovered(_Event, frozen=True, kw_only=True, tag="recovered"):
+class Recovered(RunEvent, frozen=True, kw_only=True, tag="recovered"):
     """The journal was damaged; what is before this event is all that could be read."""
 
     lost: str
     """What was wrong, and where the damaged file is."""
 
 
-class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
+class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
     """Every partition has reached its end."""
 
     counts: dict[State, int]
@@ -266,6 +272,7 @@ class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
 Event = (
     Started | PlannedPart | Owned | Left | LimitsChanged | Paused | Continued | Gate | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
+    | ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft
 )  # fmt: skip
 
 

@@ -15,19 +15,17 @@ from ktui.execution.look import Look
 from ktui.execution.memory import Memory, now_in, stands
 from ktui.execution.options import OnStall, RunOptions
 from ktui.execution.refusals import MOST_TRIES, refused_too_often
-from ktui.execution.run import OpenStep, Track
 from ktui.execution.states import State
-from ktui.pacing.situation import Next, Situation
+from ktui.execution.track import OpenStep, Track
+from ktui.pacing.situation import Done, Next, Situation
+from ktui.pacing.steps import next_step
+from ktui.progress.poll import RESTART_S
 from ktui.progress.timeline import Cause, Stall, StallKind
 
 ELECT_AGAIN_S = 2.0
 ELECT_FOR_S = 30.0
 """An election that its winner is not in sync for is given up then, and its place freed."""
 CANCEL_AGAIN_S = 10.0
-ON_ITS_WAY_S = 12.0
-"""A request that shows no effect for so long is believed lost. Not counted from when it was sent:
-a broker keeps one for up to 60 s while it finds no controller, and then no look succeeds either."""
-
 
 LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
 """With unclean leader election enabled such a cancel succeeds, and loses acknowledged data."""
@@ -43,8 +41,6 @@ class _Mind(msgspec.Struct):
     elected_s: float | None = None
     """When the last one was."""
     cancelled_s: float | None = None
-    missed_s: float | None = None
-    """When it was first seen that nothing has come of the request yet."""
     stalled: object = None
     """Why it stalled when that was told last."""
 
@@ -62,21 +58,29 @@ class Flights:
         self._cancels: list[Cancel] = []
 
     def take_due(self) -> tuple[list[Elect], list[Cancel]]:
-        """Give the elections and cancels that the last look called for; they are to be sent."""
-        for elect in self._elections:
+        """Give the elections and cancels that the last look called for; they are to be sent.
+
+        None is elected while a replica of it is still throttled: that stalls producers.
+        """
+        listed = self._memory.run.throttled.partitions
+        elections = [elect for elect in self._elections if elect.tp not in listed]
+        for elect in elections:
             mind = self._minds[elect.tp]
             mind.elected_s = self._now_s
             mind.electing_s = self._now_s if mind.electing_s is None else mind.electing_s
         for cancel in self._cancels:
             self._minds[cancel.tp].cancelled_s = self._now_s
-        due = self._elections, self._cancels
+        due = elections, self._cancels
         self._elections, self._cancels = [], []
         return due
 
     def look(self, look: Look) -> list[Event]:
         """Judge every step in flight."""
         self._elections, self._cancels = [], []
+        if look.seen.monotonic_s - self._now_s > RESTART_S:
+            self._down_since = {}  # who was seen down before may have been up meanwhile
         self._now_s = look.seen.monotonic_s
+        self._memory.unanswered.look(self._now_s)
         self._note_brokers(look)
         events: list[Event] = []
         for tp in list(self._memory.roster.in_flight):
@@ -153,7 +157,13 @@ class Flights:
     def _over(
         self, track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
     ) -> list[Event]:
-        """End a step, and say where its partition stands then."""
+        """End a step, and say where its partition stands then.
+
+        Not while a request of it may come yet, or once more, and something else is to follow.
+        """
+        to_follow = next_step(situation, self._memory.run.limits)
+        if track.tp in self._memory.unanswered and not isinstance(to_follow, Done):
+            return []
         self._memory.doubts.clear(track.tp)
         self._minds.pop(track.tp, None)
         following = self._memory.roster.over(track.tp, situation)
@@ -166,10 +176,9 @@ class Flights:
         self, track: Track, step: OpenStep, situation: Situation, look: Look
     ) -> list[Event]:
         """An answer was lost, and maybe its request: what is still on its way may come yet."""
-        mind, what = self._minds[track.tp], ("as before", situation.replicas)
-        mind.missed_s = self._now_s if mind.missed_s is None else mind.missed_s
+        what = ("as before", situation.replicas)
         certain = self._memory.doubts.confirmed(track.tp, what, look.seen)
-        if not certain or self._since(mind.missed_s) < ON_ITS_WAY_S:
+        if not certain or track.tp in self._memory.unanswered:
             return []
         if step.answered is not None and track.refusals >= MOST_TRIES:
             self._minds.pop(track.tp, None)

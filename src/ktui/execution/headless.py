@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import enum
-from datetime import datetime
+from collections.abc import Iterator
 
 from ktui.execution.events import By
 from ktui.execution.run import Lost, Run
 from ktui.execution.states import UNWELL, State
+from ktui.execution.throttle_standing import stays, still_to_be_taken_off
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_NAMED = 10
-TELLING = 0.1
-"""Share of what was left at first that has to be copied before the time left is told."""
-LEAST_S = 20.0
 
 
 class Outcome(enum.Enum):
@@ -40,31 +38,6 @@ def outcome(run: Run) -> Outcome:
     return Outcome.LEFT
 
 
-class Estimate:
-    """The time left, from how long it took to copy what was copied since now.
-
-    Steps count when they end, all at once: from a few of them nothing can be told.
-    """
-
-    def __init__(self, run: Run, now: datetime) -> None:
-        self._begin(run, now)
-
-    def left_s(self, run: Run, now: datetime) -> float | None:
-        """Give seconds; None while too little has been copied, or nothing goes on."""
-        if run.pauses.whole or run.gate.shut or run.outage:
-            self._begin(run, now)
-            return None
-        done, whole = _work(run)
-        gained, took_s = done - self._done, (now - self._since).total_seconds()
-        if took_s < LEAST_S or gained <= 0 or gained < TELLING * (whole - self._done):
-            return None
-        return took_s * (whole - done) / gained
-
-    def _begin(self, run: Run, now: datetime) -> None:
-        self._since = now
-        self._done, _ = _work(run)
-
-
 def progress_line(run: Run, left_s: float | None) -> str:
     """Say in a line how far a run is."""
     parts = [f"{run.name}: {run.counts[State.DONE]:,} of {len(run.tracks):,} done"]
@@ -75,6 +48,7 @@ def progress_line(run: Run, left_s: float | None) -> str:
     if run.copies.whole:
         parts.append(f"{as_bytes(run.copies.done)} of {as_bytes(run.copies.whole)} copied")
     parts += [f"{run.counts[state]:,} {state.words}" for state in UNWELL if run.counts[state]]
+    parts += _throttle(run)
     if run.outage is not None:
         parts.append(f"cluster lost {lost_since(run.outage)}")
     if reason := run.pauses.reason:
@@ -101,7 +75,8 @@ def end_lines(run: Run) -> list[str]:
             go = "goes on" if run.in_flight == 1 else "go on"
             flying = f"; {as_count(run.in_flight, 'step')} in flight {go} in Kafka"
         why = f" ({run.left})" if run.left else ""
-        return [f"run {run.name} was left{why}: {run.counts[State.DONE]:,} of {count} done{flying}"]
+        left = f"run {run.name} was left{why}: {run.counts[State.DONE]:,} of {count} done{flying}"
+        return [left, *filter(None, [stays(run)])]
     if run.counts[State.DONE] == run.over:
         all_of_them = f"all {count}" if len(run.tracks) > 1 else count
         return [f"run {run.name} has ended: {all_of_them} done{_took(run)}"]
@@ -116,13 +91,17 @@ def end_lines(run: Run) -> list[str]:
     return [f"run {run.name} has ended: {counts}{_took(run)}", *told, *more]
 
 
+def _throttle(run: Run) -> Iterator[str]:
+    throttled, waits = run.throttled, still_to_be_taken_off(run)
+    if waits is not None:
+        yield waits
+    elif throttled.rates:
+        yield f"throttle {throttled.rates.words}"
+    if throttled.refusal:
+        yield f"throttle refused: {throttled.refusal}"
+
+
 def _took(run: Run) -> str:
     if run.started_at is None or run.ended_at is None:
         return ""
     return f", after {as_duration((run.ended_at - run.started_at).total_seconds())}"
-
-
-def _work(run: Run) -> tuple[int, int]:
-    """Give what is done and the whole: in bytes where there are any to copy, else partitions."""
-    copies = run.copies
-    return (copies.done, copies.whole) if copies.whole else (run.over, len(run.tracks))

@@ -10,17 +10,26 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ktui.execution.events import Recovered
+from ktui.execution.events import By, Paused, Recovered
 from ktui.execution.journal_events import EventTable, Row
 from ktui.execution.journal_file import connect, create, problem, sync_folder
 from ktui.execution.journal_head import write_head
 from ktui.execution.problem import JournalProblem
 
 _ROWS_AT_ONCE = 500
+_PAUSED = Paused(
+    by=By.RECOVERY,
+    reason="the journal was damaged, and a pause or limits may be lost with it: "
+    "check them, then continue",
+)
+"""Commands do not tell what is lost: the newest of them may be lost with it, and nothing shows."""
 
 
 def recover(path: Path, now: datetime) -> None:
     """Put a whole journal in the place of a damaged one; one that is whole is left as it is.
+
+    The run is paused in it until an operator lifts that: a pause may be among what was lost, and a
+    run that was told to stand still does not go on by itself.
 
     At every moment there is a journal under its name that is either whole or seen to be damaged,
     so that this can be done again after a crash in the middle of it.
@@ -107,7 +116,7 @@ def _build(
             table.insert(some)
         new.executemany("INSERT INTO commands VALUES (?, ?, ?, ?, ?)", _commands(connection))
         new.execute("COMMIT")
-        table.append([recovered], now)
+        table.append([recovered, _PAUSED], now)
     finally:
         new.close()
 

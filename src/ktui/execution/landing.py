@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 from ktui.cluster.partition import PartitionState
-from ktui.execution.run import OpenStep
+from ktui.execution.track import OpenStep
 
 
 class Landing(enum.StrEnum):

@@ -11,7 +11,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.run import Track
+from ktui.execution.track import Track
 from ktui.pacing.situation import Situation
 
 

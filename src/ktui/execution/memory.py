@@ -8,8 +8,10 @@ from collections.abc import Set as AbstractSet
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.doubts import Doubts
 from ktui.execution.events import Brokers, By, Event, NowIn, Paused
-from ktui.execution.run import Run, Track
+from ktui.execution.run import Run
 from ktui.execution.states import State
+from ktui.execution.track import Track
+from ktui.execution.unanswered import Unanswered, left_open
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Why
 from ktui.progress.timeline import Progress
@@ -32,6 +34,7 @@ class Memory:
         self.run = run
         self.roster = Roster(run.limits)
         self.doubts = Doubts()
+        self.unanswered = Unanswered(left_open(run))
         self.progress = Progress()
         """Of the partitions in flight."""
         self._held: dict[Hold, set[TopicPartition]] = {why: set() for why in Hold}

@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ktui import __version__
-from ktui.execution.commands import Answer, Asked, Continue, Leave, Pause, SetLimits
+from ktui.execution.commands import (
+    Answer,
+    Asked,
+    Continue,
+    Leave,
+    LeaveThrottles,
+    Pause,
+    SetLimits,
+    SetThrottle,
+)
 from ktui.execution.decider import Decider
 from ktui.execution.events import By, Continued, Event, LimitsChanged, Paused
 from ktui.execution.journal import Journal
+from ktui.execution.problem import RunRefused
 from ktui.execution.run import Run
+from ktui.execution.throttle_events import SettingsLeft, ThrottleChanged
+from ktui.execution.throttle_standing import setting_in_words, standing
 from ktui.pacing.limits import LimitsProblem, Mode, limits_from
+from ktui.quantities import as_count
 
 Record = Callable[[Sequence[Event]], None]
 
@@ -22,11 +35,19 @@ class Obeying:
     carried out again by the next: each of them says how things are to be, so that changes nothing.
     """
 
-    def __init__(self, run: Run, journal: Journal, decider: Decider, record: Record) -> None:
+    def __init__(
+        self,
+        run: Run,
+        journal: Journal,
+        decider: Decider,
+        record: Record,
+        check_throttle: Callable[[], None],
+    ) -> None:
         self._run = run
         self._journal = journal
         self._decider = decider
         self._record = record
+        self._check_throttle = check_throttle
         self._version: int | None = None
         self.leave_reason: str | None = None
         """Why the run is to be left; None while it is not."""
@@ -40,10 +61,14 @@ class Obeying:
             self._journal.answer(asked.id, self._carried_out(asked))
         self._version = version
 
-    def _carried_out(self, asked: Asked) -> Answer:
+    def _carried_out(self, asked: Asked) -> Answer:  # noqa: PLR0911 - a case a command
         match asked.command:
             case SetLimits():
                 return self._set_limits(asked.command, asked)
+            case SetThrottle():
+                return self._set_throttle(asked.command, asked)
+            case LeaveThrottles():
+                return self._leave_throttles(asked)
             case Pause() | Continue() as command if unknown := self._unknown(command):
                 return Answer(accepted=False, words=f"{unknown} is not in the run")
             case Pause():
@@ -83,6 +108,39 @@ class Obeying:
             since = f"{rest}wave {binds:,} and what follows"
         words = f"in force: they bind {since}{stay}"
         return Answer(accepted=True, words=words, batch=binds)
+
+    def _set_throttle(self, command: SetThrottle, asked: Asked) -> Answer:
+        old, new = self._run.throttled.rates, command.rates
+        if new == old:
+            return Answer(accepted=True, words="this is in force already")
+        if new and (refusal := self._refused_throttle()):
+            return Answer(accepted=False, words=refusal)
+        self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
+        if not new:
+            return Answer(accepted=True, words="lifted: what was set is put back now")
+        copying = as_count(self._run.in_flight, "step")
+        words = f"{new.words}, at once; {copying} in flight"
+        return Answer(accepted=True, words=words)
+
+    def _refused_throttle(self) -> str | None:
+        try:
+            self._check_throttle()
+        except RunRefused as refused:
+            return str(refused)
+        return None
+
+    def _leave_throttles(self, asked: Asked) -> Answer:
+        left = standing(self._run.throttled)
+        if not left:
+            return Answer(accepted=True, words="nothing of the run's throttle is left anywhere")
+        if self._run.over < len(self._run.tracks):
+            words = "it moves partitions still, and takes its throttle off when they are over"
+            return Answer(accepted=False, words=words)
+        reason = f"left behind, as {asked.who} asked"
+        every = self._run.throttled.ours
+        self._record([SettingsLeft(resource=r, keys=(key,), reason=reason) for r, key in every])
+        told = "; ".join(setting_in_words(key, ours) for key, ours in left.items())
+        return Answer(accepted=True, words=f"left behind, and the run's no more: {told}")
 
     def _pause(self, command: Pause, asked: Asked) -> Answer:
         paused = Paused(

@@ -6,6 +6,8 @@ import enum
 
 import msgspec
 
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
 
 class OnStall(enum.StrEnum):
     """What to do with a step whose added broker has been offline for too long."""
@@ -36,6 +38,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Take no step while more partitions outside the run are under min ISR; None asks nothing."""
     most_offline: int | None = None
     """Take no step while more partitions outside the run are offline; None asks nothing."""
+    throttle: ThrottleRates = NO_THROTTLE
+    """The rates that the run begins with; they may change, unlike all else here."""
+    throttle_leaders: bool = False
+    """Throttle what leaders send to replicas out of the ISR, too, beside what followers take."""
     poll_s: float = 1.0
     """Seconds between two looks at the cluster."""
 

@@ -17,7 +17,7 @@ from ktui.execution.refusals import (
     refusal_in_words,
     refused_too_often,
 )
-from ktui.execution.run import Track
+from ktui.execution.track import Track
 
 FIRST_RETRY_S = 1.0
 """Doubled with each try."""
@@ -55,6 +55,8 @@ class Outcomes:
                     message=result.message,
                 )
             )
+            if result.verdict is Verdict.UNKNOWN and request is not Request.ELECT:
+                self._memory.unanswered.add(tp)
             track = self._memory.run.tracks[tp]
             if request is Request.ALTER and result.verdict is Verdict.REFUSED:
                 events += self._refused(track, result, now_s, last_try=missing is None)

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from ktui.execution.events import Event, StepOver
-from ktui.execution.run import Run, Track
+from ktui.execution.run import Run
+from ktui.execution.track import Track
+from ktui.planning.throttle_rates import ThrottleRates
 
 ASSUMED_BYTES_S = 50e6
 """How fast one replica is copied, as long as none has been."""
@@ -24,38 +26,37 @@ class Pace:
     def __init__(self) -> None:
         self.bytes_s = ASSUMED_BYTES_S
         """Of one replica."""
-        self._known = False
+        self.known_bytes_s = 0.0
+        """The same, and 0 as long as nothing was seen."""
 
     def learn(self, events: Iterable[Event], run: Run, now: datetime) -> None:
         """Take in the steps that ended; the run has not been told of them yet."""
         for event in events:
             if isinstance(event, StepOver) and event.reached:
                 track = run.tracks[event.tp]
-                step, size = track.step, track.planned.size
-                if step is not None and step.begun.adding and size >= _TELLING:
-                    took_s = max(0.001, (now - step.at).total_seconds())
-                    self._take(size / took_s)
+                step = track.step
+                if step is not None and step.begun.adding:
+                    self.learn_step(track.planned.size, (now - step.at).total_seconds())
 
-    def expected_s(self, track: Track) -> float:
-        """Give the seconds in which a partition goes all its way, one replica after another."""
-        adds = _missing(track)
-        return adds * self._copy_s(track) + (adds + 1) * STEP_S
+    def learn_step(self, size: int, took_s: float) -> None:
+        """Take in how long a step took to copy replicas of so many bytes."""
+        if size >= _TELLING:
+            weight = _WEIGHT if self.known_bytes_s else 1.0
+            self.bytes_s += weight * (size / max(0.001, took_s) - self.bytes_s)
+            self.known_bytes_s = self.bytes_s
 
-    def step_s(self, track: Track) -> float:
-        """Give the seconds of a partition's next step: it copies as long as a replica is missing.
+    def needed_s(self, track: Track, throttle: ThrottleRates) -> float:
+        """Give the seconds that must be left for a partition's next step to be submitted.
 
-        Replicas that are added at once are copied at once.
+        A partition begins only if all of it fits, one replica after another, and goes on as long
+        as its next step does; replicas that are added at once are copied at once. No copy is
+        expected to be faster than the throttle of its broker.
         """
-        return STEP_S + (self._copy_s(track) if _missing(track) else 0.0)
+        missing = [broker for broker in track.planned.target if broker not in track.replicas]
+        copies_s = [track.planned.size / self._rate(throttle.of(broker)) for broker in missing]
+        if track.begun:
+            return STEP_S + max(copies_s, default=0.0)
+        return sum(copies_s) + (len(copies_s) + 1) * STEP_S
 
-    def _copy_s(self, track: Track) -> float:
-        return track.planned.size / self.bytes_s
-
-    def _take(self, bytes_s: float) -> None:
-        weight = _WEIGHT if self._known else 1.0
-        self.bytes_s += weight * (bytes_s - self.bytes_s)
-        self._known = True
-
-
-def _missing(track: Track) -> int:
-    return sum(broker not in track.replicas for broker in track.planned.target)
+    def _rate(self, throttle: int | None) -> float:
+        return self.bytes_s if throttle is None else min(self.bytes_s, throttle)

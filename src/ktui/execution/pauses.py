@@ -10,6 +10,7 @@ _WHO = {
     By.SIGNAL: "an interrupt (Ctrl-C)",
     By.UNTIL: "the time given with --until",
     By.FAILURE: "a failure",
+    By.RECOVERY: "the recovery of a damaged journal",
 }
 
 

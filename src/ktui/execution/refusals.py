@@ -17,7 +17,7 @@ _BROKEN = "UNKNOWN_SERVER_ERROR"
 NOT_ALLOWED = "CLUSTER_AUTHORIZATION_FAILED"
 """What Kafka answers to whoever lacks a permission on the cluster: no partition's own fault."""
 
-_DENIALS = frozenset({NOT_ALLOWED, "TOPIC_AUTHORIZATION_FAILED"})
+DENIALS = frozenset({NOT_ALLOWED, "TOPIC_AUTHORIZATION_FAILED"})
 
 MOST_TRIES = 5
 """A step that Kafka refuses so often in a row ends its partition: `failed`."""
@@ -34,7 +34,7 @@ def counts_against(result: Answered | WriteResult) -> bool:
 def denied(results: Iterable[WriteResult]) -> str | None:
     """Say that all of a request was refused for want of a permission; None where it was not."""
     codes = {result.code for result in results}
-    if not codes or not codes <= _DENIALS:
+    if not codes or not codes <= DENIALS:
         return None
     named = ", ".join(sorted(filter(None, codes)))
     return f"the permission Alter on the cluster is missing ({named}): grant it, then resume"

@@ -13,7 +13,6 @@ from ktui.cluster.ports import Verdict
 from ktui.execution.copies import Copies
 from ktui.execution.events import (
     Answered,
-    Brokers,
     Cancel,
     Continued,
     Elect,
@@ -40,62 +39,10 @@ from ktui.execution.options import RunOptions
 from ktui.execution.pauses import Pauses
 from ktui.execution.refusals import counts_against
 from ktui.execution.states import UNWELL, State, sent
+from ktui.execution.throttle_events import ThrottleEvent
+from ktui.execution.throttled import Throttled
+from ktui.execution.track import OpenStep, Track
 from ktui.pacing.limits import Limits
-
-
-class OpenStep(msgspec.Struct):
-    """A step that was sent, or is about to be, and is not over."""
-
-    begun: StepBegun
-    at: datetime
-    answered: Answered | None = None
-    """The answer to the alter; None while nothing came back."""
-    elected_at: datetime | None = None
-    """When the first election at its end was asked for."""
-    election: Answered | None = None
-    """The last answer to an election."""
-    cancels: int = 0
-    """How many cancels of it were asked for, and were not refused."""
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether a cancel of it by the run may have taken effect."""
-        return self.cancels > 0
-
-
-class Track(msgspec.Struct):
-    """One partition of a run."""
-
-    planned: Planned
-    number: int
-    """Its place in the plan."""
-    replicas: Brokers
-    """Its replicas in order when the run last knew: before it, or after its last step."""
-    original: Brokers
-    """The replicas from just before our first request for it; until then those from the start."""
-    state: State = State.QUEUED
-    reason: str = ""
-    steps: int = 0
-    """How many were begun."""
-    step: OpenStep | None = None
-    batch: int | None = None
-    """The decision that submitted its last step; in wave mode, the wave."""
-    sent: Brokers | None = None
-    """What its last alter asked for."""
-    refusals: int = 0
-    """How often in a row Kafka has refused a request of it."""
-    since: datetime | None = None
-    """When it came into its state."""
-
-    @property
-    def tp(self) -> TopicPartition:
-        """The partition."""
-        return self.planned.tp
-
-    @property
-    def begun(self) -> bool:
-        """Whether a step of it was ever begun."""
-        return self.steps > 0
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -148,11 +95,12 @@ class Run:
         self.at: datetime | None = None
         """When the last event happened."""
         self.copies = Copies()
+        self.throttled = Throttled()
 
     @property
     def options(self) -> RunOptions:
         """What was chosen for it."""
-        return RunOptions() if self.started is None else self.started.options
+        return self.started.options if self.started else RunOptions()
 
     @property
     def ended(self) -> bool:
@@ -209,17 +157,21 @@ class Run:
                 self._plan(event.partitions, at)
             case Started():
                 self.started, self.started_at, self.limits = event, at, event.limits
+                self.throttled.rates = event.options.throttle
             case LimitsChanged():
                 self.limits, self.limits_changed_at = event.new, event.batch
             case Paused() | Continued():
                 self.pauses.apply(event)
             case Gate():
                 self.gate = event
+            case ThrottleEvent():
+                self.throttled.apply(event)
             case Outage():
                 self.outage = Lost(at, event.reason) if event.lost else None
             case Owned():
                 self.owner, self.left = Owner(event.pid, event.host, event.user, at), None
                 self.until, self.outage = event.until, None
+                self.throttled.look_anew()
             case Left():
                 self.left, self.outage = event.reason, None
             case Recovered():

@@ -14,7 +14,9 @@ from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.run import Lost, Run
 from ktui.execution.statedir import RunDir, StateDir, run_name_problem
 from ktui.execution.states import State
+from ktui.execution.throttle_standing import stays, still_to_be_taken_off
 from ktui.planning.names import among, nearest, shown
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 
 class RunState(enum.StrEnum):
@@ -51,6 +53,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 0
     counts: Mapping[State, int] = {}
     """How many partitions are in each state; those without any are left out."""
+    throttle: ThrottleRates = NO_THROTTLE
+    """The rates that are wanted."""
+    throttle_left: str | None = None
+    """Which throttles of it stay though nothing is left to move, or no process has it, and why."""
     problem: str | None = None
     """What is wrong with its folder or its journal."""
 
@@ -127,6 +133,8 @@ def _summary(run: Run, who: Holder | None, damage: str | None) -> RunSummary:
         outage=None if who is None else run.outage,
         partitions=run.started.partitions,
         counts={state: run.counts[state] for state in State if run.counts[state]},
+        throttle=run.throttled.rates,
+        throttle_left=still_to_be_taken_off(run) or (stays(run) if who is None else None),
         problem=damage or run.damage,
     )
 

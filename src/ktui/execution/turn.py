@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
@@ -18,6 +18,10 @@ class Sending(msgspec.Struct, frozen=True):
     request: Request
     partitions: Mapping[TopicPartition, Brokers | None]
 
+    def without(self, some: Container[TopicPartition]) -> Sending:
+        """Give the request for all others."""
+        return Sending(self.request, {t: to for t, to in self.partitions.items() if t not in some})
+
 
 class Turn(msgspec.Struct, frozen=True):
     """What was decided in one look."""
@@ -30,6 +34,12 @@ class Turn(msgspec.Struct, frozen=True):
     """In this order."""
     look_again: bool = False
     """Whether what would begin has not been looked at yet: nothing is sent before it is."""
+
+    @property
+    def adding(self) -> list[TopicPartition]:
+        """The partitions that a step is about to add replicas to."""
+        moves = () if self.decision is None else self.decision.moves
+        return [move.tp for move in moves if move.step.adds]
 
 
 def turn(

@@ -9,8 +9,8 @@ from ktui.execution.events import Event, Replanned
 from ktui.execution.look import Look
 from ktui.execution.memory import Hold, Memory, now_in, stands
 from ktui.execution.options import OnForeignChange, RunOptions
-from ktui.execution.run import Track
 from ktui.execution.states import State
+from ktui.execution.track import Track
 from ktui.pacing.situation import Situation
 
 UNSEEN_S = 5.0

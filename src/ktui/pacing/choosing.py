@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.limits import Mode
+from ktui.pacing.limits import Limits, Mode
 from ktui.pacing.queue import Demand
 from ktui.pacing.room import Room
 from ktui.pacing.roster import Decision, Move, Roster
@@ -26,6 +26,29 @@ def decide_steps(roster: Roster, others: Mapping[int, int] | None = None) -> Dec
     return _Deciding(roster, others or {}).decision()
 
 
+def cut_together(limits: Limits) -> int | None:
+    """Give how many ready partitions are cut in one request; None while more may become ready.
+
+    L counts each leader that a cut moves, so it caps how many wait for each other.
+    """
+    together = limits.cut_together or limits.partitions
+    return None if together is None else min(together, limits.leader_movements or together)
+
+
+def due_to_cut(roster: Roster) -> list[TopicPartition]:
+    """Give those ready who are cut now though more may become ready, for there are C of them."""
+    together = cut_together(roster.limits)
+    if together is None:
+        return []
+    count = len(roster.ready) // together * together
+    return heapq.nsmallest(count, roster.ready, key=roster.rank)
+
+
+def wave_goes_on(roster: Roster) -> bool:
+    """Whether partitions have begun and not ended, so that no wave begins (KIP-1335)."""
+    return bool(roster.in_flight or roster.between or roster.ready)
+
+
 class _Deciding:
     """One decision, as it fills."""
 
@@ -40,7 +63,7 @@ class _Deciding:
     def decision(self) -> Decision:
         if not self._roster.flying_alone:
             self._go_on()
-            self._cut(self._due())
+            self._cut(due_to_cut(self._roster))
             self._begin()
             if not self._adding():
                 self._cut(self._still_ready())
@@ -63,18 +86,6 @@ class _Deciding:
             return self._room.turns > 0
         return self._room.turns > 0 and self._room.places > 0
 
-    def _due(self) -> list[TopicPartition]:
-        """Give those ready who are cut now, for there are C of them.
-
-        L counts each leader that a cut moves, so it caps how many wait for each other.
-        """
-        together = self._limits.cut_together or self._limits.partitions
-        if together is None:
-            return []
-        together = min(together, self._limits.leader_movements or together)
-        count = len(self._roster.ready) // together * together
-        return heapq.nsmallest(count, self._roster.ready, key=self._roster.rank)
-
     def _still_ready(self) -> list[TopicPartition]:
         taken = {move.tp for move in self._moves}
         left = [tp for tp in self._roster.ready if tp not in taken]
@@ -93,7 +104,7 @@ class _Deciding:
         possible add reassignments that involve no leader movement" (KIP-435): with L, those that
         move leadership come first. In a wave, only when all of the last one have ended (KIP-1335).
         """
-        if self._limits.mode is Mode.WAVE and self._wave_goes_on():
+        if self._limits.mode is Mode.WAVE and wave_goes_on(self._roster):
             return
         if self._limits.leader_movements is None:
             self._begin_among(self._room.fits)
@@ -110,15 +121,12 @@ class _Deciding:
             if self._room.places <= 0 or self._room.turns <= 0:
                 return
 
-    def _wave_goes_on(self) -> bool:
-        return bool(self._roster.in_flight or self._roster.between or self._roster.ready)
-
     def _run_alone(self) -> None:
         """Take one whose own adds exceed M, for nothing else is in flight."""
         if never := [tp for tp in self._roster.between if self._never_fits(tp)]:
             tp = min(never, key=self._roster.rank)
             self._take(tp, self._roster.between[tp], alone=True)
-        elif not (self._limits.mode is Mode.WAVE and self._wave_goes_on()):
+        elif not (self._limits.mode is Mode.WAVE and wave_goes_on(self._roster)):
             for tp in self._roster.queue.walk(self._room.never_fits):
                 self._take(tp, self._roster.step_of(tp), alone=True)
                 self._began = True

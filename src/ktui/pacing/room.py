@@ -6,9 +6,24 @@ from collections import Counter
 from collections.abc import Mapping
 from math import inf
 
+import msgspec
+
 from ktui.pacing.queue import Demand
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
+
+
+class Full(msgspec.Struct, frozen=True):
+    """A limit that leaves no room for a step."""
+
+    limit: str
+    """Its field in `Limits`."""
+    used: int
+    most: int
+    broker: int | None = None
+    """Whom it is about, where it is a limit on each broker."""
+    others: int = 0
+    """What other people use of it."""
 
 
 class Room:
@@ -36,13 +51,21 @@ class Room:
 
     def fits(self, demand: Demand) -> bool:
         """Whether a step fits now; it is taken whole or not at all."""
-        return (
-            (not demand.moves_leader or self._below(self._limits.leader_movements, self._leaders))
-            and (demand.urgent or not demand.adds or self._adds_fit(demand.adds))
-            and all(
-                self._below(self._limits.per_broker, self._on(broker)) for broker in demand.brokers
-            )
-        )
+        return self.lacks(demand) is None
+
+    def lacks(self, demand: Demand) -> Full | None:
+        """Give the first limit that a step does not fit; None if it fits now."""
+        limits = self._limits
+        if demand.moves_leader and not self._below(limits.leader_movements, self._leaders):
+            return Full("leader_movements", self._leaders, limits.leader_movements or 0)
+        if demand.adds and not demand.urgent and not self._adds_fit(demand.adds):
+            most, others = limits.replica_movements or 0, sum(self._others.values())
+            return Full("replica_movements", self._adding, most, others=others)
+        for broker in demand.brokers:
+            if not self._below(limits.per_broker, self._on(broker)):
+                most, others = limits.per_broker or 0, self._others.get(broker, 0)
+                return Full("per_broker", self._on(broker), most, broker, others)
+        return None
 
     def fits_with_leader(self, demand: Demand) -> bool:
         """Whether a step moves leadership, and fits."""

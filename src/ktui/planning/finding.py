@@ -10,6 +10,7 @@ import msgspec
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
+from ktui.cluster.ports import Setting
 from ktui.planning.problem import Place
 
 
@@ -33,6 +34,10 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """By broker: of those that have, gain or lose replicas, as far as they answered."""
     broker_configs: Mapping[int, BrokerConfig] = msgspec.field(default_factory=dict)
     """By broker, of the same brokers."""
+    inbound: Mapping[TopicPartition, int] = msgspec.field(default_factory=dict)
+    """Bytes a second written to the partitions that get replicas, as far as they were measured."""
+    rates: Mapping[int, Mapping[str, Setting]] = msgspec.field(default_factory=dict)
+    """The throttles of the brokers concerned, by Kafka's names, with where each comes from."""
 
     def size(self, tp: TopicPartition) -> int | None:
         """Give a partition's bytes, which are those of its leader; None where not known."""
@@ -90,6 +95,13 @@ class Kind(enum.StrEnum):
     LOG_DIR_OFFLINE = "log dir offline"
     CORDONED = "cordoned"
     NEVER_FITS = "never fits"
+    NEVER_ENDS = "throttle under the inbound rate"
+    SLOWER_THAN_A_FETCH = "throttle slower than a fetch"
+    INBOUND_UNKNOWN = "inbound rate unknown"
+    LEADERS_THROTTLED = "leaders throttled"
+    LIST_TOO_LONG = "throttled list too long"
+    THROTTLE_REPLACED = "throttle replaced"
+    OTHERS_THROTTLED = "others throttled, too"
 
 
 class Finding(msgspec.Struct, frozen=True):

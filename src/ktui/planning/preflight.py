@@ -18,6 +18,9 @@ from ktui.planning.plan import Plan
 from ktui.planning.rates import Rates, Span, rates_for
 from ktui.planning.schedule import Schedule, Told, schedule
 from ktui.planning.summary import Summary, summarise
+from ktui.planning.throttle_findings import throttle_findings
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.planning.throttled_run import Growing, ThrottledRun
 from ktui.planning.ways import Ways
 from ktui.units import Rate
 
@@ -68,7 +71,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     bound: Bound | None
     """None where nothing is copied, or sizes are not known."""
     warnings: tuple[Finding, ...]
-    """Beside those of `check_plan`."""
+    """Beside those of `check_plan`, with a note at most."""
 
     @property
     def in_force(self) -> ShapeCost:
@@ -77,7 +80,13 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def preflight(
-    plan: Plan, snapshot: ClusterSnapshot, limits: Limits, assume: Rate | None = None
+    plan: Plan,
+    snapshot: ClusterSnapshot,
+    limits: Limits,
+    assume: Rate | None = None,
+    throttle: ThrottleRates = NO_THROTTLE,
+    *,
+    throttle_leaders: bool = False,
 ) -> Preflight:
     """Work out all figures; `Ground` does it for limits that change.
 
@@ -86,37 +95,62 @@ def preflight(
         snapshot: the cluster, as `snapshot.take_snapshot` reads it.
         limits: those in force.
         assume: bytes a second into each broker; None takes throttles, else a range.
+        throttle: the run's own rates.
+        throttle_leaders: whether they bind what leaders send, too.
     """
-    return Ground(plan, snapshot, assume).under(limits)
+    ground = Ground(plan, snapshot, assume)
+    return ground.under(limits, throttle=throttle, throttle_leaders=throttle_leaders)
 
 
 class Ground:
-    """What does not depend on limits, worked out once for all of them.
+    """What depends on neither limits nor throttle, worked out once for all of them.
 
-    `under` plays the whole run under some limits, at some 30 microseconds a step. It all takes
-    some 500 bytes for each partition that moves.
+    `under` plays the whole run under some limits and a throttle, at some 30 microseconds a step.
+    It all takes some 500 bytes for each partition that moves.
     """
 
     def __init__(self, plan: Plan, snapshot: ClusterSnapshot, assume: Rate | None = None) -> None:
         self._snapshot = snapshot
         self._summary = summarise(plan, snapshot)
         self._moved = moves_of(plan, snapshot)
-        gains = {each.broker: each.gains for each in self._summary.brokers if each.gains}
-        self._rates = rates_for(gains, snapshot.broker_configs, assume)
-        self._bound = self._busiest()
-        self._warnings = (*log_dir_warnings(gains, snapshot.log_dirs), *self._unreadable())
+        self._gains = {each.broker: each.gains for each in self._summary.brokers if each.gains}
+        self._assume = assume
+        self._warnings = (*log_dir_warnings(self._gains, snapshot.log_dirs), *self._unreadable())
         self._drawn = _drawn(self._moved.wanted)
+        self._growing = Growing(snapshot, self._moved.wanted)
 
-    def under(self, limits: Limits, told: Told | None = None) -> Preflight:
-        """Work out the figures under some limits; `told` hears of each decision of the run."""
-        run = schedule(self._moved.wanted, limits, self._rates.of, told)
+    def under(
+        self,
+        limits: Limits,
+        told: Told | None = None,
+        throttle: ThrottleRates = NO_THROTTLE,
+        *,
+        throttle_leaders: bool = False,
+    ) -> Preflight:
+        """Work out the figures under some limits and a throttle.
+
+        Args:
+            limits: those in force.
+            told: hears of each decision of the run.
+            throttle: the run's own rates.
+            throttle_leaders: whether they bind what leaders send, too.
+        """
+        snapshot = self._snapshot
+        rates = rates_for(self._gains, snapshot.broker_configs, self._assume, throttle)
+        inbound = snapshot.inbound if throttle else None
+        run = schedule(self._moved.wanted, limits, rates.of, told, inbound)
         loads = tuple(self._loads(run))
         shapes = [self._cost(limits, run.peak_extra_replicas)]
         for shape in Shape:
             if shape is not limits.shape:
                 other = _shaped(limits, shape)
-                shapes.append(self._cost(other, self._peak_extra(other)))
+                shapes.append(self._cost(other, self._peak_extra(other, rates)))
         known = not self._moved.sizes_unknown
+        bound = self._busiest(rates)
+        warnings = [*self._warnings, *disk_warnings(loads), *self._never_fit(limits)]
+        if throttle:
+            throttled = ThrottledRun(self._growing, throttle, limits, run, leaders=throttle_leaders)
+            warnings += throttle_findings(throttled)
         return Preflight(
             limits=limits,
             summary=self._summary,
@@ -125,10 +159,10 @@ class Ground:
             brokers=loads,
             shapes=tuple(shapes),
             batches=run.batches,
-            time_s=self._time(run) if known else None,
-            rates=self._rates,
-            bound=self._bound,
-            warnings=(*self._warnings, *disk_warnings(loads), *self._never_fit(limits)),
+            time_s=_time(run, bound, rates) if known else None,
+            rates=rates,
+            bound=bound,
+            warnings=tuple(warnings),
         )
 
     def _cost(self, limits: Limits, peak_extra: int) -> ShapeCost:
@@ -145,35 +179,23 @@ class Ground:
             peak_extra_replicas=peak_extra,
         )
 
-    def _peak_extra(self, limits: Limits) -> int:
+    def _peak_extra(self, limits: Limits, rates: Rates) -> int:
         """Tell the peak of a large plan from that of a part of it.
 
         What limits bind is the same in the part; what all begin at once grows with the plan.
         """
         drawn = self._drawn
-        run = schedule(drawn, limits, self._rates.of)
+        run = schedule(drawn, limits, rates.of)
         if 2 * run.most_in_flight < len(drawn):
             return run.peak_extra_replicas
         return run.peak_extra_replicas * len(self._moved.wanted) // max(1, len(drawn))
 
-    def _time(self, run: Schedule) -> Span:
-        """Tell the time at the slow and the fast rate from that at the middle one."""
-        copying = Span(0.0, 0.0, 0.0)
-        if self._bound is not None:
-            copying = self._range(run.copying_s, self._bound.broker)
-        waiting = run.waiting_s
-        return Span(copying.low + waiting, copying.middle + waiting, copying.high + waiting)
-
-    def _busiest(self) -> Bound | None:
-        moved, rates = self._moved, self._rates
+    def _busiest(self, rates: Rates) -> Bound | None:
+        moved = self._moved
         if moved.sizes_unknown or not moved.bytes_to_copy:
             return None
         seconds, broker = max((b / rates.of(at), at) for at, b in moved.bytes_in.items())
-        return Bound(broker, self._range(seconds, broker))
-
-    def _range(self, seconds: float, broker: int) -> Span:
-        spread = self._rates.spread(broker)
-        return Span(seconds / spread.high, seconds, seconds / spread.low)
+        return Bound(broker, _range(seconds, broker, rates))
 
     def _loads(self, run: Schedule) -> Iterator[BrokerLoad]:
         moved = self._moved
@@ -224,6 +246,20 @@ class Ground:
         lost = f", so {sizes_of(unknown)} not known" if unknown else ""
         told = f"the log dirs of {who} could not be read{lost}: {failed[0].answer}"
         yield warning(Kind.DISKS_UNREADABLE, told)
+
+
+def _time(run: Schedule, bound: Bound | None, rates: Rates) -> Span:
+    """Tell the time at the slow and the fast rate from that at the middle one."""
+    copying = Span(0.0, 0.0, 0.0)
+    if bound is not None:
+        copying = _range(run.copying_s, bound.broker, rates)
+    waiting = run.waiting_s
+    return Span(copying.low + waiting, copying.middle + waiting, copying.high + waiting)
+
+
+def _range(seconds: float, broker: int, rates: Rates) -> Span:
+    spread = rates.spread(broker)
+    return Span(seconds / spread.high, seconds, seconds / spread.low)
 
 
 def sizes_of(partitions: int) -> str:

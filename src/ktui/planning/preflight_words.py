@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ktui.pacing.limits import Mode
 from ktui.planning.disks import BrokerLoad
+from ktui.planning.finding import Kind
 from ktui.planning.names import among
 from ktui.planning.preflight import Preflight, ShapeCost, sizes_of
 from ktui.planning.rates import Span
@@ -104,7 +105,9 @@ def _run(preflight: Preflight) -> list[str]:
     if preflight.time_s is None:
         unknown = sizes_of(preflight.sizes_unknown)
         return [f"time  unknown, for {unknown} not known; {counted} at least"]
-    told = [f"time  {time_in_words(preflight.time_s)}, in about {counted}"]
+    never = any(found.kind is Kind.NEVER_ENDS for found in preflight.warnings)
+    where = ", where the throttle lets it end" if never else ""
+    told = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
     if preflight.bound is not None:
         bound = preflight.bound
         come = next(load.bytes_in for load in preflight.brokers if load.broker == bound.broker)

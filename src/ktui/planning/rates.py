@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.units import Rate
 
 
@@ -23,7 +24,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class BrokerThrottle(msgspec.Struct, frozen=True):
-    """The follower.replication.throttled.rate that a broker has now."""
+    """The follower.replication.throttled.rate that a broker has while replicas come to it."""
 
     broker: int
     bytes_s: int
@@ -32,6 +33,7 @@ class BrokerThrottle(msgspec.Struct, frozen=True):
 ASSUMED = Span(20e6, 50e6, 100e6)
 """Bytes a second that a broker takes in, for all the replicas it is adding, if nobody says."""
 
+_UNKNOWN = BrokerConfig()
 _THROTTLED = Span(0.5, 1.0, 1.0)
 """What comes through a throttle: never more, and less the in-sync traffic that it counts too."""
 
@@ -60,21 +62,33 @@ class Rates(msgspec.Struct, frozen=True):
 
 
 def rates_for(
-    gaining: Collection[int], configs: Mapping[int, BrokerConfig], assume: Rate | None = None
+    gaining: Collection[int],
+    configs: Mapping[int, BrokerConfig],
+    assume: Rate | None = None,
+    throttle: ThrottleRates = NO_THROTTLE,
 ) -> Rates:
-    """Tell the rates: those given, else the brokers' follower throttles, else an assumption.
+    """Tell the rates: the run's throttle, else what is assumed, else the throttles that are there.
 
     Args:
         gaining: the brokers that gain replicas.
         configs: settings of brokers, by broker, as far as they are known.
-        assume: what the operator says; it is taken as exact.
+        assume: what the operator says; it is taken as exact. Of it and the run's throttle the
+            lower counts.
+        throttle: the run's own: it replaces whatever rate a broker has.
     """
+    assumed = ASSUMED
     if assume is not None:
         exact = float(assume)  # a plain number, which can be written as JSON
-        return Rates(Span(exact, exact, exact))
+        assumed = Span(exact, exact, exact)
+    in_force = {
+        broker: throttle.of(broker)
+        if assume is not None or throttle.of(broker) is not None
+        else configs.get(broker, _UNKNOWN).follower_throttle_rate
+        for broker in sorted(gaining)
+    }
     throttles = tuple(
         BrokerThrottle(broker, rate)
-        for broker in sorted(gaining)
-        if (config := configs.get(broker)) and (rate := config.follower_throttle_rate) is not None
+        for broker, rate in in_force.items()
+        if rate is not None and (assume is None or rate < assume)
     )
-    return Rates(ASSUMED, throttles)
+    return Rates(assumed, throttles)

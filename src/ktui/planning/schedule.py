@@ -8,8 +8,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -17,9 +17,10 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.roster import Decision, Move, Roster, Wanted
-from ktui.pacing.situation import Brokers, Done, Situation
+from ktui.pacing.situation import Done
 from ktui.pacing.steps import after
 from ktui.planning.inbound import Inbound
+from ktui.planning.peaks import Fetched, Held
 
 POLL_S = 1
 """Ends are seen, and decisions made, poll by poll. A step that adds nothing takes about as long,
@@ -48,6 +49,12 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     it has at first and what it has at last."""
     peak_bytes: Counter[int]
     """By broker, the most that it held at one time beyond what it holds at first."""
+    peak_written: Counter[int]
+    """By broker, the most bytes a second that were written at one time to the partitions of which
+    it was adding a replica."""
+    peak_sent: Counter[int]
+    """By broker, what all followers must fetch of those partitions that it leads to keep up, the
+    new ones too; the most at one time, in bytes a second."""
 
 
 def schedule(
@@ -55,6 +62,7 @@ def schedule(
     limits: Limits,
     bytes_s: Callable[[int], float],
     told: Told | None = None,
+    inbound: Mapping[TopicPartition, int] | None = None,
 ) -> Schedule:
     """Play a run to its end.
 
@@ -63,8 +71,9 @@ def schedule(
         limits: those in force from first to last.
         bytes_s: how fast a broker takes in copies, in all.
         told: hears of each decision.
+        inbound: bytes a second that are written to partitions, where that is known.
     """
-    return _Played(wanted, limits, bytes_s, told).result()
+    return _Played(wanted, limits, bytes_s, told, inbound or {}).result()
 
 
 class _Played:
@@ -76,6 +85,7 @@ class _Played:
         limits: Limits,
         bytes_s: Callable[[int], float],
         told: Told | None,
+        inbound: Mapping[TopicPartition, int],
     ) -> None:
         self._told = told
         self._to_come = iter(_in_order(wanted, limits.order))
@@ -91,7 +101,8 @@ class _Played:
         self._inbound: dict[int, Inbound] = {}
         self._copies_left: dict[TopicPartition, int] = {}
         self._ends: list[tuple[int, TopicPartition]] = []
-        self._held = _Held()
+        self._held = Held()
+        self._fetched = Fetched(inbound)
         self._most_in_flight = 0
 
     def result(self) -> Schedule:
@@ -104,6 +115,8 @@ class _Played:
             most_in_flight=self._most_in_flight,
             peak_extra_replicas=self._held.peak_extra,
             peak_bytes=self._held.peak_bytes,
+            peak_written=self._fetched.peak_written,
+            peak_sent=self._fetched.peak_sent,
         )
 
     def _submits(self) -> bool:
@@ -135,6 +148,7 @@ class _Played:
             self._end_after(move, POLL_S)
             return
         self._copies_left[tp] = len(adds)
+        self._fetched.begins(tp, self._roster.situation(tp), adds)
         for broker in adds:
             if broker not in self._inbound:
                 self._inbound[broker] = Inbound(self._bytes_s(broker))
@@ -166,10 +180,11 @@ class _Played:
     def _copy_until(self, poll_s: int) -> None:
         busy_until_s = began_s = float(self._now_s)
         self._now_s = poll_s
-        for inbound in self._inbound.values():
+        for broker, inbound in self._inbound.items():
             if inbound.next_end_s <= poll_s:
                 for end_s, tp in inbound.ended(poll_s):
                     busy_until_s = max(busy_until_s, end_s)
+                    self._fetched.copied(tp, broker)
                     self._copied(tp)
             if inbound.next_end_s < math.inf:
                 busy_until_s = poll_s
@@ -187,53 +202,9 @@ class _Played:
         one, step = self._under_way[tp], self._roster.in_flight[tp].step
         now = after(self._roster.situation(tp), step)
         self._held.ends(one, step.drops, now)
+        self._fetched.over(tp)
         if isinstance(self._roster.over(tp, now), Done):
             del self._under_way[tp]
-
-
-class _Held:
-    """What is held at a time beyond what is held at first: extra replicas, bytes by broker."""
-
-    def __init__(self) -> None:
-        self.peak_extra = 0
-        self.peak_bytes: Counter[int] = Counter()
-        self._bytes: defaultdict[int, int] = defaultdict(int)
-        self._extra: dict[TopicPartition, int] = {}
-        """Of partitions that have any, or may add some before they have."""
-        self._all_extra = 0
-
-    def begins(self, one: Wanted, adds: Brokers) -> None:
-        """Count the replicas that a step adds, whole from its beginning."""
-        if not adds:
-            return
-        before = self._extra.get(one.tp)
-        if before is None:
-            before = _beyond(one, one.situation)
-        self._count(one.tp, before, before + len(adds))
-        for broker in adds:
-            held = self._bytes[broker] = self._bytes[broker] + one.size
-            self.peak_bytes[broker] = max(self.peak_bytes[broker], held)
-
-    def ends(self, one: Wanted, drops: Brokers, now: Situation) -> None:
-        """Let go of the replicas that a step drops."""
-        if not drops:
-            return
-        for broker in drops:
-            self._bytes[broker] -= one.size
-        if one.tp in self._extra:
-            self._count(one.tp, self._extra[one.tp], _beyond(one, now))
-        if now.replicas == now.target:
-            self._extra.pop(one.tp, None)
-
-    def _count(self, tp: TopicPartition, before: int, held: int) -> None:
-        self._extra[tp] = held
-        self._all_extra += max(0, held) - max(0, before)
-        self.peak_extra = max(self.peak_extra, self._all_extra)
-
-
-def _beyond(one: Wanted, now: Situation) -> int:
-    """Give how many replicas are extra; below 0, how many may be added before one is."""
-    return len(now.replicas) - max(len(one.situation.replicas), len(one.situation.target))
 
 
 def _in_order(wanted: Sequence[Wanted], order: Order) -> Sequence[Wanted]:

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping
 
-from ktui.cluster.errors import (
-    ClusterError,
-    Failure,
-    NotAuthorized,
-    Operation,
-    TimedOut,
-    Unsupported,
-)
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError, Operation, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
+from ktui.planning.asking import ask_each
 from ktui.planning.finding import ClusterSnapshot
+from ktui.planning.measuring import measure
 from ktui.planning.plan import Plan
 
-A = TypeVar("A")
 
-
-async def take_snapshot(reader: ClusterReader, plan: Plan) -> ClusterSnapshot:
+async def take_snapshot(
+    reader: ClusterReader, plan: Plan, measuring: Clock | None = None
+) -> ClusterSnapshot:
     """Read brokers, ongoing reassignments, and the partitions and settings of the plan's topics.
 
     Of the brokers that have, gain or lose replicas also their log dirs, their settings, and the
     sizes of the plan's partitions that they lead. Whoever does not answer is a failure of the
     snapshot.
+
+    Args:
+        reader: the cluster.
+        plan: what is asked for.
+        measuring: measures what a throttle has to be held against, too; see `measure`.
 
     Raises:
         ClusterError: brokers, reassignments, partitions or topic settings cannot be read at all.
@@ -39,13 +38,13 @@ async def take_snapshot(reader: ClusterReader, plan: Plan) -> ClusterSnapshot:
     alive = {broker.id for broker in cluster.brokers.values() if broker.alive}
     led = _led(plan, topics.partitions)
     asked = {broker: led[broker] for broker in sorted(led) if broker in alive}
-    dirs, dirs_failed = await _ask(
+    dirs, dirs_failed = await ask_each(
         Operation.LOG_DIRS, {b: reader.log_dirs(b, partitions) for b, partitions in asked.items()}
     )
-    settings, settings_failed = await _ask(
+    settings, settings_failed = await ask_each(
         Operation.BROKER_CONFIGS, {broker: reader.broker_config(broker) for broker in asked}
     )
-    return ClusterSnapshot(
+    seen = ClusterSnapshot(
         partitions=topics.partitions,
         brokers=cluster.brokers,
         configs=configs.configs,
@@ -60,6 +59,7 @@ async def take_snapshot(reader: ClusterReader, plan: Plan) -> ClusterSnapshot:
         log_dirs={broker: answer.log_dirs for broker, answer in dirs.items()},
         broker_configs=settings,
     )
+    return seen if measuring is None else await measure(reader, plan, seen, measuring)
 
 
 async def _described(reader: ClusterReader, names: Collection[str]) -> TopicsAnswer:
@@ -84,24 +84,6 @@ def _led(
         if state.leader is not None:
             led.setdefault(state.leader, []).append(state.tp)
     return led
-
-
-async def _ask(
-    operation: Operation, calls: Mapping[int, Coroutine[Any, Any, A]]
-) -> tuple[Mapping[int, A], Sequence[Failure]]:
-    """Ask brokers, all at once: a slow one costs no more than the adapter's call timeout."""
-    answers: dict[int, A] = {}
-    failures: dict[int, Failure] = {}
-
-    async def one(broker: int, call: Coroutine[Any, Any, A]) -> None:
-        try:
-            answers[broker] = await call
-        except ClusterError as error:
-            denied = isinstance(error, NotAuthorized)
-            failures[broker] = Failure(operation, str(error), broker, denied=denied)
-
-    await asyncio.gather(*(one(broker, call) for broker, call in calls.items()))
-    return answers, [failures[broker] for broker in sorted(failures)]
 
 
 async def _all_topics(reader: ClusterReader) -> Collection[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ktui.cluster.partition import PartitionState
 from ktui.progress import news, row
 from ktui.progress.copying import source
-from ktui.progress.lanes import Scene, next_lanes
+from ktui.progress.lanes import Scene, drawn_on, next_lanes
 from ktui.progress.memory import MoveMemory
 from ktui.progress.news import News
 from ktui.progress.poll import Poll
 from ktui.progress.slots import extended_recent, history_grid, recent_grid, started
-from ktui.progress.timeline import Phase, Timeline
+from ktui.progress.timeline import Lane, Phase, Timeline
 
 
 def begin(
@@ -22,24 +24,27 @@ def begin(
         state: the partition. Known until now and not listed, it was moved between two looks.
         poll: the observation.
         told: takes the events.
-        before: what was known of the same partition until now; its row and events go on.
+        before: what was known of the same partition until now; its row and events go on, and its
+            lanes where it is a step of the same move.
     """
     original, ordered = _original(state, before)
     if state.reassigning:
         news.listed(told, original, state.target, seen=poll.first)
     leader = source(state, None, poll)
-    history = history_grid(poll.now_s, poll.now_s)
+    known = before if before is not None and before.goes_on else None
+    began_s = poll.now_s if known is None else known.began_s
+    history = history_grid(began_s, poll.now_s)
     scene = Scene(state, state.adding, state.removing, leader, history, poll)
-    lanes = next_lanes(scene, {}, original)
+    lanes = next_lanes(scene, drawn_on(known.lanes, history) if known else {}, original)
     phase = _phase(state, before)
-    known = before.memory if before is not None else None
-    healthy = news.judged(told, state, poll.config(state.tp), known.health if known else None)
-    mark, grid = int(row.mark(state, phase, lanes)), recent_grid(poll.now_s)
+    memory = before.memory if before is not None else None
+    healthy = news.judged(told, state, poll.config(state.tp), memory.health if memory else None)
+    mark, grid = int(_mark(state, phase, lanes, before)), recent_grid(poll.now_s)
     return Timeline(
         state=state,
         phase=phase,
-        began_at=poll.observation.at,
-        began_s=poll.now_s,
+        began_at=poll.observation.at if known is None else known.began_at,
+        began_s=began_s,
         ended_at=poll.observation.at if phase.ended else None,
         original=original,
         original_ordered=ordered,
@@ -48,9 +53,12 @@ def begin(
         recent=extended_recent(before.recent, grid, mark, gap=poll.gap)
         if before
         else started(grid, mark),
-        lag_history=row.lag_history((), lanes, poll.now_s, history.slot_s),
+        lag_history=row.lag_history(
+            known.lag_history if known else (), lanes, poll.now_s, history.slot_s
+        ),
         events=told.after(before.events if before else ()),
-        seen_from_start=state.reassigning and not poll.first,
+        seen_from_start=known.seen_from_start if known else state.reassigning and not poll.first,
+        goes_on=known is not None,
         memory=MoveMemory(
             adding=state.adding,
             removing=state.removing,
@@ -60,6 +68,15 @@ def begin(
             inbound_size=leader.sizes,
         ),
     )
+
+
+def _mark(
+    state: PartitionState, phase: Phase, lanes: Mapping[int, Lane], before: Timeline | None
+) -> int:
+    """Give the first mark; a leader that moved between two looks shows."""
+    if before is None or before.phase is Phase.SETTLED:
+        return row.mark(state, phase, lanes)
+    return row.next_mark(before, state, phase, lanes)
 
 
 def _phase(state: PartitionState, before: Timeline | None) -> Phase:

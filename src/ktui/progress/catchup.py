@@ -67,17 +67,20 @@ def follow(
     )
     still = _still(memory.still, was, now, lag, poll, blocked=blocked)
     nets, from_lag, from_s = _nets(memory, lag, now, poll)
+    starving_s = _starving(memory, replica, lag, poll)
     rising_s, rising_from = _rising(memory, lag)
+    if stalls.starved(starving_s):  # why it rises is known, until there is room again
+        rising_s, rising_from = 0.0, lag.value
     if blocked:
         messages, sizes = rates.interrupted(messages), rates.interrupted(sizes)
     remembered = LaneMemory(
-        messages, sizes, still, rising_s, rising_from, in_bytes, from_lag, from_s, nets
+        messages, sizes, still, rising_s, rising_from, in_bytes, from_lag, from_s, nets, starving_s
     )
     if blocked:
         return CatchUp(figures, 0.0, 0.0, leader.bytes_s, None, remembered)
     each = leader.message_bytes
     bytes_s = messages_s * each if messages_s is not None and each is not None else sizes_s
-    left_s = time_left(lag.value, lag.net, nets)
+    left_s = None if stalls.starved(starving_s) else time_left(lag.value, lag.net, nets)
     return CatchUp(figures, messages_s, bytes_s, leader.bytes_s, left_s, remembered)
 
 
@@ -131,6 +134,19 @@ def _rising(memory: LaneMemory, lag: _Lag) -> tuple[float, int | None]:
     if not rising or start is None or lag.value < start or lag.in_bytes != memory.in_bytes:
         return 0.0, lag.value
     return memory.rising_s + lag.passed_s, start
+
+
+def _starving(memory: LaneMemory, replica: Replica, lag: _Lag, poll: Poll) -> float:
+    """Give for how long no less has been written than its throttle lets through.
+
+    This goes by what is written and by the rate, not by what is copied: after a lowered rate
+    nothing is copied for some 11 s, and the smoothed rate of what was copied falls for longer.
+    """
+    state, already = poll.observation.partitions[replica.tp], stalls.starved(memory.starving_s)
+    bound = poll.throttles.starving(state, replica.broker, already=already)
+    if bound is None or lag.value == 0:
+        return 0.0
+    return memory.starving_s if lag.value is None else memory.starving_s + poll.passed_s
 
 
 def _nets(

@@ -35,13 +35,19 @@ def of_replica(
     if hindered is not None:
         kind = StallKind.STALLED if stalled else StallKind.WAITING
         return Stall(kind, hindered[0], still.since_s, broker, hindered[1])
+    starving_s = catch_up.memory.starving_s
+    if stalls.starved(starving_s) or (stalled and starving_s):
+        bound = poll.throttles.starving(state, broker, already=True)
+        detail = "" if bound is None else bound.too_low
+        since_s = poll.now_s - starving_s
+        return Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, since_s, broker, detail)
     turn = poll.throttles.in_use(state, broker) if stalled else None
     if stalled and turn is None:
         cause, detail = _of_stalled(state, broker, poll)
         return Stall(StallKind.STALLED, cause, still.since_s, broker, detail)
-    if stalls.falling_behind(rising_s) and (turn is None or turn.too_low):
-        cause, detail = _of_falling(state, broker, catch_up, poll)
-        return Stall(StallKind.FALLING_BEHIND, cause, poll.now_s - rising_s, broker, detail)
+    if stalls.falling_behind(rising_s) and turn is None:
+        detail, since_s = _of_falling(catch_up), poll.now_s - rising_s
+        return Stall(StallKind.FALLING_BEHIND, Cause.UNKNOWN, since_s, broker, detail)
     if turn is not None:
         detail = f"waits for its turn: {turn.detail}"
         return Stall(StallKind.WAITING, Cause.THROTTLED, still.since_s, broker, detail)
@@ -70,7 +76,7 @@ def _of_stalled(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, 
     bound = poll.throttles.binding(state, broker)
     if bound is None:
         return Cause.NOT_FETCHING, f"broker {broker} does not fetch from {state.leader}"
-    if bound.too_low or bound.slower_than_a_fetch:
+    if bound.slower_than_a_fetch:
         return Cause.THROTTLED, bound.detail
     return Cause.UNKNOWN, f"cause unknown ({bound.detail})"
 
@@ -81,13 +87,8 @@ def _log_dir_offline(broker: int, poll: Poll) -> tuple[Cause, str]:
     return Cause.LOG_DIR_OFFLINE, f"{which} on broker {broker} is offline"
 
 
-def _of_falling(
-    state: PartitionState, broker: int, catch_up: CatchUp, poll: Poll
-) -> tuple[Cause, str]:
-    bound = poll.throttles.binding(state, broker)
-    if bound is not None and bound.too_low:
-        return Cause.THROTTLED, bound.detail
+def _of_falling(catch_up: CatchUp) -> str:
     copied, inbound = catch_up.bytes_s, catch_up.inbound_bytes_s
     if copied is None or inbound is None:
-        return Cause.UNKNOWN, ""
-    return Cause.UNKNOWN, f"{megabytes(copied)} copied, {megabytes(inbound)} in"
+        return ""
+    return f"{megabytes(copied)} copied, {megabytes(inbound)} in"

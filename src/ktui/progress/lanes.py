@@ -43,6 +43,20 @@ def next_lanes(
     return {b: _next(scene, b, before.get(b)) for b in _order(before, original, scene.state)}
 
 
+def drawn_on(lanes: Mapping[int, Lane], grid: Grid) -> dict[int, Lane]:
+    """Draw lanes on up to a moment: nobody has looked since their move, or its step, ended."""
+    before = Grid(grid.slot_s, grid.index - 1, grid.end_s - grid.slot_s)
+    return {broker: _drawn_on(lane, before) for broker, lane in lanes.items()}
+
+
+def _drawn_on(lane: Lane, grid: Grid) -> Lane:
+    if lane.history is None or grid.index < 0:
+        return lane
+    mark = lane.history.marks[-1] if lane.role is Role.ADDING else _MARKS[lane.role]
+    history = extended_history(lane.history, grid, int(mark), gap=False)
+    return msgspec.structs.replace(lane, history=history)
+
+
 def _order(
     before: Mapping[int, Lane], original: tuple[int, ...], state: PartitionState
 ) -> Iterator[int]:

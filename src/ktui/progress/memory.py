@@ -59,6 +59,8 @@ class LaneMemory(msgspec.Struct, frozen=True, gc=False):
     from_s: float = 0.0
     nets: tuple[float, ...] = ()
     """Lag lost a second in each of the recent intervals, oldest first."""
+    starving_s: float = 0.0
+    """For how long no less has been written than its throttle lets through."""
 
 
 class MoveMemory(msgspec.Struct, frozen=True, gc=False):

@@ -58,6 +58,7 @@ def move(before: Timeline, state: PartitionState, poll: Poll, told: News) -> Tim
         began_at=before.began_at,
         began_s=before.began_s,
         seen_from_start=before.seen_from_start,
+        goes_on=before.goes_on,
         ended_at=poll.observation.at if phase.ended else None,
         original=before.original,
         original_ordered=before.original_ordered,

@@ -7,6 +7,8 @@ from ktui.progress.memory import StillClock
 STALLED_AFTER_S = 30.0
 STALLED_AFTER_POLLS = 5
 FALLING_AFTER_S = 60.0
+STARVED_AFTER_S = 15.0
+"""Longer than the window of a throttle, so that no single burst of writing is taken for a rate."""
 
 
 def still_for(clock: StillClock, passed_s: float) -> StillClock:
@@ -25,3 +27,8 @@ def stalled(clock: StillClock) -> bool:
 def falling_behind(rising_s: float) -> bool:
     """Whether the lag has been rising for 60 s."""
     return rising_s >= FALLING_AFTER_S
+
+
+def starved(starving_s: float) -> bool:
+    """Whether for 15 s no less was written than a throttle lets through."""
+    return starving_s >= STARVED_AFTER_S

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ktui.progress.timeline import Lane, Phase, Progress, Range, Role, StallKind, Timeline
+from ktui.progress.timeline import Cause, Lane, Phase, Progress, Range, Role, StallKind, Timeline
 
 _N = TypeVar("_N", int, float)
 
@@ -172,7 +172,7 @@ def _end_of(lanes: list[Lane]) -> Range | None:
     lags = [lane.lag_bytes for lane in lanes]
     if None in lags:
         lags = [lane.lag_messages for lane in lanes]
-    if None in lags or any(map(_stalled, lanes)):
+    if None in lags or any(map(_never_ends, lanes)):
         return None
     left = [(lag, lane.left_s) for lag, lane in zip(lags, lanes, strict=True) if lag]
     total = sum(lag for lag, _ in left)
@@ -190,8 +190,12 @@ def _over(lag: int, rate: float) -> float:
     return lag / rate if rate else 0.0
 
 
-def _stalled(lane: Lane) -> bool:
-    return lane.stall is not None and lane.stall.kind is StallKind.STALLED
+def _never_ends(lane: Lane) -> bool:
+    """Whether a copy makes no headway, or never catches up under its throttle."""
+    stall = lane.stall
+    if stall is None or not stall.alarm:
+        return False
+    return stall.kind is StallKind.STALLED or stall.cause is Cause.THROTTLED
 
 
 def _share(moves: Iterable[Timeline]) -> float | None:

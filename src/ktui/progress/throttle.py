@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.throttle_settings import FETCH_BYTES, lists
 from ktui.progress.stalls import STALLED_AFTER_S, stalled
 from ktui.progress.timeline import Lane, Phase, Role, Timeline
 
 _NO_TOPIC = TopicConfig()
 _NO_BROKER = BrokerConfig()
-_FETCH_BYTES = 1024 * 1024
-"""replica.fetch.max.bytes: as much as a follower takes of one partition at a time."""
+_ROOM = 0.95
+"""A copy that starves is told so until this share of its rate would do."""
 
 
 class Throttle(msgspec.Struct, frozen=True):
@@ -25,6 +27,7 @@ class Throttle(msgspec.Struct, frozen=True):
 
     rate: int
     demand: float
+    """What is written to all that it binds: more than that lets all of it catch up."""
     on_leader: bool
     sharing: int
     """Replicas being copied under the same rate."""
@@ -32,23 +35,26 @@ class Throttle(msgspec.Struct, frozen=True):
     """Whether others than the replica have made headway under it lately."""
 
     @property
-    def too_low(self) -> bool:
-        """Whether the replicas can never catch up under it."""
-        return self.demand > self.rate
-
-    @property
     def slower_than_a_fetch(self) -> bool:
         """Whether one fetch exhausts it for longer than it takes to call a replica stalled."""
-        return self.rate * STALLED_AFTER_S < _FETCH_BYTES
+        return self.rate * STALLED_AFTER_S < FETCH_BYTES
 
     @property
     def detail(self) -> str:
         """The figures, for a row."""
-        side = "leader " if self.on_leader else ""
-        if self.too_low:
-            return f"{megabytes(self.rate)} {side}throttle, {megabytes(self.demand)} in"
         shared = f", {self.sharing} replicas" if self.sharing > 1 else ""
-        return f"{megabytes(self.rate)} {side}throttle{shared}"
+        return f"{self._rate}{shared}"
+
+    @property
+    def too_low(self) -> str:
+        """The figures where the replica never catches up under it, and the one that would do."""
+        enough = megabytes(_up(max(self.demand, self.rate)))
+        written = megabytes(_up(self.demand))
+        return f"{self._rate}, {written} in: never finishes; more than {enough} would"
+
+    @property
+    def _rate(self) -> str:
+        return f"{megabytes(self.rate)} {'leader ' if self.on_leader else ''}throttle"
 
 
 class Throttles:
@@ -61,30 +67,44 @@ class Throttles:
 
     def binding(self, state: PartitionState, broker: int) -> Throttle | None:
         """Find the throttle that binds a copy onto a broker: the tightest one."""
-        return _tightest(self._all(state, broker))
+        return _tightest([one for _, one in self._all(state, broker)])
 
     def in_use(self, state: PartitionState, broker: int) -> Throttle | None:
         """Find the tightest one under which other copies make headway: this one's turn comes."""
-        return _tightest([one for one in self._all(state, broker) if one.in_use])
+        return _tightest([one for _, one in self._all(state, broker) if one.in_use])
 
-    def _all(self, state: PartitionState, broker: int) -> list[Throttle]:
+    def starving(self, state: PartitionState, broker: int, *, already: bool) -> Throttle | None:
+        """Find the throttle under which a copy onto a broker never catches up.
+
+        Args:
+            state: the partition.
+            broker: where the copy is.
+            already: whether it was found to starve; that ends only once there is some room.
+        """
+        room = _ROOM if already else 1.0
+        all_ = self._all(state, broker)
+        return _tightest([one for load, one in all_ if load.starves(state.tp, one.rate * room)])
+
+    def _all(self, state: PartitionState, broker: int) -> list[tuple[_Load, Throttle]]:
         return [one for one in (self._follower(state, broker), self._leader(state)) if one]
 
-    def _follower(self, state: PartitionState, broker: int) -> Throttle | None:
+    def _follower(self, state: PartitionState, broker: int) -> tuple[_Load, Throttle] | None:
         """The follower's rate binds all listed copies onto the broker together."""
         rate = self._settings(broker).follower_throttle_rate
         if rate is None or not self._follower_listed(state, broker):
             return None
-        return self._onto[broker].under(rate, state.tp, on_leader=False)
+        load = self._onto[broker]
+        return load, load.under(rate, state.tp, on_leader=False)
 
-    def _leader(self, state: PartitionState) -> Throttle | None:
+    def _leader(self, state: PartitionState) -> tuple[_Load, Throttle] | None:
         """The leader's rate binds copies out of sync, yet in-sync fetches count against it too."""
         if state.leader is None or not self._leader_listed(state):
             return None
         rate = self._settings(state.leader).leader_throttle_rate
         if rate is None:
             return None
-        return self._from[state.leader].under(rate, state.tp, on_leader=True)
+        load = self._from[state.leader]
+        return load, load.under(rate, state.tp, on_leader=True)
 
     @cached_property
     def _onto(self) -> defaultdict[int, _Load]:
@@ -94,8 +114,8 @@ class Throttles:
             for lane in timeline.lanes.values():
                 adding = lane.role is Role.ADDING
                 if adding and self._follower_listed(timeline.state, lane.broker):
-                    moves = _makes_headway(lane)
-                    loads[lane.broker].add(timeline.tp, timeline.inbound_bytes_s, moves=moves)
+                    inbound = timeline.inbound_bytes_s or 0.0
+                    loads[lane.broker].add(timeline.tp, inbound, [_makes_headway(lane)])
         for timeline in self._timelines:
             # Small ones are copied whole between two polls; their entries may be gone already.
             if _done_lately(timeline, self._now_s):
@@ -111,9 +131,10 @@ class Throttles:
         for timeline in self._copied:
             state = timeline.state
             if state.leader is not None and self._leader_listed(state):
-                demand = (timeline.inbound_bytes_s or 0.0) * (len(state.replicas) - 1)
-                moves = any(map(_makes_headway, timeline.catching_up))
-                loads[state.leader].add(timeline.tp, demand, moves=moves)
+                inbound = timeline.inbound_bytes_s or 0.0
+                copies = [_makes_headway(lane) for lane in timeline.catching_up]
+                in_sync = len(state.replicas) - 1 - len(copies)
+                loads[state.leader].add(timeline.tp, inbound, copies, in_sync)
         return loads
 
     @cached_property
@@ -125,31 +146,75 @@ class Throttles:
 
     def _follower_listed(self, state: PartitionState, broker: int) -> bool:
         config = self._seen.topic_configs.get(state.tp.topic, _NO_TOPIC)
-        return _listed(config.follower_throttled_replicas, state.tp.partition, broker)
+        return lists(config.follower_throttled_replicas, state.tp.partition, broker)
 
     def _leader_listed(self, state: PartitionState) -> bool:
         config = self._seen.topic_configs.get(state.tp.topic, _NO_TOPIC)
         listed = config.leader_throttled_replicas
-        return state.leader is not None and _listed(listed, state.tp.partition, state.leader)
+        return state.leader is not None and lists(listed, state.tp.partition, state.leader)
 
 
 class _Load:
     """What one broker's throttle has to let through."""
 
     def __init__(self) -> None:
-        self.demand = 0.0
-        self.sharing = 0
         self.movers: set[TopicPartition] = set()
+        self._demand = 0.0
+        self._sharing = 0
+        self._in_sync = 0.0
+        """What the followers in sync take of it, before any copy."""
+        self._copies: dict[TopicPartition, tuple[float, int]] = {}
+        """What is written to each partition, and how often it is copied."""
+        self._least: dict[float, float] = {}
 
-    def add(self, tp: TopicPartition, demand: float | None, *, moves: bool) -> None:
-        self.demand += demand or 0.0
-        self.sharing += 1
-        if moves:
+    def add(
+        self, tp: TopicPartition, inbound: float, copies: Sequence[bool], in_sync: int = 0
+    ) -> None:
+        """Count a partition.
+
+        Args:
+            tp: the partition.
+            inbound: what is written to it.
+            copies: of each replica being copied, whether it makes headway.
+            in_sync: followers that count against the rate, too.
+        """
+        self._copies[tp] = inbound, len(copies)
+        self._in_sync += inbound * in_sync
+        self._demand += inbound * (in_sync + len(copies))
+        self._sharing += 1
+        if any(copies):
             self.movers.add(tp)
 
     def under(self, rate: int, tp: TopicPartition, *, on_leader: bool) -> Throttle:
         in_use = len(self.movers) > (tp in self.movers)
-        return Throttle(rate, self.demand, on_leader, self.sharing, in_use)
+        return Throttle(rate, self._demand, on_leader, self._sharing, in_use)
+
+    def starves(self, tp: TopicPartition, rate: float) -> bool:
+        """Whether a partition's copies never catch up under a rate."""
+        if tp not in self._copies:
+            return False
+        if rate not in self._least:
+            each = [inbound for inbound, count in self._copies.values() for _ in range(count)]
+            self._least[rate] = least_starved(each, rate - self._in_sync)
+        return self._copies[tp][0] >= self._least[rate]
+
+
+def least_starved(inbound: Iterable[float], rate: float) -> float:
+    """Give what is written to the first of several copies that never catch up under one rate.
+
+    They share it alike, and whoever has caught up leaves its share to the others. So those catch up
+    first to which the least is written; once one cannot, nor can any to which as much is written.
+
+    Args:
+        inbound: what is written to each, in bytes a second.
+        rate: what they share.
+
+    Returns:
+        Bytes a second; infinite where all catch up.
+    """
+    rising = sorted(inbound)
+    never = (each for n, each in enumerate(rising) if each * (len(rising) - n) >= rate)
+    return next(never, math.inf)
 
 
 def _makes_headway(lane: Lane) -> bool:
@@ -168,14 +233,10 @@ def _tightest(found: list[Throttle]) -> Throttle | None:
     return max(found, key=lambda one: one.demand / max(1, one.rate), default=None)
 
 
-def _listed(replicas: str, partition: int, broker: int) -> bool:
-    entries = _entries(replicas)
-    return "*" in entries or f"{partition}:{broker}" in entries
-
-
-@lru_cache(maxsize=1024)
-def _entries(replicas: str) -> frozenset[str]:
-    return frozenset(entry.strip() for entry in replicas.split(","))
+def _up(bytes_s: float) -> float:
+    """Round up to what `megabytes` shows, so that more than what is read is enough."""
+    step = 10.0 ** max(0, min(5, math.floor(math.log10(max(1.0, bytes_s))) - 1))
+    return math.ceil(round(bytes_s / step, 2)) * step
 
 
 def megabytes(bytes_s: float) -> str:

@@ -68,7 +68,8 @@ class StallKind(enum.StrEnum):
     STALLED = "stalled"
     """The adding replica's end has not moved for max(30 s, 5 polls)."""
     FALLING_BEHIND = "falling behind"
-    """Its lag rises for 60 s though its end moves."""
+    """Its lag rises for 60 s though its end moves; or for 15 s no less was written than its
+    throttle lets through, so that it never catches up."""
     WAITING = "waiting"
     """No alarm: it cannot copy now, and the reason is seen. Its broker is down for less than
     30 s, say, or other replicas have the throttle's rate for themselves at the moment."""
@@ -194,6 +195,8 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
     inbound_bytes_s: float | None = None
     seen_from_start: bool = True
     """False where the very first observation listed it already: it began before `began_at`."""
+    goes_on: bool = False
+    """Whether the next reassignment is a step of the same move: its lanes go on from these."""
     memory: MoveMemory | None = None
     """The fold's own."""
 

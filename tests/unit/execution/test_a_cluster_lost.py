@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ktui.cli.engine_log import EngineLog
-from ktui.execution.events import Entry, Outage
+from ktui.execution.events import Cancel, Entry, Outage
 from ktui.execution.headless import progress_line
 from ktui.execution.run import Lost, Run
 from ktui.simulated import acts
@@ -39,6 +39,21 @@ def test_it_is_told_once_when_it_goes_and_once_when_it_answers_again(tmp_path: P
     assert 3.0 <= lost < 5.0
     assert 60.0 <= back < 70.0
     assert story.folded.outage is None
+    assert story.at_target("orders-0")
+
+
+def test_a_broker_counts_as_offline_only_for_as_long_as_it_was_seen_to_be(tmp_path: Path) -> None:
+    ways = {"orders-0": (RF3, (4, 2, 3))}
+    story = Story(tmp_path, ways, on_stall="cancel", stall_timeout_s=120.0)
+    _lost(story, 60.0, 300.0)
+    story.befalls(3.0, acts.Kill(4))
+    story.befalls(301.0, acts.Kill(4))
+    story.befalls(600.0, acts.Start(4))
+
+    assert story.played().ended
+
+    (cancelled,) = story.seconds(lambda event: isinstance(event, Cancel))
+    assert cancelled >= 301.0 + 120.0
     assert story.at_target("orders-0")
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.commands import Continue, Pause
-from ktui.execution.events import Answered, Entry, Event, Paused, Request, StepOver
+from ktui.execution.events import Answered, Entry, Event, Paused, Request
 from ktui.execution.journal import Journal
 from ktui.execution.problem import JournalProblem
 from ktui.execution.states import State
@@ -119,54 +118,6 @@ def test_a_run_that_stopped_on_a_failure_goes_on_when_it_is_resumed(tmp_path: Pa
     assert story.at_target("orders-1")
 
 
-def test_a_step_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> None:
-    story = Story(tmp_path, TWO)
-    story.befalls(0.0, acts.LoseAnswer())
-
-    assert story.played().ended
-
-    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
-    unknown = next(e for e in story.events if of_request(Request.ALTER, "orders-0")(e))
-    assert isinstance(unknown, Answered)
-    assert unknown.verdict.value == "unknown"
-    assert story.at_target("orders-0", "orders-1")
-
-
-def test_a_step_that_never_arrived_is_sent_again(tmp_path: Path) -> None:
-    story = Story(tmp_path, TWO)
-    story.befalls(0.0, acts.LoseRequest())
-
-    assert story.played().ended
-
-    over = [e for e in story.events if isinstance(e, StepOver) and not e.reached]
-    assert [each.reason for each in over] == ["nothing came of the request"]
-    assert len(story.begun_at("orders-0")) == 3
-    assert story.at_target("orders-0", "orders-1")
-
-
-@pytest.mark.parametrize("by_s", [0.05, 3.0, 9.9])
-def test_a_step_that_arrives_late_is_not_sent_twice(tmp_path: Path, by_s: float) -> None:
-    story = Story(tmp_path, TWO)
-    story.befalls(0.0, acts.DelayRequest(by_s))
-
-    assert story.played().ended
-
-    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
-    assert story.at_target("orders-0", "orders-1")
-
-
-def test_a_step_that_is_still_on_its_way_when_nobody_waits_for_it_any_more_is_not_sent_twice(
-    tmp_path: Path,
-) -> None:
-    story = Story(tmp_path, TWO)
-    story.late(8.0)
-
-    assert story.played().ended
-
-    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
-    assert story.at_target("orders-0", "orders-1")
-
-
 def test_a_step_over_which_the_controller_itself_fails_is_tried_for_a_while_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,56 +138,6 @@ def test_a_step_over_which_the_controller_itself_fails_is_tried_for_a_while_only
     assert story.reason("orders-0") == "refused 5 times: it failed (UNKNOWN_SERVER_ERROR)"
     assert len(story.begun_at("orders-0")) == 5
     assert story.at_target("orders-1")
-
-
-def test_a_request_that_left_long_after_its_intent_is_not_believed_lost_at_once(
-    tmp_path: Path,
-) -> None:
-    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
-    sending, intended_s = story.sending.alter_reassignments, story.clock.monotonic()
-
-    async def slowly(targets: Any, **how: Any) -> Any:
-        if story.clock.monotonic() < intended_s + 20.0:
-            await story.clock.sleep(20.0)
-        return await sending(targets, **how)
-
-    story.late(5.0)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(story.sending, "alter_reassignments", slowly)
-        assert story.played().ended
-
-    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
-    assert len(story.begun_at("orders-0")) == 2
-
-
-def test_a_step_that_came_of_a_request_believed_lost_is_gone_on_from(tmp_path: Path) -> None:
-    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
-    story.late(14.0)
-    story.asked(5.0, Pause())
-    story.asked(40.0, Continue())
-    story.befalls(39.0, acts.LoseRequest())
-
-    assert story.played().ended
-
-    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
-    assert [e.before for e in story.steps] == [RF3, (1, 2, 3, 4), (1, 2, 3, 4)]
-    assert story.at_target("orders-0")
-
-
-def test_an_election_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> None:
-    story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3))})
-
-    def loses(_: object) -> None:
-        if not story.witness.elections:
-            story.cluster.mishaps.append(acts.LoseAnswer())
-            story.witness.watchers.clear()
-
-    story.witness.watchers.append(loses)
-
-    assert story.played().ended
-
-    assert story.witness.elections == [(tp("orders-0"), True)]
-    assert story.at_target("orders-0")
 
 
 def test_nothing_is_sent_on_the_grounds_of_a_look_that_is_too_old(tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ def test_a_recovery_is_followed(path: Path) -> None:
 
         new = follower.refresh()
 
-        assert [entry.seq for entry in new] == [10, 11]
+        assert [entry.seq for entry in new] == [10, 11, 12]
         assert isinstance(new[0].event, Recovered)
-        assert follower.run.seq == 11
+        assert follower.run.seq == 12
         assert follower.damage is None
 
 

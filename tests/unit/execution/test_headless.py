@@ -19,7 +19,7 @@ from ktui.execution.events import (
     Planned,
     PlannedPart,
 )  # fmt: skip
-from ktui.execution.headless import Estimate, Outcome, end_lines, outcome, progress_line
+from ktui.execution.headless import Outcome, end_lines, outcome, progress_line
 from ktui.execution.run import Run
 from ktui.execution.states import State
 from support.journals import a_start, ended, over, owned, started, step, written
@@ -73,24 +73,6 @@ def test_the_line_tells_why_nothing_goes_on() -> None:
     )
 
 
-def test_the_time_left_goes_by_what_was_finished_since_it_is_followed() -> None:
-    before = a_run(now_in(0, State.DONE))
-    estimate = Estimate(before, AT)
-
-    assert estimate.left_s(before, AT + timedelta(minutes=1)) is None
-    run = a_run(*ALL_DONE[:2])
-    assert estimate.left_s(run, AT + timedelta(minutes=1)) == pytest.approx(120)
-    paused = a_run(*ALL_DONE[:2], Paused(by=By.OPERATOR))
-    assert estimate.left_s(paused, AT + timedelta(minutes=1)) is None
-
-
-def test_the_time_left_of_empty_partitions_goes_by_their_number() -> None:
-    estimate = Estimate(a_run(size=0), AT)
-
-    run = a_run(*ALL_DONE[:3], size=0)
-    assert estimate.left_s(run, AT + timedelta(minutes=3)) == pytest.approx(60)
-
-
 def test_each_added_replica_is_copied_and_counts_when_its_step_is_over() -> None:
     two = Planned("orders", 0, "id", (1, 4, 5), (1, 2, 3), 1, size=GIB)
     events: list[Event] = [started(1), PlannedPart(partitions=(two,)), owned()]
@@ -119,29 +101,6 @@ def test_what_someone_else_has_changed_is_neither_copied_nor_left_to_copy() -> N
 
     assert (run.copies.done, run.copies.whole) == (GIB, 3 * GIB)
     assert run.tracks[elsewhere.tp].replicas == (1, 2, 4)
-
-
-def test_no_time_left_is_told_from_a_step_or_two_of_many() -> None:
-    parts = tuple(Planned("orders", n, "id", (1, 2, 4), (1, 2, 3), 1, size=1) for n in range(40))
-    events: list[Event] = [started(40), PlannedPart(partitions=parts), owned()]
-    run = Run("drain").fold(Entry(seq, AT, event) for seq, event in enumerate(events, start=1))
-    estimate = Estimate(run, AT)
-
-    for n in range(3):
-        run.apply(Entry(4 + n, AT, now_in(n, State.DONE)))
-    assert estimate.left_s(run, AT + timedelta(minutes=1)) is None
-    run.apply(Entry(7, AT, now_in(3, State.DONE)))
-    assert estimate.left_s(run, AT + timedelta(seconds=10)) is None
-    assert estimate.left_s(run, AT + timedelta(seconds=60)) == pytest.approx(540)
-
-
-def test_a_pause_makes_the_time_left_start_anew() -> None:
-    estimate = Estimate(a_run(), AT)
-    paused = a_run(now_in(0, State.DONE), Paused(by=By.OPERATOR))
-
-    assert estimate.left_s(paused, AT + timedelta(hours=1)) is None
-    going = a_run(*ALL_DONE[:2])
-    assert estimate.left_s(going, AT + timedelta(hours=1, minutes=1)) == pytest.approx(120)
 
 
 def test_the_line_names_who_interrupted_it() -> None:

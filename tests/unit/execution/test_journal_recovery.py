@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from ktui.execution import journal_recovery
-from ktui.execution.commands import Answer, Pause
-from ktui.execution.events import Event, Recovered
+from ktui.execution.commands import Answer, Continue, Pause
+from ktui.execution.events import By, Continued, Event, LimitsChanged, Paused, Recovered
 from ktui.execution.journal import Journal
 from ktui.execution.journal_head import write_head
 from ktui.execution.problem import JournalProblem
+from ktui.execution.run import Run
+from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, crashed, many_events, owned, read, written
+from support.runs_stories import Story
 
 EVENTS = many_events(300)
 
@@ -59,16 +62,60 @@ def test_what_is_whole_is_gone_on_with_and_what_was_lost_is_said(path: Path) -> 
 
     events = recovered(path)
 
-    assert events[:-1] == EVENTS[:119]
-    assert isinstance(events[-1], Recovered)
-    assert "event 120 is damaged" in events[-1].lost
-    assert "181 stored events after event 119 left out" in events[-1].lost
-    assert "the damaged file is journal.damaged-20260101T000000Z.db" in events[-1].lost
+    whole, told, _ = events[:-2], *events[-2:]
+    assert whole == EVENTS[:119]
+    assert isinstance(told, Recovered)
+    assert "event 120 is damaged" in told.lost
+    assert "181 stored events after event 119 left out" in told.lost
+    assert "the damaged file is journal.damaged-20260101T000000Z.db" in told.lost
     assert names(path) == {
         "journal.db",
         "journal.db-head",
         "journal.damaged-20260101T000000Z.db",
     }
+
+
+def test_a_run_whose_pause_or_limits_may_be_lost_is_paused_until_an_operator_lets_it_go_on(
+    tmp_path: Path,
+) -> None:
+    limits = LimitsChanged(
+        old=Limits(replicas=1, partitions=2), new=Limits(partitions=1), batch=1, in_flight=0
+    )
+    asked: list[Event] = [Paused(by=By.OPERATOR, command=1), limits]
+    with written(tmp_path / "journal.db", [*a_start(), *asked]) as journal:
+        path = crashed(journal.path, tmp_path / "after")
+    change(path, "UPDATE events SET body = '{}' WHERE seq = 4")
+
+    with Journal.recover(path, VirtualClock()) as journal:
+        run = Run("drain").fold(journal.entries())
+        assert run.limits == limits.old
+        assert run.pauses.reason == (
+            "the journal was damaged, and a pause or limits may be lost with it: "
+            "check them, then continue"
+        )
+        run.fold(journal.append([Continued(by=By.OPERATOR)]))
+
+    assert run.pauses.reason is None
+
+
+def test_a_run_that_was_paused_does_not_go_on_by_itself_after_its_journal_was_damaged(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, {"orders-0": ((1, 2, 3), (4, 2, 3)), "orders-1": ((1, 2), (1, 5))})
+    story.asked(2.0, Pause())
+    story.played(until_s=30.0)
+    (paused,) = (e.seq for e in story.entries() if isinstance(e.event, Paused))
+    change(story.path, f"UPDATE events SET body = '{{}}' WHERE seq = {paused}")  # noqa: S608 - a number
+    Journal.recover(story.path, story.clock).close()
+    story.folded = Run("run").fold(story.entries())
+    before = len(story.steps)
+
+    assert not story.resumed(until_s=300.0).ended
+    assert len(story.steps) == before
+
+    story.asked(310.0, Continue())
+    assert story.resumed().ended
+    assert story.at_target("orders-0", "orders-1")
 
 
 def test_the_damaged_journal_is_kept_as_it_was_with_its_write_ahead_log(path: Path) -> None:
@@ -92,7 +139,7 @@ def test_what_was_recovered_is_a_journal_like_any_other(path: Path) -> None:
         journal.append([owned()])
 
     entries, damage = read(path)
-    assert [entry.seq for entry in entries] == list(range(1, 153))
+    assert [entry.seq for entry in entries] == list(range(1, 154))
     assert entries[-1].event == owned()
     assert damage is None
     assert recovered(path)[-1] == owned()
@@ -131,7 +178,7 @@ def test_a_journal_that_is_damaged_again_overwrites_nothing_that_was_kept(path: 
 
     events = recovered(path)
 
-    assert events[:-1] == EVENTS[:59]
+    assert events[:-2] == EVENTS[:59]
     kept = {name for name in names(path) if "damaged" in name}
     assert kept == {
         "journal.damaged-20260101T000000Z.db",
@@ -207,9 +254,9 @@ def test_a_crash_in_the_middle_of_a_recovery_costs_nothing_more(
 
     events = recovered(path)
 
-    assert events[:-1] == EVENTS[:150]
-    assert isinstance(events[-1], Recovered)
-    assert "events 151 to 300 are missing" in events[-1].lost
+    assert events[:-2] == EVENTS[:150]
+    assert isinstance(events[-2], Recovered)
+    assert "events 151 to 300 are missing" in events[-2].lost
     assert len([name for name in names(path) if "damaged" in name]) == 1
 
 
@@ -235,7 +282,7 @@ def test_whatever_was_overwritten_all_that_can_be_read_is_gone_on_with(
         events = recovered(copy)
 
         assert events[: len(before)] == EVENTS[: len(before)], what
-        assert len(events) == len(before) + (damage is not None), what
+        assert len(events) == len(before) + (0 if damage is None else 2), what
 
 
 def test_a_journal_with_no_event_yet_is_opened_as_it_is(tmp_path: Path) -> None:

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.progress.summary import totals
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
 from ktui.simulated import acts
-from support.moving_clusters import a_cluster, throttle, wait
+from support.moving_clusters import a_cluster, wait
 from support.observations import T0, a_move, a_partition, an_observation, at, folded
-from support.recorded import Recorder, moving, recorded
+from support.recorded import Recorder, moving
 
-LISTS = {
-    "follower.replication.throttled.replicas": "0:4",
-    "leader.replication.throttled.replicas": "*",
-}
 LISTED = {"orders": TopicConfig(follower_throttled_replicas="0:4", leader_throttled_replicas="*")}
 
 
@@ -186,30 +180,6 @@ def test_a_lag_that_rises_only_between_gulps_is_not_falling_behind() -> None:
     assert all(stall(folded(polls[:end])) is None for end in range(60, 200, 7))
 
 
-def test_a_throttle_below_the_inbound_rate_is_named_with_both_figures() -> None:
-    cluster = a_cluster(moving=["orders-0"], inbound_s=4_100, copied_s=50_000, configs=LISTS)
-    cluster.do(throttle("follower", 4, 2_000_000))
-    expected = (Cause.THROTTLED, "2.0 MB/s throttle, 4.1 MB/s in")
-    assert cause(folded(recorded(cluster, 90))) == expected
-
-
-def test_a_throttle_is_shared_by_all_that_it_binds() -> None:
-    names, listed = ["orders-0", "orders-1"], {"follower.replication.throttled.replicas": "0:4,1:4"}
-    cluster = a_cluster(moving=names, inbound_s=2_000, copied_s=50_000, configs=listed)
-    cluster.do(throttle("follower", 4, 3_000_000))
-    now = folded(recorded(cluster, 90))
-    assert cause(now) == (Cause.THROTTLED, "3.0 MB/s throttle, 4.0 MB/s in")
-
-
-def test_a_leaders_throttle_must_feed_its_in_sync_followers_too() -> None:
-    cluster = a_cluster(
-        moving=["orders-0"], messages=10**7, inbound_s=4_000, copied_s=50_000, configs=LISTS
-    )
-    cluster.do(throttle("leader", 1, 6_000_000))
-    expected = (Cause.THROTTLED, "6.0 MB/s leader throttle, 12.0 MB/s in")
-    assert cause(folded(recorded(cluster, 90))) == expected
-
-
 @pytest.mark.parametrize("entries", ["", "0:5", "1:4"])
 def test_a_throttle_that_does_not_list_the_replica_is_not_the_cause(entries: str) -> None:
     configs = {4: BrokerConfig(follower_throttle_rate=1_000)}
@@ -223,114 +193,6 @@ def test_a_throttle_that_lets_enough_through_is_mentioned_but_not_blamed() -> No
     configs = {4: BrokerConfig(follower_throttle_rate=20_000_000)}
     now = folded(standing(40, topic_configs=LISTED, broker_configs=configs))
     assert cause(now) == (Cause.UNKNOWN, "cause unknown (20.0 MB/s throttle)")
-
-
-ALL_LISTED = {"orders": TopicConfig(follower_throttled_replicas="*")}
-MANY = [a_move(TopicPartition("orders", n)) for n in range(20)]
-
-
-def in_turn(seconds: int, *, at_work: int, rate: int = 900_000) -> list[Observation]:
-    """Polls in which broker 4 copies the first partitions of MANY and has no turn for the rest."""
-    return [
-        an_observation(
-            MANY,
-            float(n),
-            ends={
-                **{(state.tp, 1): 100_000 for state in MANY},
-                **{(state.tp, 4): 0 for state in MANY[at_work:]},
-                **{(state.tp, 4): 900 * n // at_work for state in MANY[:at_work]},
-            },
-            starts={state.tp: 0 for state in MANY},
-            topic_configs=ALL_LISTED,
-            broker_configs={4: BrokerConfig(follower_throttle_rate=rate)},
-        )
-        for n in range(seconds)
-    ]
-
-
-def test_a_replica_that_waits_for_its_turn_under_a_throttle_in_use_is_not_stalled() -> None:
-    now = folded(in_turn(90, at_work=2))
-    assert {timeline.phase for timeline in now.timelines.values()} == {Phase.MOVING}
-    assert not [event for event in now.events if event.severity]
-    waiting = stall_of_last(now)
-    assert (waiting.kind, waiting.alarm) == (StallKind.WAITING, False)
-    assert (waiting.cause, waiting.broker) == (Cause.THROTTLED, 4)
-    assert waiting.detail == "waits for its turn: 0.9 MB/s throttle, 20 replicas"
-    assert totals(now).stalled == totals(now).falling_behind == 0
-    assert now.timelines[MANY[0].tp].stall is None
-
-
-def test_replicas_that_are_done_between_two_polls_have_used_the_throttle_too() -> None:
-    polls = in_turn(40, at_work=1)
-    standing_still = [a_partition(MANY[0].tp, (4, 2, 3)), *MANY[1:]]
-    polls = [
-        msgspec.structs.replace(
-            poll,
-            partitions={state.tp: state for state in (MANY if n < 25 else standing_still)},
-            ends={
-                r: msgspec.structs.replace(e, value=min(e.value, 50_000 if r.broker == 1 else 0))
-                for r, e in poll.ends.items()
-            },
-        )
-        for n, poll in enumerate(polls)
-    ]
-    assert not [event for event in folded(polls).events if event.severity]
-
-
-def test_a_broker_on_which_nothing_makes_headway_is_stalled_by_its_throttle() -> None:
-    stopped = [at_a_stop(poll) for poll in in_turn(40, at_work=20, rate=1_000)]
-    now = folded(stopped)
-    assert {timeline.phase for timeline in now.timelines.values()} == {Phase.STALLED}
-    assert cause(now) == (Cause.THROTTLED, "1.0 kB/s throttle, 20 replicas")
-
-
-def stall_of_last(progress: Progress) -> Stall:
-    found = progress.timelines[MANY[-1].tp].stall
-    assert found is not None
-    return found
-
-
-def at_a_stop(poll: Observation) -> Observation:
-    """The same poll, but what is being copied has not moved."""
-    ends = {r: reading for r, reading in poll.ends.items() if r.broker == 1}
-    still = {r: Reading(7, poll.monotonic_s) for r in poll.ends if r.broker != 1}
-    return msgspec.structs.replace(poll, ends={**ends, **still})
-
-
-def test_waiting_ends_in_an_alarm_when_the_others_stop_too() -> None:
-    now = folded(in_turn(60, at_work=2))
-    stopped = [at(at_a_stop(poll), 60.0 + n) for n, poll in enumerate(in_turn(40, at_work=2))]
-    stopped = [
-        msgspec.structs.replace(
-            poll, ends={r: Reading(e.value, poll.monotonic_s) for r, e in poll.ends.items()}
-        )
-        for poll in stopped
-    ]
-    assert now.timelines[MANY[-1].tp].phase is Phase.MOVING
-    assert folded(stopped, now).timelines[MANY[-1].tp].phase is Phase.STALLED
-
-
-def test_a_stall_that_turns_into_waiting_is_not_told_as_headway() -> None:
-    now = folded(at_a_stop(poll) for poll in in_turn(40, at_work=2))
-    polls = [at(poll, 40.0 + n) for n, poll in enumerate(in_turn(4, at_work=2)[1:])]
-    after = folded(
-        (
-            msgspec.structs.replace(
-                poll,
-                ends={
-                    r: Reading(7 + e.value if r.broker != 1 else e.value, poll.monotonic_s)
-                    for r, e in poll.ends.items()
-                },
-            )
-            for poll in polls
-        ),
-        now,
-    )
-    assert [event.what for event in after.events[len(now.events) :]] == [
-        "replica 4 makes headway again",
-        "replica 4 makes headway again",
-        f"broker 4: 18 replicas are no longer stalled: {stall_of_last(after).detail}",
-    ]
 
 
 @pytest.mark.parametrize(

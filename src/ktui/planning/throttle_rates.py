@@ -1,0 +1,111 @@
+"""How much replication of a run's partitions each broker may take in (KIP-73)."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from ktui.planning.names import joined
+from ktui.quantities import as_rate
+from ktui.units import Rate, read
+
+EXPECTED = "give a rate such as 50MB, one for single brokers such as 50MB,3=20MB, or none"
+_LARGEST = 2**63 - 2
+"""Kafka takes the next one for no throttle."""
+
+
+class ThrottleProblem(ValueError):
+    """A rate that cannot be used; its words name it and the fix."""
+
+
+class BrokerRate(msgspec.Struct, frozen=True):
+    """The rate of a single broker."""
+
+    broker: int
+    bytes_s: int | None
+    """None leaves it without a throttle."""
+
+
+class ThrottleRates(msgspec.Struct, frozen=True):
+    """Bytes a second into one broker, for all the replicas that a run is adding there."""
+
+    every: int | None = None
+    """For each broker that is not named below; None throttles no other."""
+    brokers: tuple[BrokerRate, ...] = ()
+    """For single brokers, by their ids."""
+
+    def of(self, broker: int) -> int | None:
+        """Give the rate of a broker; None where it has none."""
+        own = (each.bytes_s for each in self.brokers if each.broker == broker)
+        return next(own, self.every)
+
+    def __bool__(self) -> bool:
+        """Whether any broker is throttled."""
+        return self.every is not None or any(each.bytes_s is not None for each in self.brokers)
+
+    @property
+    def words(self) -> str:
+        """Say it for people: "50 MB/s into each broker, 20 MB/s into broker 3"."""
+        if not self:
+            return "none"
+        own: dict[int | None, list[int]] = {}
+        for each in self.brokers:
+            own.setdefault(each.bytes_s, []).append(each.broker)
+        told = [] if self.every is None else [f"{as_rate(self.every)} into each broker"]
+        told += [
+            f"{_rate(bytes_s)} into broker{'' if len(brokers) == 1 else 's'} {joined(brokers)}"
+            for bytes_s, brokers in own.items()
+            if bytes_s != self.every
+        ]
+        return ", ".join(told)
+
+
+NO_THROTTLE = ThrottleRates()
+
+
+def rates_from(text: str) -> ThrottleRates:
+    """Read rates as operators write them: "50MB", "50MiB/s,3=20MB", "3=none", "none".
+
+    A number without a unit is bytes a second.
+
+    Raises:
+        ThrottleProblem: it is none of them.
+    """
+    every: list[int | None] = []
+    brokers: dict[int, int | None] = {}
+    for part in text.split(","):
+        name, equals, rate = part.strip().rpartition("=")
+        if not equals:
+            every.append(_read(rate))
+        elif not name.strip().isdecimal():
+            raise ThrottleProblem(f"{name.strip()!r:.40} is no broker id; {EXPECTED}")
+        elif int(name) in brokers:
+            raise ThrottleProblem(f"broker {int(name)} is given twice; {EXPECTED}")
+        else:
+            brokers[int(name)] = _read(rate)
+    if len(every) > 1:
+        raise ThrottleProblem(f"{text!r:.60} has several rates for every broker; {EXPECTED}")
+    own = tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items()))
+    return ThrottleRates(every[0] if every else None, own)
+
+
+def _read(text: str) -> int | None:
+    text = text.strip()
+    if text.lower() == "none":
+        return None
+    try:
+        rate = float(read(Rate, float(text) if _is_number(text) else text))
+    except ValueError as error:
+        raise ThrottleProblem(f"{text!r:.40}: {error}") from None
+    if not 1 <= rate <= _LARGEST:
+        raise ThrottleProblem(f"{text!r:.40} lets nothing through; {EXPECTED}")
+    return math.floor(rate)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.replace(".", "", 1).isdecimal()
+
+
+def _rate(rate: int | None) -> str:
+    return "none" if rate is None else as_rate(rate)

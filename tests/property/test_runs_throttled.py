@@ -1,0 +1,113 @@
+"""Throttles in runs that much befalls: nothing goes unthrottled, nothing of ours stays."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.ports import ConfigOp
+from ktui.execution.run import Run
+from ktui.pacing.limits import Limits, Shape
+from support.runs_killed import Reaper
+from support.runs_throttled import TWO, ThrottledStory, change_list, set_rate
+from support.runs_throttled_troubled import ThrottledTrouble
+from support.runs_witnessed import facts
+
+AGAIN_S = 200.0
+"""Long enough for what is on its way, and for brokers that come back."""
+
+
+def _carried(seed: int, folder: Path, *, killed: bool = False) -> None:
+    run = ThrottledTrouble(seed, folder, killed=killed)
+    try:
+        outcome = asyncio.run(_played(run))
+        run.check_requests(meddled=run.foreign())
+        run.check_settings(outcome)
+        assert facts(Run("run").fold(run.entries())) == facts(outcome)
+    except Exception as error:
+        error.add_note(f"seed {seed}, killed at {run.reaper.where}, limits {run.limits}")
+        error.add_note(f"options {run.options}, commands {run.commands}")
+        for due in run.acts:
+            error.add_note(str(due))
+        raise
+
+
+async def _played(run: ThrottledTrouble) -> Run:
+    """Carry a run on; once more where it was left or paused, now that everything is well."""
+    outcome = await run.to_its_end()
+    await run.clock.sleep(AGAIN_S)
+    if not outcome.ended:
+        run.reaper.at = frozenset()
+        leaving = asyncio.create_task(_leave(run))
+        outcome = await run.carry_on()
+        leaving.cancel()
+        await run.clock.sleep(AGAIN_S)
+    run.cluster.catch_up()
+    return outcome
+
+
+async def _leave(run: ThrottledTrouble) -> None:
+    await run.clock.sleep(AGAIN_S)
+    assert run.engine is not None
+    run.engine.leave("nothing happens any more")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_throttles_keep_their_rules_in_trouble_and_none_stays(seed: int, tmp_path: Path) -> None:
+    _carried(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_throttles_keep_their_rules_where_the_engine_is_killed_too(
+    seed: int, tmp_path: Path
+) -> None:
+    _carried(seed, tmp_path, killed=True)
+
+
+def _killed_at(instant: int, folder: Path, limits: Limits) -> Reaper:
+    """Kill a run at one of its instants, and at another one after that, and resume it."""
+    folder.mkdir()
+    story = ThrottledStory(folder, TWO, limits=limits, throttle_leaders=instant % 2 == 0)
+    story.cluster.configure([set_rate(4, 3_000_000), change_list(ConfigOp.SET, "0:9")])
+    story.reaper.at = frozenset({instant, instant + 7} - {0, 7})
+    try:
+        story.to_the_end()
+        story.assert_left_as_found()
+    except Exception as error:
+        error.add_note(f"killed at {story.reaper.where}")
+        raise
+    return story.reaper
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_run_killed_anywhere_leaves_nothing_behind(partitions: int, tmp_path: Path) -> None:
+    limits = Limits(replicas=1, partitions=partitions)
+    instants = _killed_at(0, tmp_path / "0", limits).count
+    for instant in range(partitions, instants + 1, 10):
+        _killed_at(instant, tmp_path / str(instant), limits)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("shape", Shape)
+def test_no_instant_of_a_run_with_throttles_is_a_bad_one_to_be_killed_at(
+    shape: Shape, tmp_path: Path
+) -> None:
+    limits = Limits(replicas=1, partitions=2, shape=shape)
+    for instant in range(1, _killed_at(0, tmp_path / "0", limits).count + 1):
+        _killed_at(instant, tmp_path / str(instant), limits)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(10, 210))
+def test_throttles_of_200_runs_keep_their_rules_in_trouble(seed: int, tmp_path: Path) -> None:
+    _carried(seed, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(10, 210))
+def test_throttles_of_200_runs_whose_engines_are_killed_keep_their_rules(
+    seed: int, tmp_path: Path
+) -> None:
+    _carried(seed, tmp_path, killed=True)

@@ -1,0 +1,203 @@
+"""Whatever is written and however it is shared: the numbers that are said to do, do."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ktui.pacing.limits import Limits, Mode, Order
+from ktui.planning import throttle_lists
+from ktui.planning.finding import Finding, Kind
+from ktui.planning.moves import moves_of
+from ktui.planning.preflight import Preflight, preflight
+from ktui.planning.schedule import schedule
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
+from ktui.planning.throttled_run import Growing, ThrottledRun
+from ktui.progress.throttle import least_starved
+from ktui.quantities import as_rate_above
+from support.pacing import replica_lists
+from support.preflights import Way, a_plan, a_snapshot, tp
+
+some_replicas = replica_lists(range(1, 8), 4)
+ways = st.lists(st.tuples(some_replicas, some_replicas), min_size=1, max_size=8)
+rates = st.integers(1, 60)
+written = st.lists(st.none() | st.integers(0, 40), min_size=8, max_size=8)
+few = st.none() | st.integers(1, 3)
+limits = st.builds(
+    Limits,
+    replicas=few,
+    partitions=few,
+    leader_movements=few,
+    replica_movements=few,
+    per_broker=few,
+    mode=st.sampled_from(Mode),
+    order=st.sampled_from(Order),
+) | st.just(Limits())
+MB = 10**6
+PATIENT = settings(deadline=None)
+
+
+def foreseen(
+    some: list[Way], inbound: list[int | None], rate: int, limits: Limits, *, leaders: bool = False
+) -> Preflight:
+    known = {tp(n): b * MB for n, b in enumerate(inbound[: len(some)]) if b is not None}
+    snapshot = a_snapshot(*some, inbound=known)
+    throttle = ThrottleRates(rate)
+    return preflight(a_plan(*some), snapshot, limits, throttle=throttle, throttle_leaders=leaders)
+
+
+def of(told: Preflight, kind: Kind) -> list[Finding]:
+    return [found for found in told.warnings if found.kind is kind]
+
+
+def rates_in(sentence: str) -> list[int]:
+    return [int(float(number) * MB) for number in re.findall(r"([\d.]+) MB/s", sentence)]
+
+
+@given(ways, written, rates, limits)
+@PATIENT
+def test_more_than_the_highest_number_that_is_named_is_enough(
+    some: list[Way], inbound: list[int | None], rate: int, limits: Limits
+) -> None:
+    for found in of(foreseen(some, inbound, rate * MB, limits), Kind.NEVER_ENDS):
+        more = max(rates_in(found.sentence)) + 1
+        assert more > rate * MB
+        assert not of(foreseen(some, inbound, more, limits), Kind.NEVER_ENDS)
+
+
+@given(ways, written, rates, limits)
+@PATIENT
+def test_the_limit_that_is_named_is_enough(
+    some: list[Way], inbound: list[int | None], rate: int, limits: Limits
+) -> None:
+    for found in of(foreseen(some, inbound, rate * MB, limits), Kind.NEVER_ENDS):
+        named = re.search(r"--per-broker (\d+) would end it", found.sentence)
+        if named is not None:
+            fewer = msgspec.structs.replace(limits, per_broker=int(named[1]))
+            again = of(foreseen(some, inbound, rate * MB, fewer), Kind.NEVER_ENDS)
+            assert all("never ends" in other.sentence for other in again)
+
+
+@given(ways, written, rates, limits)
+@PATIENT
+def test_partitions_to_which_as_much_is_written_are_named_and_no_others(
+    some: list[Way], inbound: list[int | None], rate: int, limits: Limits
+) -> None:
+    named = {
+        each
+        for found in of(foreseen(some, inbound, rate * MB, limits), Kind.NEVER_ENDS)
+        for each in found.partitions
+    }
+
+    assert named == {
+        tp(n)
+        for n, ((now, then), mb) in enumerate(zip(some, inbound, strict=False))
+        if {*then} - {*now} and mb is not None and mb >= rate
+    }
+
+
+@given(ways, written, rates, limits)
+@PATIENT
+def test_who_has_no_throttle_is_never_warned_of_one(
+    some: list[Way], inbound: list[int | None], rate: int, limits: Limits
+) -> None:
+    throttle = ThrottleRates(rate, tuple(BrokerRate(b, None) for b in range(1, 8)))
+    known = {tp(n): b * MB for n, b in enumerate(inbound[: len(some)]) if b is not None}
+    snapshot = a_snapshot(*some, inbound=known)
+
+    told = preflight(a_plan(*some), snapshot, limits, throttle=throttle)
+
+    assert told.warnings == preflight(a_plan(*some), snapshot, limits).warnings
+    assert told.time_s == preflight(a_plan(*some), snapshot, limits).time_s
+
+
+@given(some=ways, limits=limits, leaders=st.booleans())
+@PATIENT
+def test_the_partitions_that_a_list_is_said_to_hold_fit_into_it(
+    *, some: list[Way], limits: Limits, leaders: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(throttle_lists, "LONGEST_LIST", 20)
+        told = foreseen(some, [0] * 8, MB, limits, leaders=leaders)
+        named = [
+            re.search(r"--partitions (\d+) would do", found.sentence)
+            for found in of(told, Kind.LIST_TOO_LONG)
+        ]
+        fitting = [int(each[1]) for each in named if each is not None]
+        if fitting and len(fitting) == len(named):
+            fewer = msgspec.structs.replace(limits, partitions=min(fitting))
+            told = foreseen(some, [0] * 8, MB, fewer, leaders=leaders)
+            assert not of(told, Kind.LIST_TOO_LONG)
+
+
+@given(ways, written, limits)
+@PATIENT
+def test_no_more_comes_to_a_broker_at_once_than_the_limits_let(
+    some: list[Way], inbound: list[int | None], limits: Limits
+) -> None:
+    known = {tp(n): b for n, b in enumerate(inbound[: len(some)]) if b is not None}
+    snapshot = a_snapshot(*some, inbound=known)
+    wanted = moves_of(a_plan(*some), snapshot).wanted
+
+    played = schedule(wanted, limits, lambda _: 10.0 * MB, inbound=known)
+
+    growing = Growing(snapshot, wanted)
+    run = ThrottledRun(growing, ThrottleRates(MB), limits, played, leaders=True)
+    for broker in growing.gaining:
+        assert played.peak_written[broker] <= run.most_at_once(broker)
+    for broker in growing.holding:
+        assert played.peak_sent[broker] <= sum(7 * b for b in known.values())
+    if limits == Limits():
+        everything = {b: run.most_at_once(b) for b in growing.gaining if run.most_at_once(b)}
+        assert dict(played.peak_written) == everything
+
+
+def fairly(inbound: list[float], rate: float) -> list[float]:
+    """Let copies share a rate alike until nobody else catches up; give those who do not."""
+    copies = sorted(inbound)
+    while copies and copies[0] < rate / len(copies):
+        copies.pop(0)
+    return copies
+
+
+flows = st.lists(st.integers(0, 100).map(float), max_size=12)
+
+
+@given(flows, st.integers(1, 400).map(float))
+def test_those_who_starve_are_those_whom_a_fair_share_leaves_behind(
+    inbound: list[float], rate: float
+) -> None:
+    least = least_starved(inbound, rate)
+
+    assert [each for each in sorted(inbound) if each >= least] == fairly(inbound, rate)
+
+
+@given(flows)
+def test_more_than_all_that_is_written_starves_nobody(inbound: list[float]) -> None:
+    assert least_starved(inbound, sum(inbound) + 1) == math.inf
+
+
+@given(flows, st.integers(1, 400).map(float), st.integers(1, 100).map(float))
+def test_a_higher_rate_starves_no_more(inbound: list[float], rate: float, more: float) -> None:
+    assert least_starved(inbound, rate + more) >= least_starved(inbound, rate)
+
+
+@given(st.integers(0, 10**15))
+def test_a_rate_to_be_more_than_is_never_told_as_less(bytes_s: int) -> None:
+    number, unit = as_rate_above(bytes_s).split()
+    factors = {
+        "B/s": 1,
+        "kB/s": 10**3,
+        "MB/s": 10**6,
+        "GB/s": 10**9,
+        "TB/s": 10**12,
+        "PB/s": 10**15,
+    }
+
+    assert float(number) * factors[unit] >= bytes_s * (1 - 1e-6)
+    assert float(number) * factors[unit] <= bytes_s * 1.1 + 1

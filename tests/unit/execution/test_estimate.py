@@ -1,0 +1,302 @@
+"""How far a run is and when it may have ended: one estimate for scripts, followers and the view."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.estimate import Estimate
+from ktui.execution.events import (
+    By,
+    Continued,
+    Entry,
+    Event,
+    NowIn,
+    Paused,
+    Planned,
+    PlannedPart,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.execution.throttle_events import ThrottleChanged
+from ktui.planning.throttle_rates import rates_from
+from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
+from support.journals import owned, started
+
+AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
+GB = 10**9
+
+
+class Told:
+    """A run, and an estimate that follows it, event by event."""
+
+    def __init__(self, *sizes: int, target: tuple[int, ...] = (4, 2, 3)) -> None:
+        self.run = Run("run")
+        self.estimate = Estimate(self.run)
+        self.now, self.seq = AT, 0
+        self.entries: list[Entry] = []
+        planned = [
+            Planned(
+                topic="a", partition=n, topic_id=None, target=target, original=(1, 2, 3),
+                leader=1, size=size,
+            )
+            for n, size in enumerate(sizes)
+        ]  # fmt: skip
+        self.happen(started(len(planned)), PlannedPart(partitions=tuple(planned)), owned())
+
+    def happen(self, *events: Event) -> None:
+        new = []
+        for event in events:
+            self.seq += 1
+            new.append(Entry(self.seq, self.now, event))
+            self.run.apply(new[-1])
+        self.entries += new
+        self.estimate.take(new)
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def look(self, share: float | None = None, partition: int = 0) -> None:
+        """See how far the step of a partition has come; without a share, the journal alone."""
+        tp = TopicPartition("a", partition)
+        self.estimate.look(self.now, {} if share is None else {tp: _copying(tp, share)})
+
+    def begin(self, partition: int = 0) -> None:
+        self.happen(_adds_4(partition))
+
+    def over(self, partition: int = 0) -> None:
+        self.happen(StepOver(topic="a", partition=partition, replicas=(1, 2, 3, 4), leader=1))
+
+    def add(self, partition: int = 0) -> None:
+        self.begin(partition)
+        self.over(partition)
+
+    def finish(self, partition: int = 0) -> None:
+        self.add(partition)
+        self.happen(NowIn(topic="a", partition=partition, state=State.DONE))
+
+    def left_s(self) -> float | None:
+        left = self.estimate.copied.left_s
+        return None if left is None else left.middle
+
+    def afresh(self) -> float | None:
+        """What one tells that reads the whole journal now."""
+        estimate = Estimate(self.run)
+        estimate.take(self.entries)
+        estimate.look(self.now)
+        left = estimate.copied.left_s
+        return None if left is None else left.middle
+
+
+def _adds_4(partition: int) -> StepBegun:
+    return StepBegun(
+        topic="a", partition=partition, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+        elect=None, before=(1, 2, 3), leader=1,
+    )  # fmt: skip
+
+
+def _copying(tp: TopicPartition, share: float) -> Timeline:
+    return Timeline(
+        state=PartitionState(tp, None, (1, 2, 3, 4), (1, 2, 3), 1),
+        phase=Phase.MOVING,
+        began_at=AT,
+        began_s=0.0,
+        ended_at=None,
+        original=(1, 2, 3),
+        original_ordered=True,
+        target=(1, 2, 3, 4),
+        lanes={4: Lane(4, Role.ADDING, share=share)},
+        recent=Slots(5.0, 0.0, b"\x00"),
+    )
+
+
+def test_what_is_copied_counts_by_the_replicas_that_are_added() -> None:
+    told = Told(GB, GB, target=(4, 5, 3))
+    assert told.estimate.copied.whole == 4 * GB
+    told.add()
+    assert told.estimate.copied.done == GB
+    told.begin(1)
+    told.look(0.5, partition=1)
+    assert told.estimate.copied.done == 1.5 * GB
+
+
+def test_nothing_is_left_of_a_partition_that_has_ended_elsewhere() -> None:
+    told = Told(GB, GB)
+    told.happen(NowIn(topic="a", partition=0, state=State.CHANGED_ELSEWHERE))
+    assert told.estimate.copied.whole == GB
+
+
+def test_the_time_left_is_what_is_left_by_the_rate_that_was_seen() -> None:
+    told = Told(GB, GB)
+    told.begin()
+    for tenth in range(11):
+        told.look(tenth / 10)
+        told.pass_time(10)
+    copied = told.estimate.copied
+    assert copied.bytes_s == GB / 100
+    assert copied.left_s is not None
+    assert round(copied.left_s.middle) == 100
+    assert copied.left_s.low <= copied.left_s.middle <= copied.left_s.high
+
+
+def test_a_rate_that_changes_widens_the_range() -> None:
+    told = Told(GB, GB)
+    told.begin()
+    share = 0.0
+    for tenth in range(20):
+        share += 0.08 if tenth < 10 else 0.01
+        told.look(share)
+        told.pass_time(10)
+    left = told.estimate.copied.left_s
+    assert left is not None
+    assert left.low < 0.7 * left.middle < left.middle < left.high / 1.5
+
+
+def test_nothing_is_forecast_from_a_moment_or_from_standstill() -> None:
+    told = Told(GB, GB)
+    told.begin()
+    told.look(0.1)
+    told.pass_time(10)
+    told.look(0.2)
+    assert told.estimate.copied.left_s is None
+    still = Told(GB)
+    for _ in range(10):
+        still.look()
+        still.pass_time(10)
+    assert still.estimate.copied.left_s is None
+
+
+def test_what_was_copied_and_is_no_more_has_no_rate_and_no_time_left() -> None:
+    told = Told(GB, GB)
+    told.begin()
+    for tenth in range(5):
+        told.look(tenth / 10)
+        told.pass_time(10)
+    assert told.estimate.copied.bytes_s is not None
+    for _ in range(3):
+        told.look(0.4)
+        told.pass_time(10)
+    still = told.estimate.copied
+    assert still.bytes_s is None
+    assert still.left_s is None
+    told.look(0.5)
+    assert told.estimate.copied.left_s is not None
+
+
+def test_a_pause_makes_the_rate_start_anew() -> None:
+    told = Told(GB, GB)
+    told.begin()
+    for tenth in range(5):
+        told.look(tenth / 10)
+        told.pass_time(10)
+    assert told.estimate.copied.left_s is not None
+    told.happen(Paused(by=By.OPERATOR))
+    told.look(0.5)
+    assert told.estimate.copied.left_s is None
+
+
+def test_another_throttle_makes_the_rate_start_anew() -> None:
+    told = Told(10 * GB)
+    told.begin()
+    for second in range(0, 40, 5):
+        told.look(share=second / 400)
+        told.pass_time(5.0)
+    assert told.left_s() is not None
+
+    told.happen(ThrottleChanged(old=rates_from("none"), new=rates_from("1MB")))
+    told.look(share=0.1)
+
+    assert told.left_s() is None
+
+
+def test_where_no_size_is_known_no_share_is_told() -> None:
+    told = Told(0, 0)
+    told.finish()
+    assert told.estimate.copied.share is None
+
+
+def test_whoever_reads_the_journal_later_tells_what_one_tells_who_followed_it() -> None:
+    told = Told(*[GB] * 8)
+    for n in range(4):
+        told.begin(n)
+        for _ in range(10):
+            told.look()
+            told.pass_time(10)
+        told.over(n)
+    told.look()
+    followed, afresh = told.left_s(), told.afresh()
+    assert followed is not None
+    assert afresh is not None
+    assert 350 <= afresh <= 450
+    assert abs(followed - afresh) < 0.3 * afresh
+
+
+def test_a_step_that_nobody_looks_at_is_copied_as_those_before_it_were() -> None:
+    told = Told(GB, GB)
+    told.begin()
+    told.pass_time(100)
+    told.over()
+    told.begin(1)
+    told.pass_time(50)
+    told.look()
+    assert told.estimate.copied.done == 1.5 * GB
+    told.pass_time(500)
+    told.look()
+    assert told.estimate.copied.done == 2 * GB
+
+
+def test_a_step_that_takes_much_longer_than_those_before_it_leaves_no_time_to_tell() -> None:
+    told = Told(GB, GB, GB)
+    told.begin()
+    told.pass_time(100)
+    told.over()
+    told.begin(1)
+    for _ in range(20):
+        told.pass_time(10)
+        told.look()
+    assert told.left_s() is None
+
+
+def test_before_any_step_is_over_the_journal_alone_tells_no_time() -> None:
+    told = Told(GB, GB)
+    told.begin()
+    for _ in range(20):
+        told.pass_time(10)
+        told.look()
+    assert told.left_s() is None
+
+
+def test_the_time_left_of_empty_partitions_goes_by_their_number() -> None:
+    told = Told(*[0] * 4)
+    for n in range(3):
+        told.begin(n)
+        told.pass_time(60)
+        told.over(n)
+        told.happen(NowIn(topic="a", partition=n, state=State.DONE))
+        told.look()
+    assert told.left_s() == 60
+    assert told.estimate.copied.bytes_s is None
+
+
+def test_nothing_is_told_while_the_run_does_not_go_on_and_then_anew() -> None:
+    told = Told(*[GB] * 4)
+    for n in range(2):
+        told.begin(n)
+        told.pass_time(60)
+        told.over(n)
+        told.look()
+    assert told.left_s() is not None
+    told.happen(Paused(by=By.OPERATOR))
+    told.look()
+    assert told.left_s() is None
+    told.pass_time(3_600)
+    told.happen(Continued(by=By.OPERATOR))
+    told.begin(2)
+    for _ in range(6):
+        told.pass_time(5)
+        told.look()
+    left = told.left_s()
+    assert left is not None
+    assert left < 120

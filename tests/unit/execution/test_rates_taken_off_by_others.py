@@ -1,0 +1,54 @@
+"""A rate of a run that somebody takes off under it, as Kafka's own tool does with --verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.ports import ConfigOp
+from ktui.execution.throttle_events import SettingsLeft
+from ktui.simulated import acts
+from support.runs_throttled import ONE, ThrottledStory, set_rate
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [(None, "someone else deleted it"), (3_000_000, "someone else set it to 3000000")],
+)
+def test_the_run_says_that_somebody_has_taken_its_rate_off(
+    before: int | None, words: str, tmp_path: Path
+) -> None:
+    story = ThrottledStory(tmp_path, ONE)
+    story.cluster.configure([set_rate(4, before)])
+    story.befalls(5.0, acts.Configure((set_rate(4, before),)))
+
+    story.to_the_end()
+
+    assert _reasons(story) == [words]
+
+
+@pytest.mark.parametrize("at_s", [0.0, 15.0])
+def test_nobody_is_blamed_where_only_answers_were_lost(at_s: float, tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, ONE)
+    story.befalls(at_s, *[acts.LoseAnswer()] * 4)
+
+    story.to_the_end()
+
+    story.assert_left_as_found()
+    assert _reasons(story) == []
+
+
+@pytest.mark.parametrize("late_s", [0.5, 30.0])
+def test_nobody_is_blamed_where_a_rate_is_put_back_late(late_s: float, tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, ONE)
+    story.sending.settings_late_by_s[ConfigOp.DELETE] = late_s
+
+    story.to_the_end()
+
+    story.assert_left_as_found()
+    assert _reasons(story) == []
+
+
+def _reasons(story: ThrottledStory) -> list[str]:
+    return [e.reason for e in story.events if isinstance(e, SettingsLeft) and e.reason]

@@ -1,0 +1,169 @@
+"""What keeps a partition from its next step is said as it is decided."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.choosing import decide_steps
+from ktui.pacing.limits import Limits, Mode, Shape
+from ktui.pacing.room import Full
+from ktui.pacing.roster import Roster, Wanted
+from ktui.pacing.waiting_for import (
+    NothingElse,
+    OneAlone,
+    OthersOfCut,
+    WaitsFor,
+    WaveOver,
+    waiting_for,
+)
+from support.pacing import Brokers, complete, replica_lists, roster_of, submit, tp
+
+ADDS_4, ADDS_5 = ((1, 2, 3), (1, 2, 4)), ((1, 2, 3), (1, 2, 5))
+MOVES_LEADER = ((1, 2), (2, 1))
+GENTLE = Limits(replicas=1, partitions=2)
+COUNTS = st.sampled_from((None, 1, 2, 3))
+BROKERS = range(6)
+
+
+def why(roster: Roster, partition: int, others: dict[int, int] | None = None) -> WaitsFor | None:
+    moved = tp(partition)
+    return waiting_for(roster, moved, roster.step_of(moved), others or {})
+
+
+def test_one_that_goes_with_the_next_decision_waits_for_nothing() -> None:
+    assert why(roster_of(GENTLE, ADDS_4), 0) is None
+
+
+def test_one_waits_for_a_place() -> None:
+    roster = roster_of(GENTLE, *[ADDS_4] * 3)
+    submit(roster)
+
+    assert why(roster, 2) == Full("partitions", 2, 2)
+
+
+def test_one_waits_for_room_on_a_broker_that_others_use_too() -> None:
+    roster = roster_of(replace(GENTLE, partitions=5, per_broker=2), *[ADDS_4] * 3, ADDS_5)
+    submit(roster, {4: 1})
+
+    assert why(roster, 1, {4: 1}) == Full("per_broker", 2, 2, broker=4, others=1)
+
+
+def test_one_waits_for_room_in_the_cluster_or_for_a_leader_movement() -> None:
+    most = replace(GENTLE, partitions=5, replica_movements=2)
+    roster = roster_of(most, *[ADDS_4] * 3)
+    submit(roster, {9: 1})
+    assert why(roster, 1, {9: 1}) == Full("replica_movements", 2, 2, others=1)
+
+    roster = roster_of(replace(GENTLE, partitions=5, leader_movements=1), *[MOVES_LEADER] * 2)
+    submit(roster)
+    assert why(roster, 1) == Full("leader_movements", 1, 1)
+
+
+def test_in_waves_one_waits_for_the_end_of_the_wave() -> None:
+    roster = roster_of(replace(GENTLE, mode=Mode.WAVE), *[ADDS_4] * 4)
+    submit(roster)
+    complete(roster, 1)
+
+    assert why(roster, 3) == WaveOver(1, 2)
+
+
+def test_one_that_is_ready_waits_for_the_others_of_its_cut() -> None:
+    limits = replace(GENTLE, partitions=3, cut_together=2)
+    roster = roster_of(limits, *[ADDS_4] * 3)
+    submit(roster)
+    complete(roster, 1)
+    assert why(roster, 1) == OthersOfCut(1, 2)
+
+    complete(roster, 0)
+    assert why(roster, 1) is None
+
+
+def test_with_no_number_given_the_cut_waits_for_the_end_of_all_adding() -> None:
+    roster = roster_of(Limits(replicas=1), *[ADDS_4] * 2)
+    submit(roster)
+    complete(roster, 1)
+
+    assert why(roster, 1) == OthersOfCut(1, None)
+
+
+def test_who_adds_more_than_m_waits_until_nothing_else_moves_and_then_all_wait_for_it() -> None:
+    big = ((1, 2, 3), (4, 5, 6))
+    limits = Limits(replicas=3, partitions=2, replica_movements=2, shape=Shape.GENTLE)
+    roster = roster_of(limits, ADDS_4, big, ADDS_5)
+    submit(roster, {9: 1})
+    assert why(roster, 1, {9: 1}) == NothingElse(3, 2)
+
+    alone = roster_of(limits, big, ADDS_4)
+    submit(alone, {9: 1})
+    complete(alone)
+    while tp(0) not in alone.in_flight:
+        submit(alone)
+        if tp(0) not in alone.in_flight:
+            complete(alone)
+    assert alone.flying_alone
+    left = [n for n in (1,) if tp(n) in alone]
+    assert [why(alone, n) for n in left] == [OneAlone(tp(0))] * len(left)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[Roster, dict[int, int]]:
+    """A run after some decisions, some steps of which are over, with the last one submitted."""
+    some = replica_lists(BROKERS, 4)
+    limits = Limits(
+        replicas=draw(st.sampled_from((1, 2, None))),
+        partitions=draw(COUNTS),
+        leader_movements=draw(COUNTS),
+        replica_movements=draw(COUNTS),
+        per_broker=draw(COUNTS),
+        shape=draw(st.sampled_from(Shape)),
+        mode=draw(st.sampled_from(Mode)),
+    )
+    ways: list[tuple[Brokers, Brokers]] = draw(
+        st.lists(st.tuples(some, some), min_size=1, max_size=8)
+    )
+    others = draw(st.dictionaries(st.sampled_from(BROKERS), st.integers(1, 2), max_size=2))
+    roster = roster_of(limits, *ways)
+    for _ in range(draw(st.integers(0, 5))):
+        submit(roster, others)
+        flying = sorted(each.partition for each in roster.in_flight)
+        over = draw(st.sets(st.sampled_from(flying))) if flying else set()
+        if over:
+            complete(roster, *over)
+    submit(roster, others)
+    return roster, others
+
+
+def waiting(roster: Roster) -> set[TopicPartition]:
+    return (
+        {each for each in map(tp, range(8)) if each in roster}
+        - {*roster.in_flight}
+        - {*roster.blocked}
+    )
+
+
+@given(runs())
+def test_whoever_a_decision_leaves_out_waits_for_something(
+    run: tuple[Roster, dict[int, int]],
+) -> None:
+    roster, others = run
+    assert not [*decide_steps(roster, others).moves]
+    for each in waiting(roster):
+        assert why(roster, each.partition, others) is not None
+
+
+@given(runs())
+def test_those_that_have_not_begun_need_not_be_known(run: tuple[Roster, dict[int, int]]) -> None:
+    roster, others = run
+    begun = Roster(roster.limits)
+    begun.add(Wanted(each, roster.situation(each), begun=True) for each in roster.in_flight)
+    moves = tuple(roster.in_flight.values())
+    begun.submitted(replace(decide_steps(roster), steps=moves, cuts=()))
+    between = (*roster.between, *roster.ready)
+    begun.add(Wanted(each, roster.situation(each), begun=True) for each in between)
+    for each in waiting(roster):
+        step = roster.step_of(each)
+        told = waiting_for(roster, each, step, others)
+        assert waiting_for(begun, each, step, others) == told

@@ -1,0 +1,149 @@
+"""How much is written to the partitions that move is measured once; what is not known stays so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pytest
+
+from ktui.cluster.errors import Operation, TimedOut
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigSource, OffsetsAnswer
+from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.planning.finding import ClusterSnapshot
+from ktui.planning.measuring import MEASURED_S
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.snapshot import take_snapshot
+from ktui.simulated import acts
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from support.counting_reader import CountingReader
+from support.moving_clusters import a_cluster, throttle, tp, wait
+
+PLAN = Plan(
+    (
+        PartitionTarget("orders", 0, (4, 2, 3)),
+        PartitionTarget("orders", 1, (4, 3, 1)),
+        PartitionTarget("orders", 2, (3, 2, 1)),
+    )
+)
+"""The last is only put into another order: nothing of it is copied."""
+
+
+def orders(inbound_s: float = 2_000.0, **more: Any) -> SimulatedCluster:
+    """A cluster that is written to, in a time that goes on whenever everybody waits."""
+    topics = {"orders": [(1, 2, 3), (2, 3, 1), (1, 2, 3)]}
+    cluster = a_cluster(topics, inbound_s=inbound_s, **more)
+    clock = VirtualClock(leaping=True)
+    cluster = SimulatedCluster(cluster.spec, clock)
+    wait(cluster, 60.0)
+    return cluster
+
+
+async def measured(cluster: SimulatedCluster, plan: Plan = PLAN) -> ClusterSnapshot:
+    return await take_snapshot(cluster.reader(), plan, cluster.clock)
+
+
+async def test_what_is_written_is_measured_of_the_partitions_that_get_replicas() -> None:
+    seen = await measured(orders())
+
+    assert set(seen.inbound) == {tp("orders-0"), tp("orders-1")}
+    assert list(seen.inbound.values()) == pytest.approx([2_000_000] * 2, rel=0.01)
+    assert seen.failures == ()
+
+
+async def test_where_nothing_is_written_the_rate_is_zero_though_no_size_is_known() -> None:
+    cluster = orders(0.0)
+    cluster.do(acts.Deny("log_dirs"))
+
+    assert (await measured(cluster)).inbound == {tp("orders-0"): 0, tp("orders-1"): 0}
+
+
+async def test_without_a_throttle_nothing_is_measured() -> None:
+    cluster = orders()
+    reader = CountingReader(cluster.reader())
+
+    seen = await take_snapshot(reader, PLAN)
+
+    assert (seen.inbound, seen.rates) == ({}, {})
+    assert (reader.calls["log_offsets"], reader.calls["settings"]) == (0, 0)
+
+
+async def test_it_takes_two_seconds_and_two_questions_a_leader_however_many_partitions() -> None:
+    replicas = [(1 + n % 3, 4 + n % 3, 7) for n in range(300)]
+    cluster = SimulatedCluster(a_cluster({"orders": replicas}).spec, VirtualClock(leaping=True))
+    plan = Plan(tuple(PartitionTarget("orders", n, (*r, 8)) for n, r in enumerate(replicas)))
+    reader = CountingReader(cluster.reader())
+    began_s = cluster.clock.monotonic()
+
+    seen = await take_snapshot(reader, plan, cluster.clock)
+
+    assert len(seen.inbound) == 300
+    assert (reader.calls["log_offsets"], reader.calls["settings"]) == (2 * 3, 1)
+    assert cluster.clock.monotonic() - began_s < MEASURED_S + 1.0
+
+
+async def test_where_offsets_do_not_measure_size_the_rate_is_not_known() -> None:
+    assert (await measured(orders(configs={"cleanup.policy": "compact"}))).inbound == {}
+
+
+async def test_where_the_size_is_not_known_neither_is_the_rate() -> None:
+    cluster = orders()
+    cluster.do(acts.Deny("log_dirs"))
+
+    assert (await measured(cluster)).inbound == {}
+
+
+class Watched(CountingReader):
+    """Lets something happen before the second look at the log ends of broker 1."""
+
+    def __init__(self, cluster: SimulatedCluster, happens: Callable[[], None]) -> None:
+        super().__init__(cluster.reader())
+        self._happens = happens
+
+    async def log_offsets(
+        self,
+        broker: int,
+        *,
+        ends: Collection[TopicPartition],
+        starts: Collection[TopicPartition] = (),
+    ) -> OffsetsAnswer:
+        if broker == 1 and not starts:
+            self._happens()
+        return await super().log_offsets(broker, ends=ends, starts=starts)
+
+
+def time_out() -> None:
+    raise TimedOut("reading log ends", where="broker 1")
+
+
+async def test_a_leader_that_does_not_answer_costs_its_own_partitions_only() -> None:
+    cluster = orders()
+
+    seen = await take_snapshot(Watched(cluster, time_out), PLAN, cluster.clock)
+
+    assert set(seen.inbound) == {tp("orders-1")}
+    assert [(f.operation, f.broker) for f in seen.failures] == [(Operation.LOG_ENDS, 1)]
+
+
+async def test_a_leader_that_dies_meanwhile_leaves_the_rate_unknown() -> None:
+    cluster = orders()
+
+    seen = await take_snapshot(
+        Watched(cluster, lambda: cluster.do(acts.Kill(1))), PLAN, cluster.clock
+    )
+
+    assert set(seen.inbound) == {tp("orders-1")}
+
+
+async def test_rates_of_brokers_are_read_with_where_they_come_from() -> None:
+    cluster = orders()
+    cluster.do(throttle("follower", 4, 5_000_000))
+    wait(cluster, 1.0)
+
+    seen = await measured(cluster)
+
+    assert seen.rates[4][FOLLOWER_RATE].source is ConfigSource.OWN
+    assert seen.rates[4][FOLLOWER_RATE].value == "5000000"
+    assert set(seen.rates) == {1, 2, 3, 4}

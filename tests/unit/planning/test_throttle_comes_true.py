@@ -1,0 +1,69 @@
+"""What a preflight says of a throttle is what comes of it, on the simulated cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from ktui.pacing.limits import Limits
+from ktui.planning.finding import Kind
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.preflight import preflight
+from ktui.planning.snapshot import take_snapshot
+from ktui.planning.throttle_rates import ThrottleRates
+from ktui.simulated import acts
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from support.moving_clusters import a_cluster, throttle, tp, wait
+
+MB = 10**6
+NAMES = ("orders-0", "orders-1", "orders-2")
+LISTED = {"follower.replication.throttled.replicas": "*"}
+PLAN = Plan(tuple(PartitionTarget("orders", n, (4, 2, 3)) for n in range(3)))
+
+
+def cluster() -> SimulatedCluster:
+    """Three partitions, to each of which 2 MB/s are written, and a fast network."""
+    made = a_cluster(
+        resting=NAMES, messages=20_000, inbound_s=2_000, copied_s=80_000, configs=LISTED
+    )
+    ours = SimulatedCluster(made.spec, VirtualClock(leaping=True))
+    wait(ours, 30.0)
+    return ours
+
+
+def told(rate: int, limits: Limits) -> list[str]:
+    """The findings of a preflight on a measured cluster."""
+    ours = cluster()
+    seen = asyncio.run(take_snapshot(ours.reader(), PLAN, ours.clock))
+    figures = preflight(PLAN, seen, limits, throttle=ThrottleRates(rate))
+    return [found.sentence for found in figures.warnings if found.kind is Kind.NEVER_ENDS]
+
+
+def ends(rate: int, names: tuple[str, ...] = NAMES) -> bool:
+    """Whether moves that begin together have ended after an hour."""
+    ours = cluster()
+    ours.do(throttle("follower", 4, rate))
+    ours.do(acts.Alter({tp(name): (4, 2, 3) for name in names}))
+    wait(ours, 3_600.0)
+    return not asyncio.run(ours.reader().list_reassignments())
+
+
+@pytest.mark.parametrize("rate", [1 * MB, 5 * MB, 5_900_000])
+def test_where_it_says_never_it_never_ends_and_with_more_than_it_names_it_does(rate: int) -> None:
+    (sentence,) = told(rate, Limits())
+    numbers = [float(number) * MB for number in re.findall(r"([\d.]+) MB/s", sentence)]
+
+    assert not ends(rate)
+    assert ends(round(max(numbers) * 1.05))
+    assert told(round(max(numbers) * 1.05), Limits()) == []
+
+
+def test_the_lower_limit_that_it_names_ends_it_too() -> None:
+    (sentence,) = told(5 * MB, Limits())
+
+    assert "--per-broker 2 would end it" in sentence
+    assert ends(5 * MB, NAMES[:2])
+    assert told(5 * MB, Limits(per_broker=2)) == []

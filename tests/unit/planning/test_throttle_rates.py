@@ -1,0 +1,113 @@
+"""Rates of throttles as operators write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.planning.throttle_rates import (
+    NO_THROTTLE,
+    BrokerRate,
+    ThrottleProblem,
+    ThrottleRates,
+    rates_from,
+)
+
+RATES = st.one_of(st.none(), st.integers(1, 10**15))
+WRITTEN: dict[str, ThrottleRates] = {
+    "50MB": ThrottleRates(50_000_000),
+    "50MiB/s": ThrottleRates(52_428_800),
+    " 1.5 kB ": ThrottleRates(1_500),
+    "1000": ThrottleRates(1_000),
+    "1": ThrottleRates(1),
+    "1.9": ThrottleRates(1),
+    "none": NO_THROTTLE,
+    "None": NO_THROTTLE,
+    "50MB,3=20MB": ThrottleRates(50_000_000, (BrokerRate(3, 20_000_000),)),
+    "12 = none , 50MB, 3 = 1GB": ThrottleRates(
+        50_000_000, (BrokerRate(3, 1_000_000_000), BrokerRate(12, None))
+    ),
+    "3=20MB": ThrottleRates(None, (BrokerRate(3, 20_000_000),)),
+    "0=20MB": ThrottleRates(None, (BrokerRate(0, 20_000_000),)),
+    "none,3=20MB": ThrottleRates(None, (BrokerRate(3, 20_000_000),)),
+}
+WRONG: dict[str, str] = {
+    "": "''",
+    "fast": "'fast'",
+    "50MB,": "''",
+    "50 bananas": "unknown unit 'bananas'",
+    "-1": "'-1'",
+    "0": "'0' lets nothing through",
+    "0.5": "'0.5' lets nothing through",
+    "0MB": "'0MB' lets nothing through",
+    "inf": "'inf'",
+    "nan": "'nan'",
+    "1e6": "'1e6'",
+    "9" * 400: "'999",
+    "50MB,20MB": "several rates for every broker",
+    "none,50MB": "several rates for every broker",
+    "b3=20MB": "'b3' is no broker id",
+    "-3=20MB": "'-3' is no broker id",
+    "=20MB": "'' is no broker id",
+    "3=": "''",
+    "3=20MB,3=30MB": "broker 3 is given twice",
+    "3=20MB,03=20MB": "broker 3 is given twice",
+    "3=4=20MB": "'3=4' is no broker id",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_rates_are_read_with_their_units(text: str) -> None:
+    assert rates_from(text) == WRITTEN[text]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_no_rate_is_named_with_what_to_write_instead(text: str) -> None:
+    with pytest.raises(ThrottleProblem, match="such as") as caught:
+        rates_from(text)
+
+    assert WRONG[text] in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+@given(RATES, st.dictionaries(st.integers(0, 2**31 - 1), RATES))
+def test_every_broker_has_its_own_rate_or_that_of_all(
+    every: int | None, own: dict[int, int | None]
+) -> None:
+    parts = [_text(every), *(f"{broker}={_text(rate)}" for broker, rate in own.items())]
+
+    rates = rates_from(",".join(parts))
+
+    assert {broker: rates.of(broker) for broker in own} == own
+    assert rates.of(max(own, default=0) + 1) == every
+    assert bool(rates) == (every is not None or any(rate is not None for rate in own.values()))
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+    try:
+        rates = rates_from(text)
+    except ThrottleProblem:
+        return
+    assert all(each.bytes_s is None or each.bytes_s >= 1 for each in rates.brokers)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("none", "none"),
+        ("50MB", "50 MB/s into each broker"),
+        (
+            "50MB,12=none,3=20MB",
+            "50 MB/s into each broker, 20 MB/s into broker 3, none into broker 12",
+        ),
+        ("3=20MB", "20 MB/s into broker 3"),
+    ],
+)
+def test_rates_are_told_in_words(text: str, words: str) -> None:
+    assert rates_from(text).words == words
+
+
+def _text(rate: int | None) -> str:
+    return "none" if rate is None else str(rate)

@@ -1,0 +1,247 @@
+"""A throttle under what is written is told as such, with the number that would end it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.fold import fold
+from ktui.progress.summary import totals
+from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
+from ktui.simulated.cluster import SimulatedCluster
+from support.moving_clusters import a_cluster, throttle
+from support.observations import T0, T1, a_move, an_observation, folded
+from support.recorded import Recorder, recorded
+
+FOLLOWERS = {"follower.replication.throttled.replicas": "*"}
+LEADERS = {"leader.replication.throttled.replicas": "*"}
+AGAIN = "replica 4 makes headway again"
+
+
+def stall(progress: Progress, tp: TopicPartition = T0) -> Stall | None:
+    return progress.timelines[tp].stall
+
+
+def alarm(progress: Progress, tp: TopicPartition = T0) -> tuple[StallKind, Cause, str]:
+    found = stall(progress, tp)
+    assert found is not None
+    return found.kind, found.cause, found.detail
+
+
+def never(figures: str) -> tuple[StallKind, Cause, str]:
+    needed = figures.removesuffix(" in").rpartition(", ")[2]
+    told = f"{figures}: never finishes; more than {needed} would"
+    return StallKind.FALLING_BEHIND, Cause.THROTTLED, told
+
+
+def folds(observations: list[Observation], progress: Progress | None = None) -> list[Progress]:
+    all_ = [progress or Progress()]
+    for observation in observations:
+        all_.append(fold(all_[-1], observation))
+    return all_[1:]
+
+
+def changed(
+    cluster: SimulatedCluster, before: int, after: int, *, after_s: int = 60
+) -> tuple[list[Progress], list[Progress]]:
+    """Throttle broker 4, after so many seconds with another rate, and look for 90 s more."""
+    recorder = Recorder(cluster)
+    cluster.do(throttle("follower", 4, before))
+    first = folds(recorder.record(after_s))
+    cluster.do(throttle("follower", 4, after))
+    return first, folds(recorder.record(90), first[-1])
+
+
+def test_a_throttle_below_the_inbound_rate_is_named_with_the_number_that_would_do() -> None:
+    cluster = a_cluster(moving=["orders-0"], inbound_s=4_100, copied_s=50_000, configs=FOLLOWERS)
+    cluster.do(throttle("follower", 4, 2_000_000))
+
+    now = folded(recorded(cluster, 40))
+
+    assert alarm(now) == never("2.0 MB/s throttle, 4.1 MB/s in")
+    assert now.timelines[T0].phase is Phase.MOVING
+    assert (now.timelines[T0].left_s, totals(now).left_s) == (None, None)
+    assert (totals(now).stalled, totals(now).falling_behind) == (0, 1)
+
+
+def test_a_throttle_of_just_what_is_written_never_lets_a_replica_catch_up() -> None:
+    assert alarm(folded(written([2_000] * 40, rate=2_000_000))) == never(
+        "2.0 MB/s throttle, 2.0 MB/s in"
+    )
+    assert stall(folded(written([2_000] * 40, rate=2_001_000))) is None
+
+
+def test_a_throttle_is_shared_by_all_that_it_binds() -> None:
+    names = ["orders-0", "orders-1"]
+    cluster = a_cluster(moving=names, inbound_s=2_000, copied_s=50_000, configs=FOLLOWERS)
+    cluster.do(throttle("follower", 4, 3_000_000))
+
+    now = folded(recorded(cluster, 40))
+
+    assert alarm(now) == alarm(now, T1) == never("3.0 MB/s throttle, 4.0 MB/s in")
+
+
+def test_a_leaders_throttle_must_feed_its_in_sync_followers_too() -> None:
+    cluster = a_cluster(
+        moving=["orders-0"], messages=10**7, inbound_s=4_000, copied_s=50_000, configs=LEADERS
+    )
+    cluster.do(throttle("leader", 1, 6_000_000))
+    cluster.do(throttle("leader", 2, 6_000_000))
+
+    seen = folds(recorded(cluster, 120))
+
+    assert alarm(seen[-1]) == never("6.0 MB/s leader throttle, 12.0 MB/s in")
+    assert Phase.STALLED not in {now.timelines[T0].phase for now in seen}
+
+
+@pytest.mark.parametrize("after_s", [60, 14, 9])
+def test_after_a_lowered_rate_nothing_is_an_alarm_and_the_time_left_grows_step_by_step(
+    after_s: int,
+) -> None:
+    cluster = a_cluster(
+        moving=["orders-0"], messages=5 * 10**6, inbound_s=500, copied_s=50_000, configs=FOLLOWERS
+    )
+
+    before, after = changed(cluster, 30_000_000, 2_000_000, after_s=after_s)
+
+    assert not [event for event in after[-1].events if event.severity]
+    left = [now.timelines[T0].left_s for now in (before[-1], *after)]
+    middle = [each.middle for each in left if each is not None]
+    assert len(middle) == len(left)
+    assert max(now / then for then, now in pairwise(middle)) < 2.5
+    rate = after[-1].timelines[T0].rate_bytes_s
+    assert rate == pytest.approx(2_000_000, rel=0.25)
+
+
+def test_a_rate_lowered_under_what_is_written_is_told_soon_and_once_and_never_as_a_stall() -> None:
+    cluster = a_cluster(
+        moving=["orders-0"], messages=5 * 10**6, inbound_s=8_100, copied_s=50_000, configs=FOLLOWERS
+    )
+
+    _, after = changed(cluster, 30_000_000, 2_000_000)
+
+    assert [stall(now) is None for now in after] == [True] * 14 + [False] * 76
+    assert alarm(after[14]) == never("2.0 MB/s throttle, 8.1 MB/s in")
+    assert Phase.STALLED not in {now.timelines[T0].phase for now in after}
+    told = [event.what for event in after[-1].events if event.severity]
+    assert told == [f"replica 4 falling behind: {never('2.0 MB/s throttle, 8.1 MB/s in')[2]}"]
+
+
+def test_a_rate_that_is_raised_ends_the_alarm_at_once() -> None:
+    cluster = a_cluster(
+        moving=["orders-0"], messages=5 * 10**6, inbound_s=8_100, copied_s=50_000, configs=FOLLOWERS
+    )
+
+    before, after = changed(cluster, 2_000_000, 30_000_000)
+
+    assert stall(before[-1]) is not None
+    settings_are_read = next(
+        n
+        for n, now in enumerate(after)
+        if now.last is not None and now.last.broker_configs[4].follower_throttle_rate == 30_000_000
+    )
+    assert all(stall(now) is None for now in after[settings_are_read:])
+    assert after[-1].events[-1].what == AGAIN
+
+
+def written(
+    inbound: list[int], *, rate: int, others: int = 0, copied: int = 300
+) -> list[Observation]:
+    """Polls in which so many messages of 1,000 bytes are written to orders-0 each second.
+
+    Args:
+        inbound: of each second.
+        rate: the throttle of broker 4, onto which orders-0 and orders-1 are copied.
+        others: what is written to orders-1; nothing of it is copied if 0.
+        copied: messages of each partition that are copied each second.
+    """
+    states = [a_move(T0)] + ([a_move(T1)] if others else [])
+    polls = []
+    for n in range(len(inbound)):
+        ends = {(T0, 1): 10**6 + sum(inbound[:n]), (T0, 4): copied * n}
+        if others:
+            ends |= {(T1, 1): 10**6 + others * n, (T1, 4): copied * n}
+        polls.append(
+            an_observation(
+                states,
+                float(n),
+                ends=ends,
+                starts={state.tp: 0 for state in states},
+                sizes={key: end * 1_000 for key, end in ends.items()},
+                topic_configs={"orders": TopicConfig(follower_throttled_replicas="*")},
+                broker_configs={4: BrokerConfig(follower_throttle_rate=rate)},
+            )
+        )
+    return polls
+
+
+def test_a_burst_of_writing_is_no_alarm() -> None:
+    burst = [100] * 60 + [20_000] * 5 + [100] * 60
+
+    assert {stall(now) for now in folds(written(burst, rate=5_000_000, copied=4_000))} == {None}
+
+
+def test_an_inbound_rate_about_that_of_the_throttle_does_not_make_the_alarm_come_and_go() -> None:
+    swinging = [2_000 + (150 if n // 10 % 2 else -150) for n in range(300)]
+
+    told = [stall(now) is not None for now in folds(written(swinging, rate=1_950_000))]
+
+    first = told.index(True)
+    assert all(told[first:])
+
+
+def test_the_number_that_would_do_is_never_under_the_rate_that_does_not() -> None:
+    now = folded(written([2_100] * 60 + [1_950] * 90, rate=2_000_000))
+
+    assert (
+        alarm(now)[2] == "2.0 MB/s throttle, 2.0 MB/s in: never finishes; more than 2.0 MB/s would"
+    )
+    less = written([2_100] * 60 + [1_500] * 90, rate=2_000_000, copied=1_900)
+    assert stall(folded(less)) is None
+
+
+def test_a_partition_to_which_little_is_written_catches_up_beside_one_that_never_does() -> None:
+    now = folded(written([8_000] * 40, rate=2_000_000, others=100))
+
+    assert alarm(now) == never("2.0 MB/s throttle, 8.1 MB/s in")
+    assert stall(now, T1) is None
+
+
+def test_a_replica_that_has_caught_up_is_not_told_of_though_its_throttle_is_low() -> None:
+    polls = written([3_000] * 40, rate=2_000_000, copied=3_000)
+    level = [
+        an_observation(
+            [a_move(T0)],
+            poll.monotonic_s,
+            ends={(T0, 1): 3_000 * n, (T0, 4): 3_000 * n},
+            starts={T0: 0},
+            sizes={(T0, 1): 3_000_000 * n, (T0, 4): 3_000_000 * n},
+            topic_configs=poll.topic_configs,
+            broker_configs=poll.broker_configs,
+        )
+        for n, poll in enumerate(polls, start=1)
+    ]
+
+    assert stall(folded(level)) is None
+
+
+def test_figures_that_are_missing_neither_raise_nor_end_the_alarm() -> None:
+    polls = written([8_000] * 60, rate=2_000_000)
+    blind = [
+        an_observation(
+            [a_move(T0)],
+            60.0 + n,
+            topic_configs=polls[0].topic_configs,
+            broker_configs=polls[0].broker_configs,
+        )
+        for n in range(20)
+    ]
+
+    now = folded(polls)
+    assert stall(now) is not None
+    assert stall(folded(blind, now)) is not None
+    assert stall(folded([*blind[:1], *blind[1:]], folded(polls[:5]))) is None
