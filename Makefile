@@ -30,7 +30,17 @@ lab: $(INSTALLED) java ## a real Kafka with a reassignment under way, and the li
 	$(BIN)/ktui lab demo
 
 test: $(INSTALLED) java check ## every test, on a real Kafka that it starts itself
-	$(BIN)/python -m pytest -m 'not soak'
+	@mkdir -p tests/out
+	@$(MAKE) --no-print-directory --keep-going -j2 test-kafka test-rest; \
+		failed=$$?; cat tests/out/kafka.txt; exit $$failed
+
+# A real cluster mostly waits, and the rest mostly computes: side by side they take half as long.
+test-kafka:
+	@echo "The tests on a real Kafka run beside the others; what they say comes at the end."
+	@$(BIN)/python -m pytest -m 'kafka and not soak' > tests/out/kafka.txt 2>&1
+test-rest:
+	@$(BIN)/python -m pytest -m 'not kafka and not soak'
+.PHONY: test-kafka test-rest
 
 soak: $(INSTALLED) java ## the large counts, and the contract on every supported Kafka
 	$(BIN)/python -m pytest -m soak

@@ -1,4 +1,7 @@
-"""What a whole plan costs producers: all at once by Kafka's own tool, and paced in both shapes."""
+"""What a whole plan costs producers: all at once by Kafka's own tool, and paced in both shapes.
+
+Without a throttle the machine itself is what all of it competes for; with one, it is not.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,47 @@ from ktui.lab.down import down
 from ktui.lab.layout import Lab
 from ktui.lab.up import Wanted, up
 from ktui.planning.plan import PartitionTarget, Plan, written
+from ktui.quantities import as_rate
 
 ROUNDS = 3
 BROKERS = 10
 PARTITIONS = 16
 BYTES_EACH = 48 * 1024 * 1024
 BYTES_S = 8e6
+THROTTLE = 20_000_000
+"""Bytes a second into each broker."""
 LATE_S = 0.3
 """An acknowledgement that took longer stalls its partition."""
 _TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 Timed = Sequence[tuple[float, float, int]]
+
+
+class Way(msgspec.Struct, frozen=True):
+    """A way to carry the plan out; without options it is the one of Kafka's own tool."""
+
+    name: str
+    options: tuple[str, ...] | None = None
+
+    def argv(self, lab: Lab, plan: Path, folder: str, throttle: int | None) -> list[str]:
+        """Give the command that does it."""
+        cluster = ["--bootstrap-server", lab.bootstrap_servers]
+        limit = [] if throttle is None else ["--throttle", str(throttle)]
+        if self.options is None:
+            return [*_tool(lab, plan), *cluster, "--execute", *limit]
+        start = [sys.executable, "-m", "ktui", "start", str(plan), "--headless"]
+        return [*start, *cluster, "--state-dir", folder, *limit, *self.options]
+
+
+WAYS = (
+    Way("all at once"),
+    Way("kip-435", ("--shape", "kip-435")),
+    Way("gentle", ()),
+    Way("gentle, P 4", ("--partitions", "4")),
+)
+"""What is not said is as by default: one replica a partition, as many partitions as brokers."""
+LEADERS_TOO = Way("leaders too", ("--throttle-leaders",))
+"""Gentle, with what leaders send throttled, too."""
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -54,30 +87,30 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 def run() -> None:
-    """Print the costs of each way, round by round."""
-    ways = {
-        "all at once": None,
-        "kip-435": ("--shape", "kip-435", "--replicas", "1", "--partitions", "4"),
-        "gentle": ("--shape", "gentle", "--replicas", "1", "--partitions", "4"),
-    }
-    with _ten_brokers() as lab:
-        for number in range(ROUNDS):
-            costs = {
-                name: _cost(lab, f"bench-{number}-{n}", way)
-                for n, (name, way) in enumerate(ways.items())
-            }
-            for name, cost in costs.items():
-                print(f"round {number + 1}, {name:<12}{_row(cost)}")
-            print(_compared(costs["gentle"], costs["all at once"]))
+    """Print the costs of each way, round by round, without a throttle and with one."""
+    for throttle, aim in ((None, 0.2), (THROTTLE, 0.1)):
+        said = "no throttle" if throttle is None else f"throttle {as_rate(throttle)} a broker"
+        with _ten_brokers() as lab:
+            for number in range(ROUNDS):
+                print(f"{said}, round {number + 1}", flush=True)
+                _round(lab, number, throttle, aim)
 
 
-def _compared(gentle: Cost, at_once: Cost) -> str:
-    slower = gentle.seconds / at_once.seconds
-    stalls = gentle.stalled_s / max(at_once.stalled_s, 0.001)
-    return (
-        f"  gentle beside all at once: {slower:.2f} times the time (aim: at most 1), "
-        f"{stalls:.2f} times the stalls (aim: at most 0.2)"
-    )
+def _round(lab: Lab, number: int, throttle: int | None, aim: float) -> None:
+    at_once: Cost | None = None
+    ways = WAYS if throttle is None else (*WAYS, LEADERS_TOO)
+    for n, way in enumerate(ways):
+        cost = _cost(lab, f"bench-{number}-{n}", way, throttle)
+        at_once = at_once or cost
+        print(f"  {way.name:<12}{_row(cost)}{_compared(cost, at_once, aim)}", flush=True)
+
+
+def _compared(cost: Cost, at_once: Cost, aim: float) -> str:
+    if cost is at_once:
+        return ""
+    slower = cost.seconds / at_once.seconds
+    stalls = cost.stalled_s / max(at_once.stalled_s, 0.001)
+    return f"  {slower:.2f} x the time (aim 1), {stalls:.2f} x the stalls (aim {aim})"
 
 
 def _row(cost: Cost) -> str:
@@ -88,7 +121,7 @@ def _row(cost: Cost) -> str:
     )
 
 
-def _cost(lab: Lab, topic: str, options: Sequence[str] | None) -> Cost:
+def _cost(lab: Lab, topic: str, way: Way, throttle: int | None) -> Cost:
     """Move every replica of a topic that is written to, and measure it."""
     connection = Connection.to(lab.bootstrap_servers)
     create_topic(connection, topic, [_brokers(n, 0) for n in range(PARTITIONS)])
@@ -101,9 +134,11 @@ def _cost(lab: Lab, topic: str, options: Sequence[str] | None) -> Cost:
         ):
             file = Path(folder) / f"{topic}.json"
             file.write_text(written(plan))
-            mover = _tool(lab, file) if options is None else _ktui(lab, file, folder, options)
+            mover = _quietly(way.argv(lab, file, folder, throttle))
             seconds, ended_s, peak = asyncio.run(_watched(connection, plan, mover))
             timed: Timed = json.loads(p.communicate()[0])
+            if way.options is None:
+                _verify(lab, file)
         during = [t for t in timed if ended_s - seconds <= t[0] <= ended_s]
         return _judged(during, seconds, peak, asyncio.run(_epochs(connection, topic)))
     finally:
@@ -137,15 +172,15 @@ def _producer(lab: Lab, topic: str) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def _tool(lab: Lab, plan: Path) -> subprocess.Popen[bytes]:
+def _tool(lab: Lab, plan: Path) -> list[str]:
     java = [lab.layout.java, "-XX:TieredStopAtLevel=1", "-cp", lab.layout.joined_class_path, _TOOL]
-    argv = ["--bootstrap-server", lab.bootstrap_servers, "--execute"]
-    return _quietly([*java, *argv, "--reassignment-json-file", str(plan)])
+    return [*java, "--reassignment-json-file", str(plan)]
 
 
-def _ktui(lab: Lab, plan: Path, folder: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
-    argv = [sys.executable, "-m", "ktui", "start", str(plan), "--headless", "--state-dir", folder]
-    return _quietly([*argv, "--bootstrap-server", lab.bootstrap_servers, *options])
+def _verify(lab: Lab, plan: Path) -> None:
+    """Have Kafka's tool take its throttles off: it does not by itself."""
+    argv = [*_tool(lab, plan), "--bootstrap-server", lab.bootstrap_servers, "--verify"]
+    _quietly(argv).wait()
 
 
 def _quietly(argv: Sequence[str]) -> subprocess.Popen[bytes]:

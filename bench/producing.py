@@ -15,7 +15,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-MESSAGE_BYTES = 4_096
+MESSAGE_BYTES = 32_768
 _TURN_S = 0.005
 _LIMIT_S = 120.0
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.ports import Ways
 from ktui.execution.beginning import first_events
 from ktui.execution.engine import Engine
 from ktui.execution.events import Owned
@@ -101,7 +102,7 @@ async def _carried_out(plan: Plan, cluster: SimulatedCluster, limits: Limits) ->
         journal.append(events)
         run = Run("bench").fold(journal.entries())
         observer = Observer(reader, clock)
-        engine = Engine(run, journal, observer, cluster.writer(), clock)
+        engine = Engine(run, journal, observer, Ways(reader, cluster.writer()), clock)
         await engine.carry_on(Owned(pid=0, host="", user=""))
         await observer.aclose()
     return clock.monotonic() - began_s

@@ -32,6 +32,17 @@ def as_rate(bytes_s: float | None) -> str:
     return f"{number} {unit}B/s"
 
 
+def as_rate_above(bytes_s: float) -> str:
+    """Give a rate as `as_rate` does, never less than it is: one to be more than."""
+    number, exponent = max(0.0, float(bytes_s)), 0
+    while number >= MOST - 1:
+        number /= 1000.0
+        exponent += 1
+    tenths = exponent > 0 and number <= 9.9  # noqa: PLR2004 - what as_rate gives a decimal
+    up = math.ceil(round(number * 10, 6)) / 10 if tenths else math.ceil(round(number, 6))
+    return as_rate(up * 1000.0**exponent)
+
+
 def as_duration(seconds: float | None) -> str:
     """Give a duration in its two largest units: `4 s`, `2m 10s`, `1h 5m`, `3d 4h`."""
     if seconds is None or math.isnan(seconds):

@@ -100,8 +100,8 @@ def test_a_throttle_is_set_for_the_named_replicas_and_taken_back(
 
     try:
         load.throttle_followers(connection, slow, bytes_s=123_456)
-        assert lists() == "0:2,1:3"
-        assert (rate(2), rate(3)) == (123_456, 123_456)
+        set_to = ("0:2,1:3", 123_456, 123_456)
+        assert processes.wait_for(lambda: (lists(), rate(2), rate(3)) == set_to, seconds=30)
     finally:
         load.lift_throttles(connection, slow)
     assert processes.wait_for(lambda: (lists(), rate(2), rate(3)) == ("", None, None), seconds=30)

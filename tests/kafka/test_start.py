@@ -15,6 +15,7 @@ import pytest
 
 from ktui.execution.events import (
     Answered,
+    By,
     Continued,
     Ended,
     Left,
@@ -260,21 +261,27 @@ def test_in_a_terminal_the_view_opens_and_the_run_goes_on_when_it_is_closed(
     assert shell.unowned("drain")
 
 
-def test_a_damaged_journal_is_gone_on_with_as_far_as_it_is_whole(
+def test_a_damaged_journal_is_gone_on_with_as_far_as_it_is_whole_once_an_operator_says_so(
     shell: Shell, topic: SlowTopic, plan: str
 ) -> None:
     follower = shell.begin("start", plan, *SLOW)
     shell.wait_for("drain", Answered, 2)
+    assert shell.ktui("pause", "drain").returncode == 0
     os.kill(shell.owner("drain").pid, signal.SIGKILL)
     ended(follower)
     with sqlite3.connect(shell.run_dir("drain").journal) as journal:
         journal.execute("DROP TRIGGER events_stay_as_they_are")
-        journal.execute("UPDATE events SET body = '{}' WHERE body LIKE '%answered%'")
+        journal.execute("UPDATE events SET body = '{}' WHERE body LIKE '%paused%'")
     journal.close()
 
-    again = resumed(shell, topic)
+    follower = shell.begin("resume", "drain", "--headless")
+    shell.wait_for("drain", Owned, 2)
+    assert shell.ktui("continue", "drain").returncode == 0
+    topic.let_go()
+    again = ended(follower)
 
     assert again.returncode == 0, again.stderr
     assert "damaged: " in again.stderr
     assert len(shell.events("drain", Recovered)) == 1
+    assert [event.by for event in shell.events("drain", Paused)] == [By.RECOVERY]
     assert listed_nothing(shell, plan)

@@ -12,8 +12,11 @@ from rich.text import Text
 from textual.pilot import Pilot
 
 from ktui.cli.demo import stage
+from ktui.cli.demo_engines import SimulatedEngines
+from ktui.cluster.ports import ConfigResource, ConfigScope
+from ktui.cluster.throttle_settings import RATES, REPLICAS
 from ktui.simulated.clock import VirtualClock
-from ktui.simulated.scenario.library import load_scenario
+from ktui.simulated.scenario.library import load_scenario, shipped_path
 from ktui.tui.demo import DemoApp
 from support.screens import screen_text
 from support.terminal import Terminal
@@ -68,6 +71,10 @@ async def a_demo(
         yield Demo(app, clock, pilot)
 
 
+def told(demo: Demo) -> str:
+    return "" if demo.app.news is None else demo.app.news.words
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
 async def test_the_header_says_that_it_is_simulated_and_how_fast_time_runs(
     tmp_path: Path, size: tuple[int, int]
@@ -103,6 +110,46 @@ async def test_a_plan_with_limits_is_a_run_whose_limits_can_be_changed(tmp_path:
         assert "done 3/3" in demo.text
 
 
+async def test_the_throttle_of_a_story_is_its_runs_and_is_put_back_at_the_end(
+    tmp_path: Path,
+) -> None:
+    async with a_demo(tmp_path, PACED) as demo:
+        await demo.until(lambda: "throttle 10 MB/s into each broker" in demo.text)
+        await demo.press("t")
+        assert "throttle of run story: 10 MB/s into each broker" in demo.text
+        await demo.press(*"90MB", "enter")
+        await demo.until(lambda: "90 MB/s into each broker, at once" in demo.text)
+        await demo.press("escape")
+        await demo.until(lambda: "ENDED" in demo.text)
+        assert await throttles_of(demo) == {}
+
+
+async def test_the_story_of_a_throttle_that_is_too_low_is_cured_with_a_key(tmp_path: Path) -> None:
+    story = shipped_path("throttle-too-low").read_text(encoding="utf-8")
+    async with a_demo(tmp_path, story) as demo:
+        await demo.until(lambda: "THROTTLE TOO LOW: 3.0 MB/s" in demo.text)
+        await demo.press("t", *"60MB", "enter", "escape")
+        await demo.until(lambda: "ENDED" in demo.text)
+        assert "done 14/14" in demo.text
+        assert await throttles_of(demo) == {}
+
+
+async def throttles_of(demo: Demo) -> dict[str, object]:
+    """Give the throttles that are set on brokers and topics."""
+    assert isinstance(demo.app.engines, SimulatedEngines)
+    reader = demo.app.engines._cluster.reader()
+    asked = [
+        *(ConfigResource(ConfigScope.BROKER, str(broker)) for broker in range(1, 6)),
+        *(ConfigResource(ConfigScope.TOPIC, topic) for topic in ("orders", "clicks", "audit")),
+    ]
+    answer = await reader.settings(asked)
+    return {
+        f"{resource.scope} {resource.name}": told
+        for resource, told in answer.settings.items()
+        if told.keys() & {*RATES, *REPLICAS}
+    }
+
+
 async def test_the_run_of_a_demo_can_be_paused(tmp_path: Path) -> None:
     async with a_demo(tmp_path, PACED) as demo:
         await demo.until(lambda: "run story" in demo.text)
@@ -116,12 +163,12 @@ async def test_the_run_of_a_demo_can_be_paused(tmp_path: Path) -> None:
 async def test_the_story_is_told_at_the_start_and_again_on_a_key(tmp_path: Path) -> None:
     async with a_demo(tmp_path, STORY.replace("start: 5s", "start: 25s")) as demo:
         await demo.until(lambda: "Broker 3 is drained." in demo.text)
-        assert not demo.app._notifications
+        assert not told(demo)
         await demo.until(lambda: "orders-0" in demo.text and "A small story" in demo.text)
-        assert len(demo.app._notifications) == 1
+        assert told(demo)
         await demo.press("i")
         await demo.until(lambda: "Broker 3 is drained." in demo.text)
-        assert not demo.app._notifications
+        assert not told(demo)
         await demo.press("i")
         await demo.until(lambda: "Broker 3 is drained." not in demo.text)
 
@@ -131,7 +178,7 @@ async def test_nothing_lies_over_the_help(tmp_path: Path) -> None:
         await demo.until(lambda: "i tells the story" in demo.text)
         await demo.press("question_mark")
         await demo.until(lambda: "list of partitions" in demo.text)
-        assert not demo.app._notifications
+        assert not told(demo)
 
 
 async def test_the_help_says_that_quitting_ends_the_simulated_cluster(tmp_path: Path) -> None:

@@ -262,7 +262,7 @@ async def test_a_partition_that_vanished_stays_as_it_was_last_seen() -> None:
 ENDED = {
     Phase.DONE: "done   reached its target",
     Phase.CANCELLED: "cancelled   ended on its original replicas",
-    Phase.CHANGED_ELSEWHERE: "changed   ended on replicas that are neither",
+    Phase.CHANGED_ELSEWHERE: "changed elsewhere   ended on replicas that are neither",
     Phase.TOPIC_GONE: "topic gone   the topic was deleted",
 }
 

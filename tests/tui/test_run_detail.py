@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ktui.pacing.limits import Limits
+from ktui.simulated import acts
 from ktui.tui.figures import as_duration, as_time
 from support.moving_clusters import tp
-from support.running import a_quiet_cluster, moved, watching_run
+from support.running import a_quiet_cluster, moved, watching_run, watching_runs
 
 
 async def test_the_time_of_a_partition_of_a_run_is_that_of_all_its_steps(tmp_path: Path) -> None:
@@ -20,7 +22,80 @@ async def test_the_time_of_a_partition_of_a_run_is_that_of_all_its_steps(tmp_pat
         assert over is not None
         took = as_duration((over - begun).total_seconds())
         assert f"{as_time(begun)} to {as_time(over)}, {took}" in watch.line("moved ")
-        assert "after earlier steps" in watch.line("The lanes begin at")
+
+
+async def test_the_lanes_of_a_partition_that_is_done_show_all_its_steps(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.pass_until("ENDED")
+        await watch.press("enter")
+        await watch.see()
+        lanes = {line.split()[0]: line for line in watch.lines if ".simulated:" in line}
+        for broker in ("4", "5", "6"):
+            lane = next(line for name, line in lanes.items() if name.endswith(broker))
+            assert any(bar in lane for bar in "▂▃▄▅▆▇"), f"broker {broker} is never added"
+        assert "★" in lanes["*4"]
+        assert all("·" in lanes[broker] for broker in ("1", "2", "3"))
+        assert "The lanes begin at" not in watch.text
+
+
+async def test_a_leader_that_a_cut_moves_between_two_looks_has_its_star(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), poll_s=5.0) as watch:
+        await watch.pass_until("ENDED")
+        await watch.pass_time(10)
+        assert "*4 5 6" in watch.line("a-0")
+        assert "★" in watch.line("a-0")
+        assert "*4 5 6" in watch.line("b-0")
+        assert "★" in watch.line("b-0")
+
+
+async def test_a_view_opened_during_a_stall_tells_of_it_as_the_run_does(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", messages=200_000)
+    async with watching_run(cluster, tmp_path, moved("a-0", target=(4, 2, 3))) as old:
+        await old.do(acts.Hang(4))
+        await old.pass_until("STALLED", most_s=120)
+        await old.pass_time(60)
+        async with watching_runs(cluster, tmp_path) as watch:
+            await watch.until(lambda: watch.app.attached is not None)
+            await watch.see()
+            await watch.see()
+            assert "STALLED 1m" in watch.line("a-0")
+            await watch.press("enter")
+            await watch.see()
+            assert "STALLED 1m" in watch.lines[1]
+            assert "! broker 4 stalled for 1m" in watch.text
+            assert "waits for" not in watch.text
+
+
+async def test_what_waits_says_for_what_in_its_row_and_in_full_in_its_detail(
+    tmp_path: Path,
+) -> None:
+    names = ["a-0", "a-1", "a-2"]
+    cluster = a_quiet_cluster(*names, messages=20_000)
+    limits = Limits(replicas=1, partitions=2, cut_together=2, per_broker=1)
+    plan = {**moved("a-0", "a-2", target=(4, 2, 3)), **moved("a-1", target=(5, 2, 3))}
+    async with watching_run(cluster, tmp_path, plan, limits) as watch:
+        await watch.see()
+        assert "P 2 of 2 in use" in watch.line("a-2")
+        await watch.press("end", "enter")
+        await watch.see()
+        assert "P lets 2 partitions be under way, and 2 are: it begins when one" in watch.text
+
+
+async def test_who_is_ready_says_how_many_others_it_is_cut_with(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0")
+    limits = Limits(replicas=1, partitions=2)
+    plan = {**moved("a-0", target=(4, 2, 3)), **moved("b-0", target=(5, 6, 7))}
+    async with watching_run(cluster, tmp_path, plan, limits) as watch:
+        await watch.pass_until("ready")
+        assert "cut: 1 of 2 ready" in watch.line("a-0")
+        await watch.press("slash")
+        await watch.type("a-0")
+        await watch.press("enter", "enter")
+        await watch.see()
+        assert "cut together with 1 other, when 2 are ready (1 is by now)" in " ".join(
+            watch.text.split()
+        )
 
 
 async def test_the_limits_of_a_read_only_view_are_covered_by_no_message(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ class Scene:
         )
 
     def after(
-        self, *keys: str, seconds: float = RUN_S, until: str = ""
+        self, *keys: str, seconds: float = RUN_S, until: str = "", throttle: str = "none"
     ) -> Callable[[Pilot[None]], Any]:
         """Let the run go on for so long, then press keys, and wait for words if need be."""
 
@@ -91,7 +91,7 @@ class Scene:
             watch = Watching(self.app, self._looks, self._cluster, pilot)
             await watch.begin()
             limits = Limits(replicas=1, partitions=4, per_broker=3)
-            folder = await self._engines.start(a_new_run(PLAN, limits, "drain-b3"))
+            folder = await self._engines.start(a_new_run(PLAN, limits, "drain-b3", throttle))
             self._cluster.do(move("payments-2", 8, 1, 2))
             self.app.call_later(self.app.attach, folder)
             await watch.until(lambda: self.app.attached is not None)
@@ -126,6 +126,26 @@ def test_the_limits_of_a_run(snap_compare: Compare, tmp_path: Path, size: tuple[
     scene = Scene(tmp_path)
     typed = scene.after("l", "down", "x")
     assert snap_compare(scene.app, terminal_size=size, run_before=typed)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=IDS)
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_throttle_of_a_run(
+    snap_compare: Compare, tmp_path: Path, size: tuple[int, int], theme: str
+) -> None:
+    scene = Scene(tmp_path, theme=theme)
+    typed = ["1", "5", "k", "B", "comma", "5", "equals_sign", "1", "M", "B"]
+    asked = scene.after("t", *typed, throttle="500kB,9=none")
+    assert snap_compare(scene.app, terminal_size=size, run_before=asked)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=IDS)
+def test_a_throttle_that_is_too_low(
+    snap_compare: Compare, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    scene = Scene(tmp_path)
+    too_low = scene.after(throttle="15kB", seconds=120.0)
+    assert snap_compare(scene.app, terminal_size=size, run_before=too_low)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=IDS)

@@ -7,7 +7,15 @@ import pytest
 from ktui.planning.plan import Plan, written
 from ktui.tui.screens.start import StartScreen
 from ktui.tui.screens.watch import WatchScreen
-from support.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
+from support.running import (
+    ONE_BY_ONE,
+    RunWatched,
+    a_new_run,
+    a_quiet_cluster,
+    moved,
+    watching_run,
+    watching_runs,
+)
 from support.runs import plan_of
 from support.watching import LARGE, MIDDLE, SMALL
 
@@ -97,6 +105,65 @@ async def test_a_limit_that_cannot_be_is_named_at_its_field_and_keeps_the_run_fr
         assert not watch.state_dir.run_dirs()
 
 
+async def throttle_typed(watch: RunWatched, words: str) -> None:
+    watch.app.screen.query_one("#throttle-rate").focus()
+    await watch.type(words)
+
+
+async def test_a_throttle_is_held_against_what_is_written_and_then_started_with(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", messages=100_000, inbound_s=2_000)
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        await throttle_typed(watch, "1MB")
+        await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
+        await watch.pass_until("! at 1.0 MB/s into brokers 4, 5 and 6 the run never ends")
+        assert "at 1.0 MB/s into brokers 4, 5 and 6, which are throttled" in words_of(report(watch))
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.type("drain-3")
+        await watch.press("enter")
+        await watch.until(lambda: watch.app.attached is not None)
+        assert watch.app.attached is not None
+        assert watch.app.attached.run.options.throttle.every == 1_000_000
+
+
+async def test_throttled_leaders_are_a_choice_with_its_warning(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        watch.app.screen.query_one("#throttle-leaders").focus()
+        await watch.press("space")
+        assert "! throttle: no rate is given to throttle leaders to" in watch.text
+        await throttle_typed(watch, "50MB")
+        await watch.until(lambda: "! --throttle-leaders: what in-sync followers" in watch.text)
+
+
+async def test_a_throttle_that_cannot_be_keeps_the_run_from_starting(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        await throttle_typed(watch, "fast")
+        assert "! throttle: 'fast'" in watch.text
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.type("drain-3")
+        await watch.press("enter")
+        await watch.until(lambda: "throttle: 'fast'" in said(watch))
+        assert not watch.state_dir.run_dirs()
+
+
+async def test_the_contexts_throttle_is_there_to_be_typed_over(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        watch.engines.throttle = "50MB"
+        await chosen(watch, path)
+        await watch.until(lambda: "at 50 MB/s into brokers 4, 5 and 6" in words_of(report(watch)))
+
+
 async def test_a_bad_plan_is_told_with_all_its_problems_and_their_lines(tmp_path: Path) -> None:
     bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]},\n'
     path = a_plan(tmp_path, bad + '{"topic": "a", "partition": -1, "replicas": []}]}')
@@ -147,24 +214,47 @@ async def test_a_plan_that_is_at_its_target_is_not_started(tmp_path: Path) -> No
         await watch.say("there is nothing to do")
 
 
-async def test_a_second_run_on_the_cluster_is_refused_with_the_name_of_the_first(
+async def test_a_second_run_on_the_cluster_is_started_only_once_that_is_allowed(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=500_000)
-    first = a_plan(tmp_path, plan_of(moved("a-0")))
-    second = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
-    async with watching_runs(cluster, tmp_path, size=(140, 40)) as watch:
-        for path, name in ((first, "drain-3"), (second, "other")):
-            await chosen(watch, path)
-            await watch.until(lambda: "replica movements" in report(watch))
-            watch.app.screen.query_one("#start-again").focus()
-            await watch.type(name)
-            await watch.press("enter")
-            if path is first:
-                await watch.until(lambda: watch.app.attached is not None)
-                await watch.pass_time(5)
-        await watch.until(lambda: "run drain-3 is live on this cluster" in said(watch))
+    path = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.type("other")
+        await watch.press("enter")
+        await watch.until(lambda: "Run drain-3 is live on this cluster" in said(watch))
         await watch.until(lambda: words_of(said(watch)) in words_of(watch.text))
+        watch.app.screen.query_one("#allow-concurrent").focus()
+        await watch.press("space")
+        watch.app.screen.query_one("#start-again").focus()
+        await watch.press("enter")
+        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
+
+
+async def test_without_another_live_run_there_is_nothing_to_allow(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await watch.press("n")
+        assert "allow another live run" not in watch.text
+
+
+async def test_a_run_that_waits_for_resume_over_the_same_partitions_is_warned_of(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "a-1", messages=500_000)
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=(7, 2, 3))), "other.json")
+    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+        await watch.engines.start(a_new_run(moved("a-0", "a-1"), ONE_BY_ONE))
+        await watch.see()
+        await watch.engines.aclose()
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        assert (
+            "run drain-3 waits for resume, with 1 partition left that this plan has, too"
+            in words_of(report(watch))
+        )
 
 
 async def test_the_path_is_completed_as_it_is_typed(tmp_path: Path) -> None:
@@ -215,7 +305,7 @@ async def test_a_live_run_is_told_before_a_plan_is_chosen(tmp_path: Path) -> Non
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
         await watch.press("n")
         await watch.say(
-            "Run drain-3 is live on this cluster: no other is started before it has ended."
+            "Run drain-3 is live on this cluster. Another is started only if that is allowed"
         )
 
 

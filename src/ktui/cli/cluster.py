@@ -13,6 +13,7 @@ from ktui.cli.errors import BadInput
 from ktui.kafka.connection import Connection
 from ktui.kafka.problem import ConnectionProblem
 from ktui.kafka.reader import KafkaReader
+from ktui.kafka.writer import KafkaWriter
 
 NONE_NAMED = """\
 no cluster named.
@@ -32,6 +33,10 @@ class Cluster(msgspec.Struct, frozen=True):
     def reader(self) -> KafkaReader:
         """Make a reader; it connects at its first call."""
         return KafkaReader(self.connection)
+
+    def writer(self) -> KafkaWriter:
+        """Make a writer; it connects at its first call."""
+        return KafkaWriter(self.connection)
 
 
 def choose_cluster(

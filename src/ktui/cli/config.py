@@ -12,6 +12,7 @@ import platformdirs
 
 from ktui.fileproblem import FileProblem, unknown_key
 from ktui.pacing.limits import LimitsProblem, limits_from
+from ktui.planning.throttle_rates import ThrottleProblem, rates_from
 
 if TYPE_CHECKING:
     from ktui.yamlfile import YamlFile
@@ -33,6 +34,8 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     theme: str | None = None
     limits: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What runs begin with where an option says nothing else; options' names, or KIP-435's."""
+    throttle: str | int | None = None
+    """Their throttle, as `--throttle` takes it."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -96,6 +99,7 @@ def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
     }
     for name, context in contexts.items():
         _check_limits(file, ("contexts", name, "limits"), context.limits)
+        _check_throttle(file, ("contexts", name, "throttle"), context.throttle)
     return contexts
 
 
@@ -107,3 +111,10 @@ def _check_limits(file: YamlFile, keys: tuple[str, ...], limits: Mapping[str, An
             limits_from(some)
         except LimitsProblem as problem:
             raise file.problem(place, f"{'.'.join(keys)}: {problem}") from None
+
+
+def _check_throttle(file: YamlFile, keys: tuple[str, ...], throttle: str | int | None) -> None:
+    try:
+        rates_from("none" if throttle is None else str(throttle))
+    except ThrottleProblem as problem:
+        raise file.problem(keys, f"{'.'.join(keys)}: {problem}") from None

@@ -27,11 +27,12 @@ from ktui.execution.statedir import StateDir, default_name
 from ktui.pacing.limits import Limits
 from ktui.planning.finding import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped, shipped_path
 from ktui.simulated.scenario.record import FASTEST, Scenario
-from ktui.simulated.scenario.submission import carry_out, set_throttles
+from ktui.simulated.scenario.submission import carry_out
 from ktui.tui.demo import DemoApp, Story
 from ktui.tui.runs.engines import NewRun
 from ktui.tui.themes import load_themes
@@ -164,11 +165,11 @@ async def stage(
 async def _pace(
     scenario: Scenario, cluster: SimulatedCluster, app: DemoApp, engines: SimulatedEngines
 ) -> None:
-    """Start a run of the plan when it is due, under the limits that the scenario gives."""
+    """Start a run of the plan when it is due, under the limits and throttle of the scenario."""
     if scenario.plan is None:
         return
     await cluster.clock.sleep(scenario.plan.start_s)
-    targets = scenario.plan.targets.items()
+    targets, throttle = scenario.plan.targets.items(), scenario.plan.throttle
     name = default_name(Path(f"{app.cluster_status().cluster_name}.json"))
     wanted = NewRun(
         name=name,
@@ -176,15 +177,14 @@ async def _pace(
         plan_name=f"{name}.json",
         limits=scenario.limits,
         allowed=Allowances(replication_factor_change=True, below_min_isr=True),
+        throttle=NO_THROTTLE if throttle is None else ThrottleRates(int(throttle)),
     )
-    refused = await set_throttles(scenario.plan, scenario.spec, cluster.writer())
     try:
         run = await engines.start(wanted)
     except (ClusterError, RunProblem) as error:
-        refused = (*refused, str(error))
+        app.report_refusals((str(error),))
     else:
         app.call_later(app.attach, run)
-    app.report_refusals(refused)
 
 
 async def _carry_out(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
+from ktui.cluster.ports import Ways
 from ktui.execution.beginning import first_events
 from ktui.execution.engine import Engine
 from ktui.execution.events import Owned
@@ -16,9 +18,11 @@ from ktui.execution.ownership import Ownership, starting, take
 from ktui.execution.problem import RunProblem
 from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.unfinished import check_one_throttle
 from ktui.pacing.limits import Limits, start_limits
 from ktui.planning.check import check_plan
 from ktui.planning.finding import ClusterSnapshot, Severity
+from ktui.planning.measuring import measure
 from ktui.planning.plan import Plan
 from ktui.planning.snapshot import take_snapshot
 from ktui.simulated.cluster import SimulatedCluster
@@ -50,6 +54,13 @@ class SimulatedEngines:
         """Look at what a plan is about."""
         return await take_snapshot(self._cluster.reader(), plan)
 
+    throttle = ""
+    """No run is throttled that names no rate."""
+
+    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+        """Add to a look what a throttle is held against."""
+        return await measure(self._cluster.reader(), plan, seen, self._clock)
+
     async def start(self, wanted: NewRun) -> RunDir:
         """Start a run.
 
@@ -67,13 +78,19 @@ class SimulatedEngines:
             wanted.plan,
             seen,
             wanted.limits,
-            RunOptions(poll_s=self._poll_s),
+            RunOptions(
+                throttle=wanted.throttle,
+                throttle_leaders=wanted.throttle_leaders,
+                poll_s=self._poll_s,
+            ),
             cluster_id=cluster_id,
             plan_name=wanted.plan_name,
         )
         with starting(self._state_dir, cluster_id) as live:
-            if live:
+            if live and not wanted.concurrent:
                 raise RunProblem(f"run {live[0].name} is live on this cluster; wait for its end")
+            if wanted.throttle:
+                check_one_throttle(self._state_dir, cluster_id, wanted.name)
             folder = self._state_dir.create_run(wanted.name)
             with Journal.create(folder.journal, self._clock) as journal:
                 journal.append(first)
@@ -101,8 +118,10 @@ class SimulatedEngines:
 
     async def _carried_on(self, folder: RunDir, ownership: Ownership, journal: Journal) -> None:
         run = Run(folder.name).fold(journal.entries())
-        observer = Observer(self._cluster.reader(), self._clock)
-        engine = Engine(run, journal, observer, self._cluster.writer(), self._clock)
+        ways = Ways(self._cluster.reader(), self._cluster.writer())
+        observer = Observer(ways.reader, self._clock)
+        check = partial(check_one_throttle, self._state_dir, self._cluster.spec.name, run.name)
+        engine = Engine(run, journal, observer, ways, self._clock, check)
         self._engines.append(engine)
         me = ownership.holder
         try:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import click
 import msgspec
 
 from ktui.cli import options
+from ktui.cli.clear_throttles import clear
 from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.doctor_abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor_facts import gather_facts
 from ktui.cli.doctor_findings import Finding, Level, judge
+from ktui.cli.doctor_throttles import judge_throttles
+from ktui.cli.errors import BadInput
 from ktui.cli.partition_json import SCHEMA_VERSION, encode
+from ktui.cli.start_launch import target
+from ktui.cli.throttles_look import claims_of, look_at_throttles
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.ports import ClusterReader
+from ktui.execution.problem import RunProblem
+from ktui.execution.statedir import StateDir
 from ktui.kafka.capabilities import Capabilities
 from ktui.kafka.connection import Connection
 from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
@@ -34,23 +43,53 @@ Sections = dict[str, list[Finding]]
 
 @click.command("doctor")
 @options.cluster_options
+@click.option(
+    "--clear-throttles",
+    is_flag=True,
+    help="Take off the throttles that were left behind; each is shown first.",
+)
+@click.option("--dry-run", is_flag=True, help="With --clear-throttles: show them, and no more.")
+@options.state_dir_option
 @options.json_option
 def command(
-    bootstrap_server: str | None, command_config: Path | None, context: str | None, *, json: bool
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    clear_throttles: bool,
+    dry_run: bool,
+    state: StateDir,
+    json: bool,
 ) -> None:
     """Connect with each client and judge what matters to reassignments. Changes nothing.
 
     Exit code 1 when something is BAD.
+
+    With --clear-throttles, takes off what nobody needs any more, and nothing else. Exit code 1
+    when something of it is there still, 2 when there are throttles and each is needed.
     """
+    if dry_run and not clear_throttles:
+        raise BadInput("--dry-run: it goes with --clear-throttles; without, nothing is changed")
+    if clear_throttles:
+        choose = choose_cluster if dry_run else choose_to_change
+        cluster = choose(bootstrap_server, command_config, context)
+        sys.exit(asyncio.run(clear(cluster, state, dry_run=dry_run, json=json)))
     cluster = choose_cluster(bootstrap_server, command_config, context)
-    sections = asyncio.run(_examine(cluster))
+    sections = asyncio.run(_examine(cluster, state))
     click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
     findings = [finding for found in sections.values() for finding in found]
     if any(finding.level is Level.TROUBLE for finding in findings):
         sys.exit(1)
 
 
-async def _examine(cluster: Cluster) -> Sections:
+def choose_to_change(
+    bootstrap_server: str | None, command_config: Path | None, context: str | None
+) -> Cluster:
+    """Choose a cluster that may be changed; raises as `target` does."""
+    return target(bootstrap_server, command_config, context).cluster
+
+
+async def _examine(cluster: Cluster, state: StateDir) -> Sections:
     connection = cluster.connection
     sections: Sections = {"connection": await _connection(connection)}
     if any(finding.level is Level.TROUBLE for finding in sections["connection"]):
@@ -59,12 +98,25 @@ async def _examine(cluster: Cluster) -> Sections:
     try:
         sections["brokers"] = judge_abilities(await capabilities.brokers())
         sections["permissions"] = judge_permissions(await capabilities.permissions())
-        sections["cluster"] = judge(await gather_facts(reader))
+        facts = await gather_facts(reader)
+        sections["cluster"] = judge(facts)
+        sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
     except ClusterError as error:
         sections.setdefault("cluster", []).append(Finding(Level.TROUBLE, str(error)))
     finally:
         await asyncio.gather(capabilities.aclose(), reader.aclose())
     return sections
+
+
+async def _throttles(
+    reader: ClusterReader, topics: Collection[str], state: StateDir
+) -> list[Finding]:
+    try:
+        cluster = await reader.describe_cluster()
+        look = await look_at_throttles(reader, cluster, topics, claims_of(state))
+    except (ClusterError, RunProblem) as problem:
+        return [Finding(Level.WARNING, f"could not look: {problem}")]
+    return judge_throttles(look)
 
 
 async def _connection(connection: Connection) -> list[Finding]:

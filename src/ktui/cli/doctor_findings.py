@@ -61,7 +61,6 @@ def judge(facts: Facts) -> list[Finding]:
         *_health(facts.health),
         *_disks(facts.log_dirs),
         *_movers(facts),
-        *_leftover_throttles(facts),
         *_broker_settings(facts.broker_configs),
         *_min_insync(facts),
     ]
@@ -131,40 +130,6 @@ def _movers(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             Level.NOTE, "Cruise Control's topics are here: it may move partitions too", fix
         )
-
-
-def _leftover_throttles(facts: Facts) -> Iterator[Finding]:
-    moving = facts.moving
-    if moving is None:
-        return  # whether a throttle is left behind or in use cannot be told
-    rated = sorted(
-        broker
-        for broker, config in facts.broker_configs.items()
-        if config.leader_throttle_rate is not None or config.follower_throttle_rate is not None
-    )
-    listed = sorted(name for name, c in facts.topic_configs.items() if _throttled(c, name, moving))
-    if not moving and rated:
-        yield Finding(
-            Level.WARNING,
-            f"replication throttle rates are set on {some('broker', rated)}, and nothing moves",
-            "Left behind by an earlier move: delete leader.replication.throttled.rate and "
-            "follower.replication.throttled.rate there with kafka-configs --entity-type brokers.",
-        )
-    if listed:
-        yield Finding(
-            Level.WARNING,
-            f"throttled replicas are listed for {some('topic', listed)}, of which nothing moves",
-            "An in-sync replica that is still listed stalls producers at every leader change: "
-            "delete *.replication.throttled.replicas with kafka-configs --entity-type topics.",
-        )
-    looked = len(facts.broker_configs) == sum(b.alive for b in facts.brokers.values())
-    if looked and not listed and (moving or not rated):
-        yield Finding(Level.GOOD, "no replication throttle lies about")
-
-
-def _throttled(config: TopicConfig, topic: str, moving: frozenset[TopicPartition]) -> bool:
-    lists = config.leader_throttled_replicas or config.follower_throttled_replicas
-    return bool(lists) and not any(tp.topic == topic for tp in moving)
 
 
 def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[Finding]:

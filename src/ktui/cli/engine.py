@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,7 +18,8 @@ from ktui.cli.engine_log import EngineLog, log_to_stderr
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
-from ktui.execution.commands import Answer, Leave, Pause
+from ktui.cluster.ports import Ways
+from ktui.execution.commands import Answer, Leave, LeaveThrottles, Pause
 from ktui.execution.engine import Engine
 from ktui.execution.events import By, Entry, Event, Owned
 from ktui.execution.journal import Journal
@@ -25,6 +27,7 @@ from ktui.execution.ownership import Holder, take
 from ktui.execution.problem import RunProblem
 from ktui.execution.run import Run
 from ktui.execution.statedir import StateDir
+from ktui.execution.unfinished import check_one_throttle
 from ktui.kafka.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
@@ -68,6 +71,10 @@ class OneCluster:
             )
         return seen
 
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have settings read again in the next look."""
+        self._observer.settings_changed(topics, brokers)
+
 
 @click.command("engine", hidden=True)
 @click.argument("name", metavar="RUN")
@@ -93,7 +100,7 @@ def command(
         run = folded(journal, name)
         drop_what_is_past(journal)
         journal.log = EngineLog(run)
-        asyncio.run(_carry_on(run, journal, connection, owned.holder, until))
+        asyncio.run(_carry_on(run, journal, connection, owned.holder, until, state))
 
 
 def folded(journal: Journal, name: str) -> Run:
@@ -112,22 +119,32 @@ def folded(journal: Journal, name: str) -> Run:
 
 
 def drop_what_is_past(journal: Journal) -> None:
-    """Answer what was asked of the process before: to leave, and to pause for a signal of its."""
+    """Answer what was asked of the process before: to leave, and to pause for a signal of its.
+
+    Nor are throttles left behind that this process has not tried to take off.
+    """
     past = Answer(accepted=False, words="the process that it was asked of has gone")
     for asked in journal.asked():
         match asked.command:
-            case Leave() | Pause(by=By.SIGNAL):
+            case Leave() | LeaveThrottles() | Pause(by=By.SIGNAL):
                 journal.answer(asked.id, past)
 
 
 async def _carry_on(
-    run: Run, journal: Journal, connection: Connection, owner: Holder, until: datetime | None
+    run: Run,
+    journal: Journal,
+    connection: Connection,
+    owner: Holder,
+    until: datetime | None,
+    state: StateDir,
 ) -> None:
     if run.started is None:
         return
+    check_throttle = partial(check_one_throttle, state, run.started.cluster_id, run.name)
     clock, reader, writer = SystemClock(), KafkaReader(connection), KafkaWriter(connection)
     observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
-    engine = Engine(run, journal, OneCluster(observer, run.started.cluster_id), writer, clock)
+    source = OneCluster(observer, run.started.cluster_id)
+    engine = Engine(run, journal, source, Ways(reader, writer), clock, check_throttle)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, engine.leave, f"its process got {number.name}")

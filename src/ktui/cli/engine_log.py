@@ -24,6 +24,7 @@ from ktui.execution.events import (
 )
 from ktui.execution.run import Run
 from ktui.execution.states import State
+from ktui.execution.throttle_events import Configure, Configured, SettingsFound, SettingsLeft
 from ktui.quantities import as_count
 
 log = logging.getLogger(__name__)
@@ -82,12 +83,12 @@ class EngineLog:
                 log.log(level, "%s", sentence(event))
 
 
-def _level(event: Event) -> int | None:
+def _level(event: Event) -> int | None:  # noqa: PLR0911 - a case a kind of event
     """Say how much an event is to be noted; None for what goes as it should."""
     match event:
-        case Started() | PlannedPart() | StepBegun() | Elect():
+        case Started() | PlannedPart() | StepBegun() | Elect() | SettingsFound() | Configure():
             return None
-        case Answered():
+        case Answered() | Configured():
             return None if event.verdict is Verdict.ACCEPTED else logging.WARNING
         case Outage():
             return logging.WARNING
@@ -95,4 +96,6 @@ def _level(event: Event) -> int | None:
             return None if event.reached else logging.INFO
         case NowIn():
             return logging.WARNING if event.state in _TROUBLE else None
+        case SettingsLeft():
+            return logging.WARNING if event.reason else None
     return logging.INFO

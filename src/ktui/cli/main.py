@@ -30,6 +30,7 @@ VERBS = (
     "runs",
     "status",
     "limits",
+    "throttle",
     "pause",
     "continue",
     "doctor",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,6 +17,9 @@ from ktui.cli.plan_limits import given_limits, limits_for, limits_options
 from ktui.cli.plan_rate import assume_rate_option, given_rate
 from ktui.cli.plan_report import Checked, report
 from ktui.cli.plan_source import BAD_PLAN, given_plan
+from ktui.cli.throttle_options import given_throttle, throttle_options, throttled
+from ktui.cluster.clock import SystemClock
+from ktui.execution.options import RunOptions
 from ktui.planning.check import check_plan
 from ktui.planning.finding import Allowances, ClusterSnapshot, Option
 from ktui.planning.plan import Plan
@@ -38,6 +42,7 @@ command.add_command(plan_remaining.command)
 @options.json_option
 @click.option("--steps", is_flag=True, help="Also each partition's steps, under the limits.")
 @limits_options
+@throttle_options
 @assume_rate_option
 @click.option(
     Option.REPLICATION_FACTOR_CHANGE.value,
@@ -62,7 +67,7 @@ def check(  # noqa: PLR0913 - an option each
     assume_rate: str | None,
     factor_change: bool,
     below_min_isr: bool,
-    **limits: str | None,
+    **chosen: Any,
 ) -> None:
     """Read PLAN, hold it against the cluster, and say what it would do. Sends nothing.
 
@@ -71,16 +76,27 @@ def check(  # noqa: PLR0913 - an option each
 
     Exit code 2 when there is a problem, 0 when there are warnings at most.
     """
-    given, rate = given_limits(limits), given_rate(assume_rate)
+    throttle, rate = given_throttle(chosen), given_rate(assume_rate)
+    given = given_limits(chosen)
     name, plan = given_plan(path)
     cluster = choose_cluster(bootstrap_server, command_config, context)
-    seen = asyncio.run(_look(cluster, plan))
+    wanted = throttled(RunOptions(), throttle, cluster.context.throttle)
+    seen = asyncio.run(_look(cluster, plan, measure=bool(wanted.throttle)))
     in_force = limits_for(seen, cluster.context.limits, given)
     checked = Checked(
         plan=name,
         cluster=cluster.name,
         findings=check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
-        preflight=preflight(plan, seen, in_force, rate),
+        preflight=preflight(
+            plan,
+            seen,
+            in_force,
+            rate,
+            wanted.throttle,
+            throttle_leaders=wanted.throttle_leaders,
+        ),
+        throttle=wanted.throttle,
+        throttle_leaders=wanted.throttle_leaders,
         partitions=steps_of(plan, seen, in_force) if steps else None,
     )
     click.echo(encode(check_json(checked)) if json else report(checked))
@@ -88,9 +104,9 @@ def check(  # noqa: PLR0913 - an option each
         sys.exit(BAD_PLAN)
 
 
-async def _look(cluster: Cluster, plan: Plan) -> ClusterSnapshot:
+async def _look(cluster: Cluster, plan: Plan, *, measure: bool) -> ClusterSnapshot:
     reader = cluster.reader()
     try:
-        return await take_snapshot(reader, plan)
+        return await take_snapshot(reader, plan, SystemClock() if measure else None)
     finally:
         await reader.aclose()

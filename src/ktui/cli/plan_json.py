@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from ktui.cli.partition_json import SCHEMA_VERSION
 from ktui.cli.plan_report import Checked
+from ktui.cli.throttle_json import RatesJson, rates_json
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.disks import BrokerLoad
@@ -54,6 +55,9 @@ class CheckJson(msgspec.Struct, frozen=True):
     notes: tuple[FindingJson, ...]
     summary: Summary
     limits: Limits
+    throttle: RatesJson
+    """The run's own."""
+    throttle_leaders: bool
     preflight: PreflightJson
     partitions: tuple[PartitionSteps, ...] | UnsetType = UNSET
 
@@ -69,6 +73,8 @@ def check_json(checked: Checked) -> CheckJson:
         notes=_findings(checked.of(Severity.NOTE)),
         summary=checked.preflight.summary,
         limits=checked.preflight.limits,
+        throttle=rates_json(checked.throttle),
+        throttle_leaders=checked.throttle_leaders,
         preflight=preflight_json(checked.preflight),
         partitions=UNSET if checked.partitions is None else checked.partitions,
     )

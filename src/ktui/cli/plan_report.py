@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import click
 import msgspec
 
+from ktui.cli.throttle_words import throttle_in_words
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
 from ktui.planning import preflight_words
 from ktui.planning.finding import Finding, Kind, Severity
 from ktui.planning.preflight import Preflight
 from ktui.planning.steps import PartitionSteps
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 _COLOURS = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -27,7 +29,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     """Those of the plan against its cluster; what its figures give cause for is in `preflight`."""
     preflight: Preflight
-    partitions: tuple[PartitionSteps, ...] | None
+    throttle: ThrottleRates = NO_THROTTLE
+    """The run's own."""
+    throttle_leaders: bool = False
+    partitions: tuple[PartitionSteps, ...] | None = None
     """None where nobody asked for the steps."""
 
     def of(self, severity: Severity) -> tuple[Finding, ...]:
@@ -51,6 +56,7 @@ def report(checked: Checked) -> str:
     sections = [
         [finding_line(checked.plan, f) for severity in Severity for f in checked.of(severity)],
         preflight_words.lines(checked.preflight),
+        _throttle(checked),
         _steps(checked),
         [_verdict(checked)],
     ]
@@ -71,6 +77,13 @@ def _allowed(finding: Finding) -> str:
     if finding.severity is Severity.PROBLEM:
         return f"; {finding.option} allows it"
     return f"; allowed by {finding.option}"
+
+
+def _throttle(checked: Checked) -> list[str]:
+    if not checked.throttle:
+        return []
+    words = throttle_in_words(checked.throttle, leaders=checked.throttle_leaders)
+    return [f"throttle  {words}"]
 
 
 def _steps(checked: Checked) -> list[str]:

@@ -10,6 +10,7 @@ import msgspec
 from ktui.cli import options
 from ktui.cli.partition_json import SCHEMA_VERSION, encode, utc
 from ktui.cli.table import table
+from ktui.cli.throttle_json import RatesJson, rates_json
 from ktui.cluster.text import clean
 from ktui.execution.ownership import Holder
 from ktui.execution.run import Lost
@@ -51,6 +52,10 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     """None while the cluster answers, and without an owner."""
     partitions: int
     counts: dict[State, int]
+    throttle: RatesJson
+    """The rates that are wanted."""
+    throttle_left: str | None
+    """Which throttles of it stay though nothing is left to move, or no process has it, and why."""
     problem: str | None
 
 
@@ -113,6 +118,8 @@ def _row(run: RunSummary) -> tuple[str, ...]:
         return (name, stands, *("-" * 7))
     if run.outage is not None:
         stands += ", cluster lost"
+    if run.throttle_left is not None:
+        stands += ", throttle left"
     counts = run.counts
     return (
         name,
@@ -143,5 +150,7 @@ def _run_json(run: RunSummary) -> RunJson:
         outage=outage_json(run.outage),
         partitions=run.partitions,
         counts={state: run.counts.get(state, 0) for state in State},
+        throttle=rates_json(run.throttle),
+        throttle_left=run.throttle_left,
         problem=run.problem,
     )

@@ -19,13 +19,13 @@ from ktui.cli.start_options import run_options, taken_allowances, taken_options
 from ktui.cli.start_shown import is_headless, shown
 from ktui.cli.start_until import given_until, until_option
 from ktui.cli.start_wanted import Wanted
+from ktui.cli.throttle_options import given_throttle, throttle_options, throttled
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.statedir import StateDir, default_name
 from ktui.execution.unfinished import unfinished_over
 from ktui.planning.check import check_plan
 from ktui.planning.finding import Kind, Severity
-from ktui.planning.preflight import preflight
 from ktui.quantities import as_count
 
 
@@ -34,6 +34,7 @@ from ktui.quantities import as_count
 @options.cluster_options
 @click.option("--name", metavar="RUN", help="What the run is called; else as the plan's file is.")
 @limits_options
+@throttle_options
 @run_options
 @until_option
 @click.option("--dry-run", is_flag=True, help="Say what would be sent, and send nothing.")
@@ -65,6 +66,7 @@ def command(  # noqa: PLR0913 - an option each
     stopped by a failure, 2 when nothing was sent, 130 when it was left.
     """
     run_options, allowed = taken_options(chosen), taken_allowances(chosen)
+    throttle = given_throttle(chosen)
     given, now = given_limits(chosen), SystemClock().now()
     until_at = given_until(until, now)
     source, plan = given_plan(path)
@@ -72,7 +74,8 @@ def command(  # noqa: PLR0913 - an option each
     if not dry_run:
         state.free_name(name)
     where = target(bootstrap_server, command_config, context)
-    cluster_id, seen = asyncio.run(look(where, plan))
+    run_options = throttled(run_options, throttle, where.cluster.context.throttle)
+    cluster_id, seen = asyncio.run(look(where, plan, measure=bool(run_options.throttle)))
     wanted = Wanted(
         name=name,
         source=source,
@@ -133,9 +136,12 @@ def _tell(wanted: Wanted) -> None:
     if any(finding.kind is Kind.NOTHING_TO_DO for finding in wanted.findings):
         say("nothing to do")
         sys.exit(0)
-    if wanted.until is not None:
-        time_s = preflight(wanted.plan, wanted.seen, wanted.limits).time_s
-        say(fitting(time_s, wanted.until, wanted.now))
+    if wanted.until is not None or wanted.options.throttle:
+        figures = wanted.preflight()
+        for finding in figures.warnings:
+            say(finding_line(wanted.source, finding))
+        if wanted.until is not None:
+            say(fitting(figures.time_s, wanted.until, wanted.now))
 
 
 def _warn_of_unfinished(wanted: Wanted, state: StateDir) -> None:

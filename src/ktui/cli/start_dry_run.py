@@ -13,7 +13,6 @@ from ktui.cli.plan_report import Checked, report
 from ktui.cli.start_wanted import Wanted
 from ktui.execution.event_words import brokers
 from ktui.pacing.roster import Decision, Move
-from ktui.planning.preflight import Ground
 from ktui.planning.preflight_words import time_in_words
 from ktui.planning.rates import Span
 from ktui.quantities import as_count, as_duration
@@ -53,13 +52,14 @@ class DryRun:
         self._wanted = wanted
         self._told: list[tuple[int, Decision]] = []
         """Each decision, and how many seconds after the start it is made."""
-        ground = Ground(wanted.plan, wanted.seen)
-        figures = ground.under(wanted.limits, lambda *told: self._told.append(told))
+        figures = wanted.preflight(lambda *told: self._told.append(told))
         self.checked = Checked(
             plan=wanted.source,
             cluster=wanted.target.cluster.name,
             findings=wanted.findings,
             preflight=figures,
+            throttle=wanted.options.throttle,
+            throttle_leaders=wanted.options.throttle_leaders,
             partitions=None,
         )
 

@@ -19,9 +19,10 @@ from ktui.cli.main import FAILED, INTERRUPTED
 from ktui.cli.start_launch import resume_command, say
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.commands import Pause
-from ktui.execution.events import By, Entry
+from ktui.execution.estimate import Estimate
+from ktui.execution.events import By, Entry, Paused
 from ktui.execution.follow import RunFollower
-from ktui.execution.headless import Estimate, Outcome, end_lines, outcome, progress_line
+from ktui.execution.headless import Outcome, end_lines, outcome, progress_line
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import this_process
 from ktui.execution.process import EngineProcess
@@ -118,16 +119,17 @@ class _Following:
         self._clock: Clock = SystemClock()
         self._line = _Line()
         self._warnings = Warnings(engine.run.log)
-        self._paused = False
+        self._pause_asked: int | None = None
+        """The number of our command."""
+        self._estimate: Estimate | None = None
 
     def to_the_end(self) -> int:
         with RunFollower(self._engine.run.journal) as follower:
             self._take(follower)
-            self._estimate = Estimate(follower.run, self._clock.now())
             while not self._engine.gone:
                 if self._interrupts.leave:
                     return self._leave(follower)
-                if self._interrupts.count and not self._paused:
+                if self._interrupts.count and self._pause_asked is None:
                     self._pause(follower)
                 self._take(follower)
                 self._line.show(self._progress(follower, self._clock.now()))
@@ -138,8 +140,14 @@ class _Following:
     def _take(self, follower: RunFollower) -> None:
         """Tell of what is new."""
         new = follower.refresh()
+        if self._estimate is None or self._estimate.run is not follower.run:
+            self._estimate = Estimate(follower.run)
+        self._estimate.take(new)
         for warning in self._warnings.new():
             self._line.say(warning)
+        if any(map(self._is_our_pause, new)):
+            flying = as_count(follower.run.in_flight, "step")
+            self._line.say(f"paused: nothing more is submitted, and {flying} in flight may finish")
         if self._json:
             self._print([entry for entry in new if entry.seq > self._after])
 
@@ -150,19 +158,26 @@ class _Following:
             sys.stdout.flush()
 
     def _progress(self, follower: RunFollower, now: datetime) -> str:
-        return progress_line(follower.run, self._estimate.left_s(follower.run, now))
+        left = None
+        if self._estimate is not None:
+            self._estimate.look(now)
+            left = self._estimate.copied.left_s
+        return progress_line(follower.run, None if left is None else left.middle)
 
     def _pause(self, follower: RunFollower) -> None:
         """Have nothing more submitted; the engine leaves once nothing is in flight."""
-        self._paused = True
         me = this_process()
         with Journal.open(follower.path, self._clock) as journal:
-            journal.ask(Pause(by=By.SIGNAL), f"{me.user}@{me.host} ({me.pid})")
-        self._take(follower)
-        flying = as_count(follower.run.in_flight, "step")
-        self._line.say(
-            f"interrupted: nothing more is submitted, and {flying} in flight may finish. "
-            "Interrupt again to leave at once"
+            who = f"{me.user}@{me.host} ({me.pid})"
+            self._pause_asked = journal.ask(Pause(by=By.SIGNAL), who)
+        self._line.say("interrupted: the run is being paused. Interrupt again to leave at once")
+
+    def _is_our_pause(self, entry: Entry) -> bool:
+        event = entry.event
+        return (
+            isinstance(event, Paused)
+            and event.by is By.SIGNAL
+            and event.command == self._pause_asked
         )
 
     def _leave(self, follower: RunFollower) -> int:

@@ -15,12 +15,14 @@ from ktui.cli.cluster import Cluster, choose_cluster, named
 from ktui.cli.errors import BadInput
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
-from ktui.execution.events import Event
+from ktui.execution.events import Event, Started
+from ktui.execution.follow import RunFollower
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import Held, LiveRun, starting
 from ktui.execution.problem import RunRefused
 from ktui.execution.process import EngineProcess, spawn
 from ktui.execution.statedir import RunDir, StateDir, state_dir
+from ktui.execution.unfinished import check_one_throttle
 from ktui.planning.finding import ClusterSnapshot
 from ktui.planning.plan import Plan
 from ktui.planning.snapshot import take_snapshot
@@ -75,8 +77,13 @@ def _check_text(option: str, value: str) -> None:
         ) from None
 
 
-async def look(where: Target, plan: Plan) -> tuple[str, ClusterSnapshot]:
+async def look(where: Target, plan: Plan, *, measure: bool = False) -> tuple[str, ClusterSnapshot]:
     """Give the cluster's id, and all that a plan is about.
+
+    Args:
+        where: the cluster.
+        plan: what is asked for.
+        measure: also what a throttle is held against, which takes some seconds.
 
     Raises:
         ClusterError: it cannot be asked.
@@ -84,7 +91,8 @@ async def look(where: Target, plan: Plan) -> tuple[str, ClusterSnapshot]:
     reader = where.cluster.reader()
     try:
         cluster = await reader.describe_cluster()
-        return cluster.cluster_id, await take_snapshot(reader, plan)
+        seen = await take_snapshot(reader, plan, SystemClock() if measure else None)
+        return cluster.cluster_id, seen
     finally:
         await reader.aclose()
 
@@ -137,7 +145,8 @@ def begin(launch: Launch, first: Sequence[Event]) -> EngineProcess:
         RunProblem: the journal cannot be written, or the process has died.
     """
     with starting(launch.state, launch.cluster_id) as live:
-        _beside(live, launch)
+        throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
+        _beside(live, launch, throttled=throttled)
         run = launch.state.create_run(launch.name)
         _write(run, first)
         return spawn(run, launch.arguments)
@@ -154,8 +163,11 @@ def take_up(launch: Launch) -> EngineProcess:
         for other in live:
             if other.name == launch.name:
                 raise Held(launch.name, other.holder)
-        _beside(live, launch)
-        return spawn(launch.state.run(launch.name), launch.arguments)
+        run = launch.state.run(launch.name)
+        with RunFollower(run.journal) as follower:
+            follower.refresh()
+        _beside(live, launch, throttled=bool(follower.run.throttled.rates))
+        return spawn(run, launch.arguments)
 
 
 def say(line: str) -> None:
@@ -169,7 +181,7 @@ def resume_command(state: StateDir, name: str) -> str:
     return f"ktui resume {name}{where}"
 
 
-def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
+def _beside(live: Sequence[LiveRun], launch: Launch, *, throttled: bool) -> None:
     if not live:
         return
     others = "; ".join(f"run {other.name}, owned by {other.holder}" for other in live)
@@ -178,6 +190,8 @@ def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
             f"another run is live on this cluster: {others}. Limits of runs know nothing of each "
             "other. Wait for its end, or let both go on with --concurrent"
         )
+    if throttled:
+        check_one_throttle(launch.state, launch.cluster_id, launch.name)
     say(f"warning: also live on this cluster: {others}. The limits of both add up")
 
 

@@ -13,6 +13,8 @@ from ktui.execution.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.finding import ClusterSnapshot, Finding
 from ktui.planning.plan import Plan
+from ktui.planning.preflight import Ground, Preflight
+from ktui.planning.schedule import Told
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +34,15 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     options: RunOptions
     until: datetime | None
     now: datetime
+
+    def preflight(self, told: Told | None = None) -> Preflight:
+        """Work out what it would do; `told` hears of each decision."""
+        return Ground(self.plan, self.seen).under(
+            self.limits,
+            told,
+            self.options.throttle,
+            throttle_leaders=self.options.throttle_leaders,
+        )
 
     def first_events(self) -> list[Event]:
         """Give what the run's journal begins with."""

@@ -16,12 +16,13 @@ from ktui.cli.status_json import status_json
 from ktui.cli.status_text import status_text
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
+from ktui.execution.estimate import Estimate
 from ktui.execution.event_words import sentence
 from ktui.execution.events import Entry
 from ktui.execution.follow import RunFollower
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import holder
-from ktui.execution.runs import find_run
+from ktui.execution.runs import RunState, find_run, run_state
 from ktui.execution.statedir import RunDir, StateDir
 
 
@@ -45,11 +46,15 @@ def command(name: str, *, events: bool, state: StateDir, json: bool) -> None:
 def _print_status(run_dir: RunDir, *, json: bool) -> str | None:
     owner = holder(run_dir)
     with RunFollower(run_dir.journal) as follower:
-        follower.refresh()
-    run = follower.run
-    click.echo(
-        encode(status_json(run, owner, follower.damage)) if json else status_text(run, owner)
-    )
+        entries = follower.refresh()
+    run, estimate = follower.run, Estimate(follower.run)
+    estimate.take(entries)
+    estimate.look(SystemClock().now())
+    left = estimate.copied.left_s if run_state(run, owner) is RunState.RUNNING else None
+    if json:
+        click.echo(encode(status_json(run, owner, follower.damage, left)))
+    else:
+        click.echo(status_text(run, owner, left))
     return follower.damage
 
 

@@ -8,14 +8,17 @@ import msgspec
 
 from ktui.cli.partition_json import SCHEMA_VERSION, utc
 from ktui.cli.runs import OutageJson, OwnerJson, outage_json, owner_json
+from ktui.cli.throttle_json import ThrottleJson, throttle_json
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import By
 from ktui.execution.options import RunOptions
 from ktui.execution.ownership import Holder
-from ktui.execution.run import Run, Track
+from ktui.execution.run import Run
 from ktui.execution.runs import RunState, run_state
 from ktui.execution.states import State
+from ktui.execution.track import Track
 from ktui.pacing.limits import Limits
+from ktui.progress.timeline import Range
 
 Brokers = tuple[int, ...]
 
@@ -97,6 +100,7 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     limits_since_batch: int
     """The first decision that they bind."""
+    throttle: ThrottleJson
     options: RunOptions
     until: str | None
     """Nothing begins that is not expected to end by then."""
@@ -112,13 +116,17 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """To be copied: the size, as of the start, of every replica that is added."""
     bytes_done: int
     """Of these, what finished steps have copied."""
+    left_s: Range | None
+    """Seconds until the end, as far as can be told; None unless it is running."""
     in_flight: tuple[FlyingJson, ...]
     troubled: tuple[TroubledJson, ...]
     damage: str | None
     """What is wrong with the journal, or was before it was recovered."""
 
 
-def status_json(run: Run, owner: Holder | None, damage: str | None) -> StatusJson:
+def status_json(
+    run: Run, owner: Holder | None, damage: str | None, left_s: Range | None = None
+) -> StatusJson:
     """Put a run in its JSON form."""
     started = run.started
     return StatusJson(
@@ -136,6 +144,7 @@ def status_json(run: Run, owner: Holder | None, damage: str | None) -> StatusJso
         left=run.left,
         limits=run.limits,
         limits_since_batch=run.limits_changed_at + 1,
+        throttle=throttle_json(run, owned=owner is not None),
         options=run.options,
         until=_utc(run.until),
         pauses=_pauses(run),
@@ -146,6 +155,7 @@ def status_json(run: Run, owner: Holder | None, damage: str | None) -> StatusJso
         counts={state: run.counts[state] for state in State},
         bytes=run.copies.whole,
         bytes_done=run.copies.done,
+        left_s=left_s,
         in_flight=tuple(_flying(track) for track in run.flying.values()),
         troubled=tuple(_troubled(track) for track in run.troubled.values()),
         damage=damage or run.damage,

@@ -6,19 +6,23 @@ from collections.abc import Iterator
 
 from ktui.cli.runs import moment, state_in_words
 from ktui.cli.table import table
+from ktui.cli.throttle_words import throttle_in_words
 from ktui.cluster.text import clean
 from ktui.execution.event_words import brokers, counted, limits_in_words, scope_in_words, who_paused
 from ktui.execution.headless import lost_since
 from ktui.execution.ownership import Holder
-from ktui.execution.run import Run, Track
+from ktui.execution.run import Run
 from ktui.execution.runs import RunState, run_state
 from ktui.execution.states import State
+from ktui.execution.throttle_standing import stays, still_to_be_taken_off
+from ktui.execution.track import Track
+from ktui.progress.timeline import Range
 from ktui.quantities import as_bytes, as_count, as_duration
 
 
-def status_text(run: Run, owner: Holder | None) -> str:
+def status_text(run: Run, owner: Holder | None, left_s: Range | None = None) -> str:
     """Give what the run is first, then how far it is, what moves, and what is not well."""
-    sections = [_head(run, owner), _progress(run), _in_flight(run), _troubled(run)]
+    sections = [_head(run, owner), _progress(run, left_s), _in_flight(run), _troubled(run)]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines)
     return "\n".join(map(clean, text.split("\n")))
 
@@ -26,7 +30,12 @@ def status_text(run: Run, owner: Holder | None) -> str:
 def _head(run: Run, owner: Holder | None) -> list[str]:
     state = run_state(run, owner)
     batch = f", batch {run.batch:,}" if run.batch else ""
-    facts = [*_origin(run), *_ownership(run, owner, state), *_will(run), *_health(run, owner)]
+    facts = [
+        *_origin(run),
+        *_ownership(run, owner, state),
+        *_will(run, owner),
+        *_health(run, owner),
+    ]
     width = max(len(name) for name, _ in facts)
     lines = [f"  {name:<{width}}  {value}" for name, value in facts]
     return [f"run {run.name}: {state_in_words(state)}{batch}", *lines]
@@ -49,16 +58,29 @@ def _ownership(run: Run, owner: Holder | None, state: RunState) -> Iterator[tupl
         yield "owner", f"none{why}; go on with: ktui resume {run.name}"
 
 
-def _will(run: Run) -> Iterator[tuple[str, str]]:
+def _will(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
     batch = f"{counted(run.limits)} {run.limits_changed_at + 1:,}"
     since = f", since {batch}" if run.limits_changed_at else ""
     yield "limits", f"{limits_in_words(run.limits)}{since}"
+    yield from _throttle(run, owner)
     yield "options", ", ".join(_options(run))
     for by, reason in run.pauses.whole.items():
         yield "paused", f"by {who_paused(by)}{f': {reason}' if reason else ''}"
     scope = scope_in_words(sorted(run.pauses.topics), sorted(run.pauses.partitions))
     if scope:
         yield "paused", scope
+
+
+def _throttle(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
+    throttled = run.throttled
+    if throttled.rates:
+        words = throttle_in_words(throttled.rates, leaders=run.options.throttle_leaders)
+        yield "throttle", words
+    if throttled.refusal:
+        yield "throttle", f"refused: {throttled.refusal}"
+    why = still_to_be_taken_off(run) or (stays(run) if owner is None else None)
+    if why is not None:
+        yield "throttle", f"{why}; see: ktui throttle {run.name}"
 
 
 def _options(run: Run) -> Iterator[str]:
@@ -85,12 +107,18 @@ def _health(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
         yield "journal", f"recovered: {run.damage}"
 
 
-def _progress(run: Run) -> list[str]:
+def _progress(run: Run, left_s: Range | None) -> list[str]:
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
     copies = run.copies
     sizes = f", {as_bytes(copies.done)} of {as_bytes(copies.whole)} copied" if copies.whole else ""
     rows = [(state.words, f"{run.counts[state]:,}") for state in State if run.counts[state]]
-    return [f"{done}{sizes}", table(("STATE", "PARTITIONS"), rows, right=(1,))]
+    left = "" if left_s is None else f", {_left(left_s)} left"
+    return [f"{done}{sizes}{left}", table(("STATE", "PARTITIONS"), rows, right=(1,))]
+
+
+def _left(left_s: Range) -> str:
+    low, middle, high = map(as_duration, (left_s.low, left_s.middle, left_s.high))
+    return middle if low == high else f"{middle} ({low}-{high})"
 
 
 def _in_flight(run: Run) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from ktui.cli.config import Context
 from ktui.cli.start_launch import Launch, begin, take_up
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterReader
@@ -17,6 +18,7 @@ from ktui.execution.statedir import RunDir, StateDir
 from ktui.pacing.limits import Limits, limits_from, start_limits
 from ktui.planning.check import check_plan
 from ktui.planning.finding import ClusterSnapshot, Severity
+from ktui.planning.measuring import measure
 from ktui.planning.plan import Plan
 from ktui.planning.snapshot import take_snapshot
 from ktui.tui.runs.engines import NewRun
@@ -29,7 +31,7 @@ class ProcessEngines:
         reader: of the cluster that the view is on.
         names: how that cluster is named on a command line.
         state: where runs are remembered.
-        defaults: the context's limits.
+        context: what runs begin with there.
     """
 
     def __init__(
@@ -37,18 +39,27 @@ class ProcessEngines:
         reader: ClusterReader,
         names: Mapping[str, str],
         state: StateDir,
-        defaults: Mapping[str, object],
+        context: Context,
     ) -> None:
         self._reader, self._names, self._state = reader, names, state
-        self._defaults = defaults
+        self._context = context
 
     def limits(self, brokers: int) -> Limits:
         """Give the limits of a run that names none."""
-        return limits_from(self._defaults, start_limits(brokers))
+        return limits_from(self._context.limits, start_limits(brokers))
 
     async def look(self, plan: Plan) -> ClusterSnapshot:
         """Look at what a plan is about."""
         return await take_snapshot(self._reader, plan)
+
+    @property
+    def throttle(self) -> str:
+        """The context's throttle; empty for none."""
+        return "" if self._context.throttle is None else str(self._context.throttle)
+
+    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+        """Add to a look what a throttle is held against, which takes some seconds."""
+        return await measure(self._reader, plan, seen, SystemClock())
 
     async def start(self, wanted: NewRun) -> RunDir:
         """Start a run; it is owned by a process of its own when this returns.
@@ -67,12 +78,12 @@ class ProcessEngines:
             wanted.plan,
             seen,
             wanted.limits,
-            RunOptions(),
+            RunOptions(throttle=wanted.throttle, throttle_leaders=wanted.throttle_leaders),
             cluster_id=cluster_id,
             plan_name=wanted.plan_name,
             connection=self._names,
         )
-        launch = self._launch(wanted.name, cluster_id)
+        launch = self._launch(wanted.name, cluster_id, concurrent=wanted.concurrent)
         engine = await asyncio.to_thread(begin, launch, first)
         return engine.run
 
@@ -94,14 +105,14 @@ class ProcessEngines:
     async def _cluster_id(self) -> str:
         return (await self._reader.describe_cluster()).cluster_id
 
-    def _launch(self, name: str, cluster_id: str) -> Launch:
+    def _launch(self, name: str, cluster_id: str, *, concurrent: bool = False) -> Launch:
         return Launch(
             state=self._state,
             name=name,
             cluster_id=cluster_id,
             names=self._names,
             until=None,
-            concurrent=False,
+            concurrent=concurrent,
         )
 
 

@@ -18,6 +18,10 @@ RUN_BINDINGS = [
     ),
     Binding("l", "show_limits", "limits", tooltip="Show the run's limits, and change them"),
     Binding(
+        "t", "show_throttle", "throttle",
+        tooltip="Show the run's throttle and what comes in under it, and change it at once",
+    ),
+    Binding(
         "p", "pause", "pause",
         tooltip="Pause the run: nothing new is submitted; or let it go on",
     ),

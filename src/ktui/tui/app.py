@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -18,25 +19,26 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.statedir import StateDir
 from ktui.progress.timeline import Progress
 from ktui.tui import farewell
-from ktui.tui.actions import APP_BINDINGS, HelpGroup, help_group
+from ktui.tui.actions import APP_BINDINGS, HelpGroup
+from ktui.tui.help_groups import help_groups
+from ktui.tui.leftovers import Leftovers
 from ktui.tui.outages import Outage, Outages
 from ktui.tui.overview import Overview
 from ktui.tui.palette import Commands
 from ktui.tui.polling import Lost, Polled, Polling
-from ktui.tui.runapp import RunApp, ShowsRun
+from ktui.tui.runapp import ShowsRun
 from ktui.tui.runs.engines import Engines
-from ktui.tui.screens.brokers import BrokersScreen, BrokerTable
+from ktui.tui.runsapp import RunsApp
+from ktui.tui.screens.brokers import BrokersScreen
 from ktui.tui.screens.detail import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.limits import LimitsScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.start import StartScreen
+from ktui.tui.screens.throttle import ThrottleScreen
 from ktui.tui.screens.watch import WatchScreen
 from ktui.tui.themes import DEFAULT, LoadedThemes, role_defaults
-from ktui.tui.widgets.eventlist import EventList
-from ktui.tui.widgets.limits_form import LimitInput
-from ktui.tui.widgets.partition_list import PartitionList
 from ktui.tui.widgets.status_header import Status, StatusHeader
 
 _KEEP_TITLE, _RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
@@ -52,7 +54,7 @@ class Shows(Protocol):
         ...
 
 
-class KtuiApp(RunApp):
+class KtuiApp(RunsApp):
     """Watches a cluster until it is quit.
 
     Args:
@@ -108,8 +110,9 @@ class KtuiApp(RunApp):
             clock=self._clock,
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
-        self._outages = Outages()
+        self._outages, self._leftovers = Outages(), Leftovers()
         self._polled = Progress()
+        self._source = source
         self._polling = Polling(
             source,
             self._clock,
@@ -160,6 +163,8 @@ class KtuiApp(RunApp):
         if message.progress.last is not None:
             self._outages.answered(message.progress.last.at, message.progress.last.monotonic_s)
         self.refresh_run(self._polled)
+        if message.progress.last is not None:
+            self._leftovers.note(message.progress.last, self.throttles_of_run)
         self._show_all()
         self._set_terminal_title(farewell.title(message.overview, self.run_status))
 
@@ -193,6 +198,10 @@ class KtuiApp(RunApp):
         self._show_all()
         self._polling.look_now()
 
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have settings that the run has changed read again in the next poll."""
+        self._source.settings_changed(topics, brokers)
+
     def cluster_status(self) -> Status:
         """Tell how the cluster is now."""
         return Status(
@@ -203,6 +212,7 @@ class KtuiApp(RunApp):
             now_s=self._clock.monotonic(),
             seen=self._polled.last,
             overview=self.overview,
+            left_behind=self._leftovers.count,
             outage=self._outages.current,
         )
 
@@ -245,16 +255,7 @@ class KtuiApp(RunApp):
 
     def help_groups(self) -> list[HelpGroup]:
         """Give every key of every screen."""
-        return [
-            help_group("everywhere", self.BINDINGS),
-            help_group("list of partitions", [*PartitionList.BINDINGS, *WatchScreen.BINDINGS]),
-            help_group("detail of a partition", DetailScreen.BINDINGS),
-            help_group("brokers", [*BrokersScreen.BINDINGS, *BrokerTable.BINDINGS]),
-            help_group("events", [*EventsScreen.BINDINGS, *EventList.BINDINGS]),
-            help_group("limits", [*LimitsScreen.BINDINGS, *LimitInput.BINDINGS]),
-            help_group("runs", RunsScreen.BINDINGS),
-            help_group("start a plan", StartScreen.BINDINGS),
-        ]
+        return help_groups(self.BINDINGS)
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
         """Give the partition so many rows below in the list; None beyond its ends."""
@@ -291,5 +292,6 @@ _OPENS = {
     "show_events": EventsScreen,
     "show_limits": LimitsScreen,
     "show_runs": RunsScreen,
+    "show_throttle": ThrottleScreen,
     "start_plan": StartScreen,
 }

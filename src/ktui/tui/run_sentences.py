@@ -6,7 +6,7 @@ from ktui.execution.runs import RunState
 from ktui.tui import figures
 from ktui.tui.runs.attached import RunStatus
 
-READ_ONLY = "This view is read-only; one that may change things is opened with: ktui watch --write"
+READ_ONLY = "This view is read-only; ktui watch --write opens one that is not."
 NO_RUN = "The view is attached to no run. r shows the runs there are, n starts a plan."
 NO_ENGINES = "Nothing can be started from here."
 

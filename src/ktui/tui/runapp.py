@@ -1,29 +1,26 @@
-"""What the app does with runs: it follows one, asks things of it, and has others started."""
+"""What the app does with the run that it is attached to: it follows it, and asks things of it."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
-
-from textual.app import App
+from collections.abc import Collection, Mapping
+from typing import Protocol, runtime_checkable
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.commands import Answer, Command, Continue, Pause
 from ktui.execution.problem import RunProblem
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.statedir import RunDir
+from ktui.execution.throttled import Key
 from ktui.progress.timeline import Progress
 from ktui.tui import run_sentences
+from ktui.tui.newsapp import NewsApp
 from ktui.tui.runs.attached import AttachedRun, RunStatus
-from ktui.tui.runs.desk import RunDesk, unfinished
-from ktui.tui.runs.engines import Engines
+from ktui.tui.runs.desk import RunDesk
 from ktui.tui.runs.targets import informed
 from ktui.tui.screens.confirm import ConfirmScreen
 from ktui.tui.screens.limits import LimitsScreen
-from ktui.tui.screens.offer import Choice, OfferScreen
-from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.screens.start import StartScreen
+from ktui.tui.screens.throttle import ThrottleScreen
 
 
 @runtime_checkable
@@ -35,32 +32,19 @@ class ShowsRun(Protocol):
         ...
 
 
-class RunApp(App[None]):
-    """The part of the app that is about runs.
+class RunApp(NewsApp):
+    """The part of the app that is about the run that is shown.
 
     Args:
         clock: time.
         write: whether the operator may change anything from here.
-        state_dir: where runs are remembered; None for nowhere.
-        run: the folder of the run to begin with.
-        engines: starts and resumes runs; None where that cannot be done from here.
     """
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        write: bool,
-        state_dir: StateDir | None,
-        run: Path | None,
-        engines: Engines | None,
-    ) -> None:
+    def __init__(self, *, clock: Clock, write: bool) -> None:
         super().__init__()
         self.clock = clock
-        self.write, self.state_dir, self.engines = write, state_dir, engines
+        self.write = write
         self.desk = RunDesk(clock)
-        self._first_run = None if run is None else RunDir(run)
-        self._offered = False
         self._commands: dict[int, str] = {}
         """Those asked for and not answered yet, and what each is called."""
 
@@ -74,11 +58,6 @@ class RunApp(App[None]):
         """How that run is."""
         return None if self.attached is None else self.attached.status
 
-    def begin_with_run(self) -> None:
-        """Attach to the run that was named at the start."""
-        if self._first_run is not None:
-            self.run_worker(self.attach(self._first_run), group="attach", exit_on_error=False)
-
     async def attach(self, folder: RunDir) -> None:
         """Attach the view to a run, and show it."""
         try:
@@ -86,7 +65,6 @@ class RunApp(App[None]):
         except RunProblem as problem:
             self.tell(str(problem), severity="error")
             return
-        self._offered = True
         if problem_words := self._elsewhere():
             self.desk.detach()
             self.tell(problem_words, severity="error")
@@ -112,6 +90,10 @@ class RunApp(App[None]):
         """Hand every screen what is known."""
         raise NotImplementedError
 
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have settings that the run has changed read again in the next look."""
+        raise NotImplementedError
+
     def hand_out_run(self, touched: set[TopicPartition]) -> None:
         """Hand the run to every screen that draws it."""
         for screen in self.screen_stack:
@@ -124,16 +106,19 @@ class RunApp(App[None]):
         if self.attached is not None:
             self.hand_out_run(touched)
             self._tell_answers(self.attached)
-        self._offer(progress)
-        self._look_for_newcomers(self.cluster_id)
+            self.settings_changed(*self.attached.throttle_news.changed())
 
     def informed(self, progress: Progress) -> Progress:
         """Give what was seen with what the run has asked for."""
         return progress if self.attached is None else informed(progress, self.attached.run)
 
-    def tell(self, words: str, **how: Any) -> None:
-        """Tell the operator something, as it is."""
-        self.notify(words, markup=False, **how)
+    @property
+    def throttles_of_run(self) -> Mapping[Key, frozenset[str]]:
+        """What the run has set of throttles, by setting."""
+        run = None if self.attached is None else self.attached.run
+        if run is None or run.ended:
+            return {}
+        return {key: ours.values for key, ours in run.throttled.ours.items()}
 
     def ask(self, command: Command, what: str) -> None:
         """Ask something of the process that owns the run; its answer is told when it comes."""
@@ -182,6 +167,15 @@ class RunApp(App[None]):
         await self.push_screen(screen)
         screen.show_run(self.attached, set())
 
+    async def action_show_throttle(self) -> None:
+        """Show the throttle of the run, to change it."""
+        if self.attached is None:
+            self.tell(run_sentences.NO_RUN, severity="warning")
+            return
+        screen = ThrottleScreen(write=self.write)
+        await self.push_screen(screen)
+        screen.show_run(self.attached, set())
+
     def action_pause(self) -> None:
         """Pause the run, or let it go on, once the operator has said yes."""
         status = self.may_change(self.run_status)
@@ -212,89 +206,3 @@ class RunApp(App[None]):
             self.ask(Continue(partitions=(tp,)), f"continue {tp}")
         else:
             self.ask(Pause(partitions=(tp,)), f"pause {tp}")
-
-    async def action_show_runs(self) -> None:
-        """Show all runs there are."""
-        if self.state_dir is None:
-            self.tell("No state directory is known here, so no runs are.", severity="warning")
-        else:
-            await self.push_screen(RunsScreen(self.state_dir, may_resume=self.resume_problem()))
-
-    def resume_problem(self) -> str | None:
-        """Say why nothing can be started or resumed from here; None if it can."""
-        if not self.write:
-            return run_sentences.READ_ONLY
-        return None if self.engines is not None else run_sentences.NO_ENGINES
-
-    def resume(self, run: RunDir) -> None:
-        """Have a run gone on with, and show it."""
-        problem = self.resume_problem()
-        if problem is not None or self.engines is None:
-            self.tell(problem or "", severity="warning")
-            return
-        self.run_worker(self._resume(self.engines, run), group="starting", exit_on_error=False)
-
-    async def _resume(self, engines: Engines, run: RunDir) -> None:
-        self.tell(f"Run {run.name} is being taken up …")
-        try:
-            await engines.resume(run)
-        except Exception as error:  # noqa: BLE001 - told as it is; the view goes on
-            self.tell(str(error), title=f"resume {run.name}", severity="error")
-        await self.attach(run)
-
-    async def action_start_plan(self) -> None:
-        """Open the screen on which a plan is chosen, looked at, and started."""
-        problem = self.resume_problem()
-        if problem is not None or self.engines is None or self.state_dir is None:
-            self.tell(problem or run_sentences.NO_ENGINES, severity="warning")
-            return
-
-        def started(run: RunDir | None) -> None:
-            if run is not None:
-                self.run_worker(self.attach(run), group="attach", exit_on_error=False)
-
-        await self.push_screen(StartScreen(self.engines, self.state_dir), started)
-
-    def _look_for_newcomers(self, cluster_id: str | None) -> None:
-        """While no live run is shown, see whether one has come, and tell of it."""
-        if not self._offered or self.state_dir is None or cluster_id is None:
-            return
-        if {"attach", "starting", "newcomers"} & {w.group for w in self.workers}:
-            return
-        if self.desk.idle and not isinstance(self.screen, StartScreen):
-            telling = self._tell_newcomers(self.state_dir, cluster_id)
-            self.run_worker(telling, group="newcomers", exit_on_error=False)
-
-    async def _tell_newcomers(self, state_dir: StateDir, cluster_id: str) -> None:
-        for name in await self.desk.newcomers(state_dir, cluster_id):
-            self.tell(f"Run {name} of this cluster is live now; r shows all runs.")
-
-    def _offer(self, progress: Progress) -> None:
-        """Once the cluster is known: attach to its live run, or offer one that waits."""
-        if self._offered or self.state_dir is None or progress.last is None:
-            return
-        self._offered = True
-        if self._first_run is None:
-            offering = self._found(self.state_dir, progress.last.cluster_id)
-            self.run_worker(offering, group="attach", exit_on_error=False)
-
-    async def _found(self, state_dir: StateDir, cluster_id: str) -> None:
-        try:
-            live, waiting = await asyncio.to_thread(unfinished, state_dir, cluster_id)
-        except RunProblem as error:
-            self.tell(str(error), severity="warning")
-            return
-        if live:
-            more = f" of {len(live)} live ones; r shows all" if len(live) > 1 else ""
-            self.tell(f"Attached to run {live[0].name}{more}.")
-            await self.attach(state_dir.run(live[0].name))
-        elif waiting:
-            run, problem = state_dir.run(waiting[0].name), self.resume_problem()
-
-            def chosen(choice: Choice | None) -> None:
-                if choice is Choice.RESUME:
-                    self.resume(run)
-                elif choice is Choice.LOOK:
-                    self.run_worker(self.attach(run), group="attach", exit_on_error=False)
-
-            await self.push_screen(OfferScreen(waiting, problem), chosen)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from itertools import chain, islice
 
 from ktui.cluster.observer import Interest
-from ktui.execution.run import Run
+from ktui.cluster.partition import TopicPartition
 from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.runs.rows import RunRows
@@ -51,15 +52,19 @@ def shows(view: View, topics: frozenset[str], run: RunRows | None, timeline: Tim
     return timeline.phase is not Phase.TOPIC_GONE and health(timeline.state, None) not in well
 
 
-def interest(view: View, topics: frozenset[str], run: Run | None) -> Interest:
+def interest(view: View, topics: frozenset[str], rows: RunRows | None) -> Interest:
     """Give what the polls have to look at for a view.
 
-    Of a run those in flight, which the controller does not list while they elect, and those that
-    are in trouble.
+    Of a run those in flight, which the controller does not list while they elect; those of which
+    the journal has told something new, for a cut may fall between two looks; those in trouble, and
+    those that wait for their next step.
     """
-    looked_at = () if run is None else islice(chain(run.flying, run.troubled), _MOST_LOOKED_AT)
+    looked_at: Iterable[TopicPartition] = ()
+    if rows is not None:
+        run = rows.run
+        looked_at = chain(run.flying, rows.lately, run.troubled, rows.between)
     return Interest(
         topics=topics if view is View.TOPICS else frozenset(),
-        partitions=frozenset(looked_at),
+        partitions=frozenset(islice(looked_at, _MOST_LOOKED_AT)),
         unhealthy=view is View.UNHEALTHY,
     )

@@ -6,9 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from support.office import Office
 from support.plan_desk import Desk
 
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     return Desk(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Office:
+    def start(*_: object) -> None:
+        raise AssertionError("no engine is to be started")
+
+    monkeypatch.setattr("ktui.cli.start_launch.spawn", start)
+    return Office(tmp_path, monkeypatch, desk)

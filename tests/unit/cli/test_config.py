@@ -71,6 +71,13 @@ def test_contexts_carry_properties_and_preferences(tmp_path: Path) -> None:
             3,
             "it limits nothing in shape kip-435",
         ),
+        (
+            "contexts:\n  a:\n    throttle: fast\n",
+            3,
+            "contexts.a.throttle: 'fast': expected a rate",
+        ),
+        ("contexts:\n  a:\n    throttle: 0\n", 3, "lets nothing through"),
+        ("contexts:\n  a:\n    throttle: [5MB]\n", 3, "contexts.a.throttle: expected"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:

@@ -71,16 +71,6 @@ def test_a_well_cluster_gets_only_good_news() -> None:
             "1 partition being reassigned now, of topic orders",
         ),
         (
-            facts(broker_configs={2: BrokerConfig(follower_throttle_rate=1000)}),
-            Level.WARNING,
-            "throttle rates are set on broker 2, and nothing moves",
-        ),
-        (
-            facts(topic_configs={"orders": TopicConfig(2, follower_throttled_replicas="0:4")}),
-            Level.WARNING,
-            "throttled replicas are listed for topic orders",
-        ),
-        (
             facts(broker_configs={1: BrokerConfig(unclean_leader_election=True)}),
             Level.WARNING,
             "unclean.leader.election.enable=true on broker 1",
@@ -124,18 +114,6 @@ def test_what_endangers_a_reassignment_is_named(given: Facts, level: Level, word
     assert [f.level for f in matching] == [level]
 
 
-def test_throttles_of_a_move_under_way_are_not_called_left_behind() -> None:
-    found = judge(
-        facts(
-            moving=frozenset({ORDERS_0}),
-            broker_configs={4: BrokerConfig(follower_throttle_rate=1000)},
-            topic_configs={"orders": TopicConfig(2, follower_throttled_replicas="0:4")},
-        )
-    )
-
-    assert not any("throttle" in finding.what for finding in bad(found))
-
-
 def test_what_could_not_be_read_is_said() -> None:
     found = bad(judge(facts(unread=("broker 3: log dirs: no answer in time",))))
 
@@ -156,12 +134,6 @@ def test_nothing_is_said_of_what_could_not_be_read() -> None:
         "could not look: listing reassignments: not authorized",
         "all 3 brokers are up",
     ]
-
-
-def test_throttles_are_not_called_absent_while_a_brokers_settings_are_unknown() -> None:
-    found = judge(facts(broker_configs={1: BrokerConfig()}))
-
-    assert not any("throttle" in finding.what for finding in found)
 
 
 def test_long_lists_are_cut_and_counted() -> None:

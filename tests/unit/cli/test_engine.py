@@ -9,15 +9,25 @@ import pytest
 from ktui.cli.engine import OneCluster, drop_what_is_past, folded
 from ktui.cli.engine_log import EngineLog, Warnings
 from ktui.cluster.observer import Interest, Observer
-from ktui.execution.commands import Continue, Leave, Pause, SetLimits
+from ktui.execution.commands import (
+    Continue,
+    Leave,
+    LeaveThrottles,
+    Pause,
+    SetLimits,
+    SetThrottle,
+)
 from ktui.execution.events import By, Entry, NowIn
 from ktui.execution.journal import Journal
 from ktui.execution.problem import RunProblem
 from ktui.execution.run import Run
 from ktui.execution.states import State
+from ktui.execution.throttle_events import SettingsLeft
+from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.clock import VirtualClock
 from support.clusters import a_cluster
 from support.journals import a_start, planned, started, step, written
+from support.throttled_journals import BROKER_4, ORDERS, throttled
 
 
 @pytest.fixture
@@ -25,16 +35,17 @@ def journal(tmp_path: Path) -> Journal:
     return written(tmp_path / "journal.db", a_start())
 
 
-def test_to_leave_and_to_pause_for_a_signal_are_not_asked_of_the_next_process(
+def test_to_leave_or_leave_behind_and_to_pause_for_a_signal_are_not_asked_of_the_next_process(
     journal: Journal,
 ) -> None:
-    asked = (Leave(), Pause(by=By.SIGNAL), Pause(), SetLimits({"replicas": 2}), Continue())
+    theirs = (Leave(), LeaveThrottles(), Pause(by=By.SIGNAL))
+    asked = (*theirs, Pause(), SetLimits({"replicas": 2}), SetThrottle(NO_THROTTLE), Continue())
     for command in asked:
         journal.ask(command, "ada@ops1 (1)")
 
     drop_what_is_past(journal)
 
-    assert [each.command for each in journal.asked()] == list(asked[2:])
+    assert [each.command for each in journal.asked()] == list(asked[len(theirs) :])
 
 
 async def test_another_cluster_at_the_same_address_ends_it_before_anything_is_sent() -> None:
@@ -71,6 +82,26 @@ def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubl
     assert [record.getMessage() for record in caplog.records] == [
         "decision 7: 2 steps; 1 of 3 partitions have ended",
         "orders-1: failed: refused 5 times: no",
+    ]
+
+
+def test_its_log_tells_of_throttles_that_are_changed_or_left_and_not_of_each_that_is_set(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now, run = VirtualClock().now(), Run("drain")
+    theirs = SettingsLeft(resource=BROKER_4, keys=("rate",), reason="someone else set it to 7")
+    untouched = SettingsLeft(resource=ORDERS, keys=("list",), reason="")
+    told = [Entry(n, now, e) for n, e in enumerate([*throttled(), theirs, untouched], start=1)]
+    for entry in told:
+        run.apply(entry)
+
+    with caplog.at_level("INFO", "ktui.cli.engine_log"):
+        EngineLog(run).tell(told[len(a_start()) :])
+
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "decision 1: 1 step; 0 of 2 partitions have ended"),
+        ("INFO", "throttle: none -> 50 MB/s into each broker, at once"),
+        ("WARNING", "broker 4: rate left as it is: someone else set it to 7"),
     ]
 
 

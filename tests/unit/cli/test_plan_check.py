@@ -266,6 +266,8 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(desk: Desk) -> None
                 "order": "topic",
             },
         ),
+        ("throttle", {"every": None, "brokers": []}),
+        ("throttle_leaders", False),
         (
             "preflight",
             {

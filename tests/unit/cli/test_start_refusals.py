@@ -4,71 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from ktui.cli.config import Context
-from ktui.cli.errors import BadInput
-from ktui.cli.main import ktui
 from ktui.execution.events import Event, NowIn
 from ktui.execution.ownership import take
-from ktui.execution.problem import JournalProblem, RunRefused
+from ktui.execution.problem import JournalProblem
 from ktui.execution.runs import all_runs
-from ktui.execution.statedir import StateDir
 from ktui.execution.states import State
-from ktui.simulated.cluster import SimulatedCluster
 from support.journals import a_start, ended, planned, started, written
-from support.moving_clusters import Replicas, a_cluster
-from support.plan_desk import Desk
+from support.moving_clusters import a_cluster
+from support.office import Office
 
 CORPUS = Path(__file__).parents[1] / "planning" / "corpus"
 BAD_PLANS = [
     entry.split("\n", 1)[0] for entry in (CORPUS / "told.txt").read_text().strip().split("\n\n")
 ]
-
-
-class Office:
-    """A desk with plans, a state directory, and a cluster with its context."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
-        self.state = StateDir(folder / "state")
-        self.desk = desk
-        self._monkeypatch = monkeypatch
-        self.cluster(a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]}))
-
-    def cluster(self, cluster: SimulatedCluster, **context: Any) -> None:
-        named = SimpleNamespace(name="prod-eu", reader=cluster.reader, context=Context(**context))
-        self._monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", lambda *_: named)
-        self.cluster_id = cluster.spec.name
-
-    def start(self, *arguments: str) -> Result:
-        """Call `ktui start` where no engine may be begun."""
-        words = ["start", *arguments, "--state-dir", str(self.state.path)]
-        return CliRunner().invoke(ktui, words, catch_exceptions=True)
-
-    def refusal(self, *arguments: str) -> str:
-        error = self.start(*arguments).exception
-        assert isinstance(error, BadInput | RunRefused), error
-        return str(error)
-
-    def plan(self, **targets: Replicas) -> str:
-        return self.desk.plan(**(targets or {"orders_0": (4, 2, 3)}))
-
-    @property
-    def runs(self) -> list[str]:
-        return [run.name for run in self.state.run_dirs()]
-
-
-@pytest.fixture
-def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Office:
-    def start(*_: object) -> None:
-        raise AssertionError("no engine is to be started")
-
-    monkeypatch.setattr("ktui.cli.start_launch.spawn", start)
-    return Office(tmp_path, monkeypatch, desk)
 
 
 @pytest.mark.parametrize("name", sorted(BAD_PLANS))

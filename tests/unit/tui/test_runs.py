@@ -1,8 +1,8 @@
-"""What the view makes of a run's journal: rows, places in the queue, steps, forecasts."""
+"""What the view makes of a run's journal: rows, places in the queue, steps."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +26,6 @@ from ktui.execution.states import State
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.progress.timeline import Lane, Phase, Progress, Role, Slots, Timeline
 from ktui.tui.runs.attached import limits_after
-from ktui.tui.runs.forecast import Forecast
 from ktui.tui.runs.places import Places
 from ktui.tui.runs.rows import RunRows, steps_to_come
 from ktui.tui.runs.targets import informed
@@ -42,7 +41,7 @@ class Told:
 
     def __init__(self, *sizes: int, target: tuple[int, ...] = (4, 2, 3)) -> None:
         self.run = Run("run")
-        self.rows, self.forecast = RunRows(self.run), Forecast(self.run)
+        self.rows = RunRows(self.run)
         self.now, self.seq = AT, 0
         planned = [
             Planned(
@@ -59,18 +58,7 @@ class Told:
             self.seq += 1
             entries.append(Entry(self.seq, self.now, event))
             self.run.apply(entries[-1])
-        touched = self.rows.take(entries)
-        self.forecast.take(entries)
-        return touched
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
-
-    def look(self, share: float | None = None, partition: int = 0) -> None:
-        """See how far the step of a partition has come."""
-        tp = TopicPartition("a", partition)
-        seen = {} if share is None else {tp: _copying(tp, share)}
-        self.forecast.look(seen, self.now)
+        return self.rows.take(entries)
 
     def begin(self, partition: int = 0) -> set[TopicPartition]:
         return self.happen(_adds_4(partition))
@@ -78,10 +66,6 @@ class Told:
     def add(self, partition: int = 0) -> None:
         over = StepOver(topic="a", partition=partition, replicas=(1, 2, 3, 4), leader=1)
         self.happen(_adds_4(partition), over)
-
-    def finish(self, partition: int = 0) -> None:
-        self.add(partition)
-        self.happen(NowIn(topic="a", partition=partition, state=State.DONE))
 
 
 def _adds_4(partition: int) -> StepBegun:
@@ -201,100 +185,6 @@ def test_a_step_that_was_given_up_is_told_with_its_reason() -> None:
     assert (step.reached, step.reason) == (False, "its step was cancelled")
 
 
-# --- forecasts -------------------------------------------------------------------------------
-
-
-def test_what_is_copied_counts_by_the_replicas_that_are_added() -> None:
-    told = Told(GB, GB, target=(4, 5, 3))
-    assert told.forecast.copied.whole == 4 * GB
-    told.add()
-    assert told.forecast.copied.done == GB
-    told.begin(1)
-    told.look(0.5, partition=1)
-    assert told.forecast.copied.done == 1.5 * GB
-
-
-def test_nothing_is_left_of_a_partition_that_has_ended_elsewhere() -> None:
-    told = Told(GB, GB)
-    told.happen(NowIn(topic="a", partition=0, state=State.CHANGED_ELSEWHERE))
-    assert told.forecast.copied.whole == GB
-
-
-def test_the_time_left_is_what_is_left_by_the_rate_that_was_seen() -> None:
-    told = Told(GB, GB)
-    told.begin()
-    for tenth in range(11):
-        told.look(tenth / 10)
-        told.pass_time(10)
-    copied = told.forecast.copied
-    assert copied.bytes_s == GB / 100
-    assert copied.left_s is not None
-    assert round(copied.left_s.middle) == 100
-    assert copied.left_s.low <= copied.left_s.middle <= copied.left_s.high
-
-
-def test_a_rate_that_changes_widens_the_range() -> None:
-    told = Told(GB, GB)
-    told.begin()
-    share = 0.0
-    for tenth in range(20):
-        share += 0.08 if tenth < 10 else 0.01
-        told.look(share)
-        told.pass_time(10)
-    left = told.forecast.copied.left_s
-    assert left is not None
-    assert left.low < 0.7 * left.middle < left.middle < left.high / 1.5
-
-
-def test_nothing_is_forecast_from_a_moment_or_from_standstill() -> None:
-    told = Told(GB, GB)
-    told.begin()
-    told.look(0.1)
-    told.pass_time(10)
-    told.look(0.2)
-    assert told.forecast.copied.left_s is None
-    still = Told(GB)
-    for _ in range(10):
-        still.look()
-        still.pass_time(10)
-    assert still.forecast.copied.left_s is None
-
-
-def test_what_was_copied_and_is_no_more_has_no_rate_and_no_time_left() -> None:
-    told = Told(GB, GB)
-    told.begin()
-    for tenth in range(5):
-        told.look(tenth / 10)
-        told.pass_time(10)
-    assert told.forecast.copied.bytes_s is not None
-    for _ in range(3):
-        told.look(0.4)
-        told.pass_time(10)
-    still = told.forecast.copied
-    assert still.bytes_s is None
-    assert still.left_s is None
-    told.look(0.5)
-    assert told.forecast.copied.left_s is not None
-
-
-def test_a_pause_makes_the_rate_start_anew() -> None:
-    told = Told(GB, GB)
-    told.begin()
-    for tenth in range(5):
-        told.look(tenth / 10)
-        told.pass_time(10)
-    assert told.forecast.copied.left_s is not None
-    told.happen(Paused(by=By.OPERATOR))
-    told.look(0.5)
-    assert told.forecast.copied.left_s is None
-
-
-def test_where_no_size_is_known_no_share_is_told() -> None:
-    told = Told(0, 0)
-    told.finish()
-    assert told.forecast.copied.share is None
-
-
 # --- what was asked, and what is seen ----------------------------------------------------------
 
 
@@ -317,7 +207,10 @@ def test_replicas_that_a_later_step_of_ours_asked_for_are_its_target() -> None:
         }
     )
     progress = Progress({TP: settling})
-    assert informed(progress, told.run) is progress
+    told_once = informed(progress, told.run)
+    assert told_once.timelines[TP].target == settling.target
+    assert told_once.timelines[TP].goes_on
+    assert informed(told_once, told.run) is told_once
     told.happen(
         StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1),
         StepBegun(

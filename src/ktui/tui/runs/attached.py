@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 
 import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.commands import Asked, Command, SetLimits
+from ktui.execution.estimate import Copied, Estimate
 from ktui.execution.events import Entry
 from ktui.execution.follow import RunFollower
 from ktui.execution.journal import Journal
@@ -21,10 +24,12 @@ from ktui.execution.runs import RunState, run_state
 from ktui.execution.statedir import RunDir
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, limits_from
-from ktui.progress.timeline import Event, Timeline
-from ktui.tui.runs.forecast import Copied, Forecast
+from ktui.progress.timeline import Event, Progress
 from ktui.tui.runs.news import news
 from ktui.tui.runs.rows import RunRows
+from ktui.tui.runs.throttle_news import ThrottleNews
+from ktui.tui.runs.throttle_now import Inflows, ThrottleNow, inflows_of, throttle_now
+from ktui.tui.runs.waits import Waits
 
 MOST_EVENTS = 10_000
 _TELLING = 0.1
@@ -47,6 +52,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     counts: Mapping[State, int] = {}
     in_flight: int = 0
     copied: Copied = Copied()
+    throttle: ThrottleNow = ThrottleNow()
     holder: Holder | None = None
     ended_at: datetime | None = None
     problem: str | None = None
@@ -79,9 +85,13 @@ class AttachedRun:
 
     def _begin(self) -> None:
         self.rows = RunRows(self.run)
-        self._forecast = Forecast(self.run)
+        self._estimate = Estimate(self.run)
         self.news: deque[Event] = deque(maxlen=MOST_EVENTS)
         """What has happened in the run, oldest first."""
+        self.throttle_news = ThrottleNews(self.name)
+        self.inflows: Inflows = {}
+        """What comes into each broker by the steps in flight, as of the last look."""
+        self._throttle = ThrottleNow()
         self._holder: Holder | None = None
         self._problem: str | None = None
 
@@ -109,17 +119,30 @@ class AttachedRun:
             self._commands = Journal.open(self.folder.journal, self._clock, read_only=True)
         self._problem = self._follower.damage
         touched = self.rows.take(entries)
-        self._forecast.take(entries)
+        self._estimate.take(entries)
         self.news.extend(news(self.name, entries[-MOST_EVENTS:]))
+        self.throttle_news.take(entries)
         return entries, touched
 
     def events_of(self, tp: TopicPartition) -> list[Event]:
         """Give what has happened to a partition in the run, oldest first."""
-        return [event for event in self.news if event.tp == tp]
+        own = (event for event in self.news if event.tp == tp)
+        return list(heapq.merge(own, self.throttle_news.of(tp), key=attrgetter("at")))
 
-    def look(self, timelines: Mapping[TopicPartition, Timeline]) -> None:
-        """Take in what is seen of the steps under way."""
-        self._forecast.look(timelines, self._clock.now())
+    def look(self, progress: Progress) -> None:
+        """Take in what is seen of the steps under way, and of what others move."""
+        now = self._clock.now()
+        self._estimate.look(now, progress.timelines)
+        self.inflows = inflows_of(self.run, progress)
+        self._throttle = throttle_now(self.run, progress, self.inflows)
+        self.rows.waits = Waits(
+            self.run,
+            between=self.rows.between.values(),
+            pace=self._estimate.pace,
+            seen=progress.last,
+            now=now,
+            owned=self._holder is not None,
+        )
 
     def ask(self, command: Command) -> int:
         """Ask something of the process that owns the run, and give the command's number.
@@ -159,7 +182,8 @@ class AttachedRun:
             partitions=len(run.tracks),
             counts={each: run.counts[each] for each in State if run.counts[each]},
             in_flight=run.in_flight,
-            copied=self._forecast.copied,
+            copied=self._estimate.copied,
+            throttle=self._throttle,
             holder=self._holder,
             ended_at=run.ended_at,
             problem=self._problem or run.damage,

@@ -68,7 +68,7 @@ class RunDesk:
             return set()
         entries, touched = self.attached.refresh()
         self._came += bool(entries)
-        self.attached.look(progress.timelines)
+        self.attached.look(progress)
         return touched
 
     def among(self, events: tuple[Event, ...]) -> tuple[Event, ...]:

@@ -10,6 +10,7 @@ from ktui.execution.statedir import RunDir
 from ktui.pacing.limits import Limits
 from ktui.planning.finding import Allowances, ClusterSnapshot
 from ktui.planning.plan import Plan
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +22,10 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     """The file's name."""
     limits: Limits
     allowed: Allowances
+    throttle: ThrottleRates = NO_THROTTLE
+    throttle_leaders: bool = False
+    concurrent: bool = False
+    """Whether it may go on beside another live run of the cluster."""
 
 
 class Engines(Protocol):
@@ -30,8 +35,21 @@ class Engines(Protocol):
         """Give the limits of a run that names none, on so many brokers that are alive."""
         ...
 
+    @property
+    def throttle(self) -> str:
+        """The throttle of a run that names none, as `rates_from` takes it; empty for none."""
+        ...
+
     async def look(self, plan: Plan) -> ClusterSnapshot:
         """Look at what a plan is about.
+
+        Raises:
+            ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+        """Add to a look what a throttle is held against, which takes some seconds.
 
         Raises:
             ClusterError: the cluster cannot be asked.

@@ -20,19 +20,24 @@ from ktui.execution.events import (
     StepOver,
 )
 from ktui.execution.states import State
+from ktui.execution.throttle_events import Configured, SettingsLeft
 from ktui.progress import timeline
 from ktui.progress.news import Severity
 
-_TROUBLE = (State.FAILED, State.STALLED)
-_WARNING = (State.BLOCKED, State.CHANGED_ELSEWHERE, State.FOREIGN, State.TOPIC_GONE)
+_STATES = {
+    **dict.fromkeys((State.FAILED, State.STALLED), Severity.TROUBLE),
+    **dict.fromkeys(
+        (State.BLOCKED, State.CHANGED_ELSEWHERE, State.FOREIGN, State.TOPIC_GONE), Severity.WARNING
+    ),
+}
 
 
 def news(run: str, entries: Iterable[Entry]) -> Iterator[timeline.Event]:
     """Tell what there is to be told: not that Kafka has taken what it was sent."""
     for entry in entries:
         event = entry.event
-        accepted = isinstance(event, Answered) and event.verdict is Verdict.ACCEPTED
-        if not accepted and not isinstance(event, PlannedPart):
+        answer = event.verdict if isinstance(event, Answered | Configured) else None
+        if answer is not Verdict.ACCEPTED and not isinstance(event, PlannedPart):
             tp = getattr(event, "tp", None)
             what = f"run {run}: {words(event)}"
             yield timeline.Event(entry.at, what, tp, severity=_severity(event))
@@ -40,14 +45,14 @@ def news(run: str, entries: Iterable[Entry]) -> Iterator[timeline.Event]:
 
 def _severity(event: Event) -> Severity:
     match event:
-        case NowIn(state=state) if state in _TROUBLE:
-            return Severity.TROUBLE
-        case NowIn(state=state) if state in _WARNING:
-            return Severity.WARNING
+        case NowIn(state=state):
+            return _STATES.get(state, Severity.NEWS)
         case Recovered():
             return Severity.TROUBLE
-        case Paused() | Left() | Answered() | StepOver(reached=False):
+        case SettingsLeft(reason=""):
+            return Severity.NEWS
+        case Paused() | Left() | Answered() | Configured() | SettingsLeft():
             return Severity.WARNING
-        case Gate(shut=True) | Outage(lost=True):
+        case StepOver(reached=False) | Gate(shut=True) | Outage(lost=True):
             return Severity.WARNING
     return Severity.NEWS

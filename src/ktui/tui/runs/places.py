@@ -6,8 +6,8 @@ import bisect
 from collections.abc import Iterable
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run import Track
 from ktui.execution.states import State
+from ktui.execution.track import Track
 from ktui.pacing.limits import Order
 
 Rank = tuple[int, str, int]

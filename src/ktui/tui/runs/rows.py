@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -19,13 +19,16 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
-from ktui.execution.run import Run, Track
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.execution.track import Track
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Situation, Step
+from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
 from ktui.planning.ways import Ways, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, Timeline
 from ktui.tui.runs.places import Places
+from ktui.tui.runs.waits import Waits, situation
 
 _NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
 _OF_PARTITION = (Cancel, Elect, NowIn, Replanned, StepBegun, StepOver)
@@ -51,13 +54,21 @@ class RunRows:
         self._taken: dict[TopicPartition, tuple[TakenStep, ...]] = {}
         self._ways = (run.limits, Ways(run.limits))
         self._left: dict[TopicPartition, int] = {}
+        self.between: dict[TopicPartition, Track] = {}
+        """Those that have begun, and wait for their next step."""
+        self.lately: frozenset[TopicPartition] = frozenset()
+        """Those whose step was over when the journal was read last."""
+        self.waits: Waits | None = None
+        """What those that wait are waiting for, as of the last look."""
         self.steps_begun = 0
         self.all_left = 0
         """Steps that are yet to be begun, as far as all goes well; as of when each was touched."""
 
-    def take(self, entries: Iterable[Entry]) -> set[TopicPartition]:
+    def take(self, entries: Sequence[Entry]) -> set[TopicPartition]:
         """Note what has happened since; give the partitions whose rows tell otherwise now."""
         touched: set[TopicPartition] = set()
+        over = (entry.event for entry in entries if isinstance(entry.event, StepOver))
+        self.lately = frozenset(event.tp for event in over)
         ordered = self._places.order
         for entry in entries:
             event = entry.event
@@ -73,6 +84,10 @@ class RunRows:
         for tp in touched:
             track = self.run.tracks[tp]
             self._places.take(track)
+            if track.begun and track.state in (State.QUEUED, State.READY):
+                self.between[tp] = track
+            else:
+                self.between.pop(tp, None)
             self._unseen[tp] = _unseen(track, self.run.started_at)
             left = self.steps_left(track)
             self.all_left += left - self._left.get(tp, 0)
@@ -122,30 +137,12 @@ class RunRows:
             return 0
         if self._ways[0] != self.run.limits:
             self._ways = (self.run.limits, Ways(self.run.limits))
-        return len(self._ways[1].steps(pattern_of(_situation(track))[0]))
+        return len(self._ways[1].steps(pattern_of(situation(track))[0]))
 
 
 def steps_to_come(track: Track, limits: Limits) -> list[Step]:
     """Give the steps after those begun, as they are if all goes well under these limits."""
-    return [] if track.state.ended else all_steps(_situation(track), limits)
-
-
-def _situation(track: Track) -> Situation:
-    """Give a partition as it will be when its step in flight, if there is one, is over."""
-    replicas, leader = track.replicas, track.planned.leader
-    if track.step is not None:
-        begun = track.step.begun
-        replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
-    elif track.sent is not None:  # a step of ours is over, and its first may have been elected
-        leader = replicas[0]
-    leader = leader if leader in replicas else replicas[0]
-    return Situation(
-        replicas=replicas,
-        isr=replicas,
-        leader=leader,
-        target=track.planned.target,
-        online=frozenset((*replicas, *track.planned.target)),
-    )
+    return [] if track.state.ended else all_steps(situation(track), limits)
 
 
 def _unseen(track: Track, since: datetime | None) -> Timeline:

@@ -23,8 +23,10 @@ from ktui.tui.outages import Outage
 from ktui.tui.runs.attached import AttachedRun
 from ktui.tui.widgets.detailbody import OfRun, detail_body
 from ktui.tui.widgets.keys import Keys
+from ktui.tui.widgets.moment import moment_of
 from ktui.tui.widgets.partition_words import standing
 from ktui.tui.widgets.run_steps import run_steps
+from ktui.tui.widgets.run_words import run_waits
 from ktui.tui.widgets.status_header import StatusHeader
 
 Neighbour = Callable[[TopicPartition, int], TopicPartition | None]
@@ -161,7 +163,9 @@ class DetailScreen(Screen[None]):
             return None
         taken, limits = attached.rows.taken(self.tp), attached.run.limits
         steps = run_steps(attached.name, track, taken, limits, width)
-        return OfRun(track, taken, steps, attached.events_of(self.tp))
+        waits = run_waits(track, attached.rows)
+        stalled_s = moment_of(self._observation, attached.rows, health_first=True).stalled_s(track)
+        return OfRun(track, taken, steps, attached.events_of(self.tp), waits, stalled_s)
 
     def _absent(self) -> str:
         if self._progress.last is None:

@@ -64,7 +64,7 @@ class OfferScreen(ModalScreen[Choice]):
                 others = figures.as_count(more, "other run")
                 yield Static(Content(f"{others} of this cluster wait, too: r shows them."))
             if self._problem:
-                yield Static(Content(f"\n{self._problem}, or: ktui resume {run.name}"))
+                yield Static(Content(f"\n{self._problem}\nktui resume {run.name} resumes it."))
             resume = "" if self._problem else "R  resume now      "
             yield Static(f"{resume}enter  look at it      esc  not now", id="offer-keys")
 

@@ -19,33 +19,32 @@ from textual.widgets import Checkbox, Input, Static
 from ktui.cluster.errors import ClusterError
 from ktui.execution.problem import RunProblem
 from ktui.execution.statedir import RunDir, StateDir, default_name, run_name_problem
-from ktui.planning.check import check_plan
-from ktui.planning.finding import Allowances, ClusterSnapshot, Finding, Kind, Severity
-from ktui.planning.plan import Plan
-from ktui.planning.planfile import read_plan
-from ktui.planning.preflight import Ground
-from ktui.planning.preflight_words import lines
+from ktui.planning.finding import Finding
 from ktui.planning.problem import BadPlan
+from ktui.planning.throttle_rates import NO_THROTTLE
+from ktui.tui.runs.chosen_plan import ChosenPlan, choose, forbids, of_throttle
 from ktui.tui.runs.desk import unfinished
 from ktui.tui.runs.engines import Engines, NewRun
-from ktui.tui.widgets.allowance import Allowance
 from ktui.tui.widgets.entry import Entry
 from ktui.tui.widgets.keys import Keys
 from ktui.tui.widgets.limits_form import LimitsForm
 from ktui.tui.widgets.path_suggester import PathSuggester
+from ktui.tui.widgets.start_form import StartForm
 from ktui.tui.widgets.status_header import StatusHeader
+from ktui.tui.widgets.throttle_form import ThrottleForm
 
 _SIDE_BY_SIDE = 144
 """From this width on the figures stand beside what is typed, else between."""
 _SOON_S = 0.2
 """Typing may pause so long before figures are worked out anew."""
-_MOST_FINDINGS = 50
-_COLOURS = {Severity.PROBLEM: "bold $error", Severity.WARNING: "$warning", Severity.NOTE: "$dim"}
 NO_PLAN = (
     "A plan is a JSON file as kafka-reassign-partitions takes it. Nothing is sent before you have"
     " read what it would do, and typed the run's name."
 )
-_NOT_BESIDE = "Run {} is live on this cluster: no other is started before it has ended."
+_BESIDE = (
+    "Run {} is live on this cluster. Another is started only if that is allowed, for the limits of"
+    " runs know nothing of each other: they add up."
+)
 
 
 class StartScreen(Screen[RunDir | None]):
@@ -63,6 +62,7 @@ class StartScreen(Screen[RunDir | None]):
         & Input { height: 1; border: none; padding: 0 1; background: $cursor; width: 1fr; }
         & Input:focus { border: none; background-tint: $primary 25%; }
         & LimitsForm LimitInput { width: 12; }
+        & ThrottleForm RateInput { width: 30; }
         & .line { height: 1; }
         & .line > Static { width: 16; }
         & .title { color: $header; margin-top: 1; }
@@ -71,7 +71,7 @@ class StartScreen(Screen[RunDir | None]):
         & #start-form, & #start-report { height: auto; width: 1fr; }
         & #start-said { margin-top: 1; height: auto; }
         & #start-live { color: $warning; height: auto; }
-        & #start-live.-away { display: none; }
+        & .-away { display: none; }
         &.-wide #start-columns { layout: horizontal; height: auto; }
         &.-wide #start-form { width: 62; margin-right: 2; }
         & #start-columns { layout: vertical; height: auto; }
@@ -86,11 +86,10 @@ class StartScreen(Screen[RunDir | None]):
     def __init__(self, engines: Engines, state_dir: StateDir) -> None:
         super().__init__()
         self._engines, self._state_dir = engines, state_dir
-        self._plan: Plan | None = None
-        self._path = Path()
-        self._seen: ClusterSnapshot | None = None
-        self._ground: Ground | None = None
+        self._chosen: ChosenPlan | None = None
         self._findings: Sequence[Finding] = ()
+        self._live = ""
+        """The run that is live on the cluster."""
         self._starting = False
 
     def compose(self) -> ComposeResult:
@@ -108,22 +107,7 @@ class StartScreen(Screen[RunDir | None]):
                 )
             with Vertical(id="start-columns"):
                 yield Static(NO_PLAN, id="start-report", markup=False)
-                with Vertical(id="start-form"):
-                    yield Static("limits", classes="title")
-                    yield LimitsForm(None, heading="default", in_use=False, disabled=True)
-                    yield Static("allowances", classes="title")
-                    yield Allowance("allow replication factor changes", id="allow-factor")
-                    yield Allowance(
-                        "allow fewer replicas than min.insync.replicas", id="allow-below"
-                    )
-                    yield Static("start", classes="title")
-                    with Horizontal(classes="line"):
-                        yield Static("run's name")
-                        yield Entry(id="start-name", disabled=True)
-                    with Horizontal(classes="line"):
-                        yield Static("type it again")
-                        yield Entry(id="start-again", placeholder="↵ starts the run", disabled=True)
-                    yield Static(id="start-said", markup=False)
+                yield StartForm(id="start-form")
         yield Keys()
 
     def on_mount(self) -> None:
@@ -131,15 +115,19 @@ class StartScreen(Screen[RunDir | None]):
         self.run_worker(self._look_for_live(), group="live", exit_on_error=False)
 
     async def _look_for_live(self) -> None:
-        cluster_id = getattr(self.app, "cluster_id", None) or ""
         try:
-            live, _ = await asyncio.to_thread(unfinished, self._state_dir, cluster_id)
+            live, _ = await asyncio.to_thread(unfinished, self._state_dir, self._cluster_id)
         except RunProblem:  # told by whatever is done with the state directory next
             return
-        words = _NOT_BESIDE.format(live[0].name) if live else ""
+        self._live = live[0].name if live else ""
         said = self.query_one("#start-live", Static)
-        said.update(Content(words))
-        said.set_class(not words, "-away")
+        said.update(Content(_BESIDE.format(self._live) if live else ""))
+        for told in (said, self.query_one("#allow-concurrent")):
+            told.set_class(not live, "-away")
+
+    @property
+    def _cluster_id(self) -> str:
+        return getattr(self.app, "cluster_id", None) or ""
 
     def on_key(self, event: Key) -> None:
         """Let no letter that a field has no use for be a command of the app."""
@@ -154,41 +142,39 @@ class StartScreen(Screen[RunDir | None]):
         columns.move_child(form, before=0) if wide else columns.move_child(form, after=-1)
 
     @on(Input.Submitted, "#start-path")
-    def _chosen(self, event: Input.Submitted) -> None:
+    def _typed(self, event: Input.Submitted) -> None:
         if event.value.strip():
-            self._path = Path(event.value.strip()).expanduser()
-            self.run_worker(self._read(), group="plan", exclusive=True, exit_on_error=False)
+            path = Path(event.value.strip()).expanduser()
+            self.run_worker(self._read(path), group="plan", exclusive=True, exit_on_error=False)
 
-    async def _read(self) -> None:
+    async def _read(self, path: Path) -> None:
         """Read the plan, and look at what it is about; whatever is wrong is told in full."""
-        self._plan = self._ground = None
+        self._chosen = None
         await self._look_for_live()
-        self._report([(f"Reading {self._path} …", "$dim")])
+        self._report([(f"Reading {path}, and looking at the cluster …", "$dim")])
         try:
-            plan = await asyncio.to_thread(read_plan, self._path)
-            self._report([("Looking at the cluster …", "$dim")])
-            seen = await self._engines.look(plan)
-            ground = await asyncio.to_thread(Ground, plan, seen)
+            chosen = await choose(path, self._engines, self._state_dir, self._cluster_id)
         except (BadPlan, ClusterError, RunProblem) as problem:
             self._report([(str(problem), "$error")])
             return
-        self._plan, self._seen, self._ground = plan, seen, ground
-        self._open_form(seen)
+        self._chosen = chosen
+        self._open_form(chosen)
         await self._work_out()
 
-    def _open_form(self, seen: ClusterSnapshot) -> None:
-        form = self.query_one(LimitsForm)
-        alive = sum(broker.alive for broker in seen.brokers.values())
-        form.show(self._engines.limits(alive), None, {})
-        name = self.query_one("#start-name", Input)
-        name.value = name.value or default_name(self._path)
-        for widget in (form, name, self.query_one("#start-again", Input)):
-            widget.disabled = False
+    def _open_form(self, chosen: ChosenPlan) -> None:
+        engines = self._engines
+        limits = engines.limits(chosen.brokers_alive)
+        self._form.open(limits, engines.throttle, default_name(chosen.path))
+
+    @property
+    def _form(self) -> StartForm:
+        return self.query_one(StartForm)
 
     @on(LimitsForm.Changed)
+    @on(ThrottleForm.Changed)
     @on(Checkbox.Changed)
     def _soon(self) -> None:
-        if self._ground is not None:
+        if self._chosen is not None:
             self.run_worker(self._later(), group="figures", exclusive=True, exit_on_error=False)
 
     async def _later(self) -> None:
@@ -196,28 +182,35 @@ class StartScreen(Screen[RunDir | None]):
         await self._work_out()
 
     async def _work_out(self) -> None:
-        """Work the figures out under the limits that are typed."""
-        limits, ground = self.query_one(LimitsForm).limits(), self._ground
-        if limits is None or ground is None or self._plan is None or self._seen is None:
+        """Work the figures out under the limits and the throttle that are typed."""
+        limits, chosen = self.query_one(LimitsForm).limits(), self._chosen
+        if limits is None or chosen is None or self._form.problem:
             self._say("", "")  # the form says what is wrong, where it is typed
             return
-        allowed = self._allowed
-        figures = await asyncio.to_thread(ground.under, limits)
-        found = await asyncio.to_thread(check_plan, self._plan, self._seen, allowed)
-        self._findings = (*found, *figures.warnings)
-        told = [(_told(each), _COLOURS[each.severity]) for each in self._findings]
-        more = len(told) - _MOST_FINDINGS
-        rest = [(f"and {more:,} more", "$dim")] if more > 0 else []
-        words = [*told[:_MOST_FINDINGS], *rest, ("", "")] if told else []
-        self._report([*words, *((line, "") for line in lines(figures))])
+        rates = self._throttle.rates() or NO_THROTTLE
+        leaders = self._throttle.leaders
+        allowed = self._form.allowed
+        self._findings, told = await chosen.judged(limits, rates, allowed, leaders=leaders)
+        self._report(told)
+        self._throttle.tell(of_throttle(self._findings))
         self._say("", "")
+        if rates and not chosen.measured and "measuring" not in {w.group for w in self.workers}:
+            self.run_worker(self._measure(chosen), group="measuring", exit_on_error=False)
 
     @property
-    def _allowed(self) -> Allowances:
-        return Allowances(
-            replication_factor_change=self.query_one("#allow-factor", Checkbox).value,
-            below_min_isr=self.query_one("#allow-below", Checkbox).value,
-        )
+    def _throttle(self) -> ThrottleForm:
+        return self.query_one(ThrottleForm)
+
+    async def _measure(self, chosen: ChosenPlan) -> None:
+        """Look at what a throttle is held against, and work the figures out anew."""
+        try:
+            measured = await chosen.with_inbound(self._engines)
+        except ClusterError as problem:
+            self._say(str(problem), "$error")
+            return
+        if self._chosen is chosen:
+            self._chosen = measured
+            await self._work_out()
 
     def _report(self, told: Sequence[tuple[str, str]]) -> None:
         parts = [
@@ -233,28 +226,31 @@ class StartScreen(Screen[RunDir | None]):
             self.call_after_refresh(line.scroll_visible, animate=False)
 
     @on(LimitsForm.Submitted)
+    @on(ThrottleForm.Submitted)
     @on(Input.Submitted, "#start-name")
     def _to_the_end(self) -> None:
         """Go to where the run is started, and say how."""
-        name = self.query_one("#start-name", Input).value.strip()
+        name = self._form.name_typed
         self.set_focus(self.query_one("#start-again", Input))
         self._say(f"Type {name} and press enter to start the run.", "$dim")
 
     @on(Input.Submitted, "#start-again")
     def _confirmed(self, event: Input.Submitted) -> None:
-        name = self.query_one("#start-name", Input).value.strip()
-        form = self.query_one(LimitsForm)
-        limits = form.limits()
+        name, form = self._form.name_typed, self._form
+        limits = self.query_one(LimitsForm).limits()
         problem = self._problem(name, event.value.strip()) or form.problem
-        if problem or limits is None or self._plan is None:
-            self._say(problem, "$error")
+        if problem or limits is None or self._chosen is None:
+            self._say(problem or "", "$error")
             return
         wanted = NewRun(
             name=name,
-            plan=self._plan,
-            plan_name=self._path.name,
+            plan=self._chosen.plan,
+            plan_name=self._chosen.path.name,
             limits=limits,
-            allowed=self._allowed,
+            allowed=form.allowed,
+            throttle=self._throttle.rates() or NO_THROTTLE,
+            throttle_leaders=self._throttle.leaders,
+            concurrent=form.concurrent,
         )
         self._starting = True
         self.run_worker(self._start(wanted), group="start", exit_on_error=False)
@@ -263,11 +259,12 @@ class StartScreen(Screen[RunDir | None]):
         """Say why the run cannot be started now."""
         if self._starting:
             return "It is being started."
-        if any(each.severity is Severity.PROBLEM for each in self._findings):
-            return "The plan has problems, which are told above: nothing is sent."
-        if any(each.kind is Kind.NOTHING_TO_DO for each in self._findings):
-            return "All of it is at its target already: there is nothing to do."
-        problem = run_name_problem(name)
+        problem = forbids(self._findings)
+        if problem is None and self._live and not self._form.concurrent:
+            problem = (
+                f"Run {self._live} is live on this cluster: allow another, or wait for its end."
+            )
+        problem = problem or run_name_problem(name)
         if problem is not None:
             return problem
         if self._state_dir.run(name).path.exists():
@@ -288,11 +285,3 @@ class StartScreen(Screen[RunDir | None]):
         """Go back; nothing was sent."""
         if not self._starting:
             self.dismiss(None)
-
-
-def _told(finding: Finding) -> str:
-    line = "" if finding.place is None else f"line {finding.place.line}: "
-    allow = ""
-    if finding.option is not None and finding.severity is Severity.PROBLEM:
-        allow = " (may be allowed below)"
-    return f"{finding.severity}: {line}{finding.sentence}{allow}"

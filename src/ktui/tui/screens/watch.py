@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import ClassVar
 
 from textual import on
@@ -11,34 +10,28 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Center
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 
-from ktui.cluster.clock import Clock
-from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.timeline import Progress, Timeline
-from ktui.tui import figures, views
+from ktui.progress.timeline import Progress
 from ktui.tui.actions import WATCH_BINDINGS
-from ktui.tui.lookout import Lookout
 from ktui.tui.outages import Outage
 from ktui.tui.runs.attached import AttachedRun
-from ktui.tui.runs.rows import RunRows
+from ktui.tui.screens.watched import WatchedScreen
 from ktui.tui.views import View
-from ktui.tui.widgets.empty import Emptiness, words
+from ktui.tui.widgets.empty import words
 from ktui.tui.widgets.filter_line import FilterLine
 from ktui.tui.widgets.headings import Headings
 from ktui.tui.widgets.keys import Keys
-from ktui.tui.widgets.moment import Moment, moment_of
 from ktui.tui.widgets.ordering import Ordering
 from ktui.tui.widgets.partition_list import PartitionList
 from ktui.tui.widgets.run_lines import RunLines
 from ktui.tui.widgets.status_header import StatusHeader
 from ktui.tui.widgets.topics_prompt import TopicsPrompt
-from ktui.tui.widgets.view_line import ViewLine, ViewState
+from ktui.tui.widgets.view_line import ViewLine
 
 
-class WatchScreen(Screen[None]):
+class WatchScreen(WatchedScreen):
     """Shows `Progress`; the app hands each new one to `show`."""
 
     DEFAULT_CSS = """
@@ -66,35 +59,6 @@ class WatchScreen(Screen[None]):
             super().__init__()
             self.tp = tp
 
-    def __init__(
-        self,
-        *,
-        cluster_name: str,
-        interval_s: float,
-        topics: frozenset[str],
-        clock: Clock,
-    ) -> None:
-        super().__init__()
-        self.cluster_name = cluster_name
-        self._interval_s = interval_s
-        self.clock = clock
-        self.view = View.TOPICS if topics else View.REASSIGNING
-        self.topics = topics
-        self._progress = Progress()
-        self._shown = Progress()
-        """The progress that the list shows: an older one while it is frozen."""
-        self._outage: Outage | None = None
-        self._asked_at_s = -math.inf
-        """When the topics were chosen: an older answer tells nothing of them."""
-        self._lookout = Lookout()
-        self.attached: AttachedRun | None = None
-        self._rows: RunRows | None = None
-        self._touched: set[TopicPartition] = set()
-        """Partitions of the run that stand otherwise than the list has them."""
-        self._frozen_at_s: float | None = None
-        self.when_quiet: tuple[str, ...] = ()
-        """What to say while nothing moves; empty for the other keys."""
-
     def compose(self) -> ComposeResult:
         """Lay out the header, the list, what stands in its place, and the keys."""
         yield StatusHeader(with_sums=True)
@@ -112,27 +76,12 @@ class WatchScreen(Screen[None]):
         self.set_interval(1.0, self._draw_header)
         self._draw()
 
-    @property
-    def partition_list(self) -> PartitionList:
-        """The list of partitions."""
-        return self.query_one(PartitionList)
-
-    @property
-    def interest(self) -> Interest:
-        """What the polls have to look at for what is shown."""
-        run = None if self.attached is None else self.attached.run
-        return views.interest(self.view, self.topics, run)
-
     def show(self, progress: Progress, outage: Outage | None = None) -> None:
         """Take in a new progress, or why the one known is not current any more: it is greyed."""
         self._progress, self._outage = progress, outage
         self._lookout.note(progress)
         if self.is_mounted:
             self._draw()
-
-    def _belongs(self, timeline: Timeline) -> bool:
-        rows = None if self.attached is None else self.attached.rows
-        return views.shows(self.view, self.topics, rows, timeline)
 
     def show_run(
         self, attached: AttachedRun | None, touched: Collection[TopicPartition] = ()
@@ -162,15 +111,6 @@ class WatchScreen(Screen[None]):
             )
         self._draw_header()
 
-    def _timelines(self) -> Mapping[TopicPartition, Timeline]:
-        if self.view is View.RUN and self._rows is not None:
-            return self._rows.with_unseen(self._shown.timelines)
-        return self._shown.timelines
-
-    def _moment(self) -> Moment:
-        health_first = self.view is View.UNHEALTHY
-        return moment_of(self._shown.last, self._rows, health_first=health_first)
-
     @on(PartitionList.Arranged)
     def _draw_header(self) -> None:
         self.query_one(ViewLine).show(self._view_state())
@@ -181,51 +121,6 @@ class WatchScreen(Screen[None]):
         self.set_class(empty, "-empty")
         if empty:
             self.query_one("#empty Static", Static).update(words(self._emptiness()))
-
-    @property
-    def _missing(self) -> frozenset[str]:
-        """The topics chosen that the cluster says it does not have."""
-        return self._lookout.missing(self.topics, self._asked_at_s)
-
-    def _view_state(self) -> ViewState:
-        arrangement = self.partition_list.arrangement
-        last = self._progress.last
-        frozen = self._frozen_at_s
-        return ViewState(
-            view=self.view,
-            topics=self.topics,
-            missing=self._missing,
-            as_at=self._lookout.as_at if self.view is View.UNHEALTHY else "",
-            shown=len(arrangement.rows),
-            belonging=arrangement.belonging,
-            ordering=arrangement.ordering,
-            held=self.partition_list.holds_places,
-            filter_text=arrangement.rowfilter.text,
-            frozen_for="" if frozen is None else figures.as_age(self.clock.monotonic() - frozen),
-            failures=() if last is None else last.failures,
-        )
-
-    def _emptiness(self) -> Emptiness:
-        last = self._progress.last
-        arrangement = self.partition_list.arrangement
-        census = self._lookout.census
-        quiet = self._lookout.quiet_since_s
-        return Emptiness(
-            cluster_name=self.cluster_name,
-            connected=last is not None,
-            outage=self._outage,
-            view=self.view,
-            topics=self.topics,
-            missing=self._missing,
-            filter_text=arrangement.rowfilter.text,
-            belonging=arrangement.belonging,
-            quiet_s=None if quiet is None else self.clock.monotonic() - quiet,
-            counted=None if census is None else census.partitions,
-            counted_at="" if census is None else figures.as_time(census.at),
-            counting=not self._lookout.census_stands,
-            interval_s=self._interval_s,
-            when_quiet=self.when_quiet,
-        )
 
     @on(PartitionList.Opened)
     def _open(self, event: PartitionList.Opened) -> None:

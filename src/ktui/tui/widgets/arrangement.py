@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from rich.cells import cell_len
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.progress.timeline import Timeline
+from ktui.execution.states import State
+from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.widgets.columns import Extents
 from ktui.tui.widgets.moment import Moment
 from ktui.tui.widgets.ordering import Key, Ordering
@@ -100,7 +101,7 @@ class Arrangement:
         stood = {tp: self._placed.pop(tp) for tp in gone if tp in self._placed}
         come = [t.tp for t in changed if self._take(t, stood, place_anew=place_anew)]
         shown = [t for t in changed if t.tp in self._placed]
-        self.extents = _widest(self.extents, shown)
+        self.extents = _widest(self.extents, shown, moment)
         return self._place(stood, come)
 
     def place_anew(self) -> bool:
@@ -176,13 +177,18 @@ def _differences(
     return gone, [timeline for tp, timeline in after.items() if before.get(tp) is not timeline]
 
 
-def _widest(extents: Extents, timelines: Sequence[Timeline]) -> Extents:
+def _widest(extents: Extents, timelines: Sequence[Timeline], moment: Moment) -> Extents:
     """Widen by what is new: columns never shrink under the reader's eyes."""
-    name = max((_name_width(t.tp) for t in timelines), default=0)
-    replicas = max((_replicas_width(t.state) for t in timelines), default=0)
-    if name <= extents.name and replicas <= extents.replicas:
-        return extents
-    return Extents(max(name, extents.name), max(replicas, extents.replicas))
+    wider = Extents(
+        max((_name_width(t.tp) for t in timelines), default=0),
+        max((_replicas_width(t.state) for t in timelines), default=0),
+        max((_state_width(t, moment) for t in timelines), default=0),
+    )
+    return Extents(
+        max(wider.name, extents.name),
+        max(wider.replicas, extents.replicas),
+        max(wider.state, extents.state),
+    )
 
 
 def _name_width(tp: TopicPartition) -> int:
@@ -194,3 +200,12 @@ def _replicas_width(state: PartitionState) -> int:
     signs = len(state.adding) + len(state.removing) + 3
     commas = max(1, len(state.replicas) - 1)
     return len(str(state.replicas)) - len("()") - commas + signs
+
+
+def _state_width(timeline: Timeline, moment: Moment) -> int:
+    """Give the cells of the one state that is longer than all others."""
+    track = moment.track(timeline)
+    elsewhere = timeline.phase is Phase.CHANGED_ELSEWHERE or (
+        track is not None and track.state is State.CHANGED_ELSEWHERE
+    )
+    return len(State.CHANGED_ELSEWHERE) if elsewhere else 0

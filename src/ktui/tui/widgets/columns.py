@@ -34,8 +34,9 @@ class Column(enum.StrEnum):
 
 
 _NUMERIC = frozenset({Column.BATCH, Column.LAG, Column.TO_COPY, Column.RATE, Column.LEFT})
+_LEAST_NAME, _LEAST_REPLICAS, _LEAST_STATE = 9, 8, 12
 _WIDTHS = {
-    Column.STATE: 12, Column.BATCH: 5, Column.LAG: 9, Column.TO_COPY: 8, Column.RATE: 8,
+    Column.STATE: _LEAST_STATE, Column.BATCH: 5, Column.LAG: 9, Column.TO_COPY: 8, Column.RATE: 8,
     Column.LEFT: 7,
 }  # fmt: skip
 _LEFT_WITH_RANGE = 22
@@ -44,15 +45,15 @@ _LEAST_TIMELINE, _GOOD_TIMELINE, _BEST_TIMELINE = 10, 20, 60
 _LEAST_REASON = 18
 _AMPLE = 60
 """From this room on, two fifths of it are for the timeline; below, a quarter."""
-_LEAST_NAME, _LEAST_REPLICAS = 9, 8
 _MODEST_REPLICAS = 16
 
 
 class Extents(msgspec.Struct, frozen=True):
-    """The widest name and replica list among the rows, in cells."""
+    """The widest name, replica list and state among the rows, in cells."""
 
     name: int = _LEAST_NAME
     replicas: int = _LEAST_REPLICAS
+    state: int = _LEAST_STATE
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -90,7 +91,7 @@ def layout(width: int, extents: Extents, span: int = SPANS[0], *, batches: bool 
     figures = [Column.LAG, Column.RATE, Column.LEFT]
     if width >= _WIDER:
         figures.insert(1, Column.TO_COPY)
-    widths = dict(_WIDTHS)
+    widths = {**_WIDTHS, Column.STATE: extents.state}
     if width >= _WIDEST:
         widths[Column.LEFT] = _LEFT_WITH_RANGE
     if batches and width >= _WIDE:

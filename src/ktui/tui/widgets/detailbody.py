@@ -13,7 +13,7 @@ import msgspec
 from textual.content import Content
 
 from ktui.cluster.observation import Observation
-from ktui.execution.run import Track
+from ktui.execution.track import Track
 from ktui.progress.timeline import Event, Phase, Timeline
 from ktui.tui import figures
 from ktui.tui.cells import replica_pieces
@@ -24,6 +24,8 @@ from ktui.tui.widgets.facts import facts
 from ktui.tui.widgets.lagcurve import SCALE_WIDTH, lag_curve
 from ktui.tui.widgets.lanes import LaneTable, lane_table
 from ktui.tui.widgets.partition_words import alarm
+from ktui.tui.widgets.run_words import as_told
+from ktui.tui.widgets.waiting_words import WaitingWords
 
 _BESIDE = 60
 """With so many cells left of the time axis, the events stand beside the curve, else below it."""
@@ -40,6 +42,10 @@ class OfRun(NamedTuple):
     steps: Sequence[Content]
     """Lines."""
     events: Sequence[Event]
+    waits: WaitingWords | None = None
+    """What it waits for."""
+    stalled_s: float | None = None
+    """The monotonic second since which the run tells that its step stalls."""
 
 
 def detail_body(
@@ -54,7 +60,8 @@ def detail_body(
         timeline = _with_run(timeline, of_run)
     lines = [
         *facts([_span(timeline, of_run, observation.at), *_facts(timeline)], width),
-        *_alarms(timeline, observation.monotonic_s),
+        *_alarms(timeline, observation.monotonic_s, of_run),
+        *([] if of_run is None else _waits(of_run, width)),
         Content(""),
         *([] if of_run is None else [*of_run.steps, Content("")]),
     ]
@@ -63,6 +70,14 @@ def detail_body(
     table = lane_table(timeline, observation.brokers, width, (begin, end))
     lines += [*table.lines, *_lanes_begin(timeline, of_run), Content("")]
     return lines + _curve_and_events(timeline, table, width, height - len(lines))
+
+
+def _waits(of_run: OfRun, width: int) -> list[Content]:
+    """Say in full what it waits for."""
+    if of_run.waits is None:
+        return []
+    lines = Content(of_run.waits.sentence).wrap(width)
+    return [Content(""), *(line.stylize(f"${of_run.waits.role}") for line in lines)]
 
 
 def _lanes_begin(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
@@ -175,9 +190,14 @@ def _brokers(ids: Sequence[int]) -> str:
     return " ".join(map(str, ids)) or "none"
 
 
-def _alarms(timeline: Timeline, now_s: float) -> list[Content]:
+def _alarms(timeline: Timeline, now_s: float, of_run: OfRun | None) -> list[Content]:
+    stalled_s = None if of_run is None else of_run.stalled_s
     stalls = [lane.stall for lane in timeline.lanes.values() if lane.stall is not None]
-    lines = [alarm(stall, now_s) for stall in stalls]
+    lines = [alarm(as_told(stall, stalled_s), now_s) for stall in stalls]
+    if not lines and of_run is not None and stalled_s is not None:
+        lasted = figures.as_duration(now_s - stalled_s)
+        words = f"! stalled for {lasted}: {of_run.track.reason}."
+        lines = [Content.styled(words, "bold $stalled")]
     return [Content(""), *lines] if lines else []
 
 

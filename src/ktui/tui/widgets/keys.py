@@ -1,20 +1,36 @@
-"""The line of keys at the bottom of every screen."""
+"""The line at the bottom of every screen: its keys, or for a while what there is to be told."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rich.cells import cell_len
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.events import Resize
-from textual.widgets import Footer
+from textual.widgets import Footer, Static
 from textual.widgets._footer import FooterKey
 
 _LEFT_OUT_FIRST = (
     "freeze", "play_again", "sort", "tell_story", "show_events", "show_brokers", "filter", "view",
-    "show_runs", "pause",
+    "show_runs", "pause", "show_throttle",
 )  # fmt: skip
 """The actions whose keys make place where the line is too short; `?` lists them all."""
-_OF_A_RUN = ("show_limits", "pause", "start_plan", "show_runs")
+_OF_A_RUN = ("show_throttle", "show_limits", "pause", "start_plan", "show_runs")
 """Those that make place before all others while the view is attached to no run."""
+_SEVERITIES = {
+    "information": ("·", "$foreground"),
+    "warning": ("!", "$warning"),
+    "error": ("!", "bold $error"),
+}
+
+
+class News(NamedTuple):
+    """Something to be told."""
+
+    words: str
+    severity: str = "information"
+    """As Textual names them: information, warning, error."""
 
 
 class Keys(Footer):
@@ -23,13 +39,32 @@ class Keys(Footer):
     Where not all keys have room some are left out, so that none is cut.
     """
 
-    DEFAULT_CSS = "Keys { padding-left: 2; }"
+    DEFAULT_CSS = """
+    Keys {
+        padding-left: 2;
+        & > #news { display: none; width: 1fr; height: auto; }
+        &.-news { height: auto; max-height: 3; padding: 0 2; }
+        &.-news > #news { display: block; }
+        &.-news > FooterKey { display: none; }
+    }
+    """
 
     def __init__(self) -> None:
         super().__init__(compact=True, show_command_palette=False)
 
+    def on_mount(self) -> None:
+        """Show what is told already."""
+        self.show_news(getattr(self.app, "news", None))
+
+    def show_news(self, news: News | None) -> None:
+        """Tell something in place of the keys; None for the keys."""
+        self.set_class(news is not None, "-news")
+        for line in self.query("#news").results(Static):
+            line.update(_drawn(news))
+
     def compose(self) -> ComposeResult:
-        """Lay out the keys that have room."""
+        """Lay out the keys that have room, and what is told in their place."""
+        yield Static(_drawn(getattr(self.app, "news", None)), id="news", markup=False)
         keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
         room = (self.size.width or self.app.size.width) - 2
         attached = getattr(self.app, "attached", None) is not None
@@ -47,3 +82,10 @@ class Keys(Footer):
 
 def _width(key: FooterKey) -> int:
     return cell_len(f" {key.key_display} {key.description}")
+
+
+def _drawn(news: News | None) -> Content:
+    if news is None:
+        return Content("")
+    sign, colour = _SEVERITIES[news.severity]
+    return Content.styled(f"{sign} {news.words}", colour)

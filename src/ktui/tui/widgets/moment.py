@@ -8,7 +8,8 @@ import msgspec
 
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Observation
-from ktui.execution.run import Track
+from ktui.execution.states import State
+from ktui.execution.track import Track
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.runs.rows import RunRows
 from ktui.tui.widgets.health_words import HealthWords, health_words
@@ -33,6 +34,13 @@ class Moment(msgspec.Struct, frozen=True):
         """Give the partition as the run has it; None where the run does not tell of it."""
         track = None if self.run is None else self.run.track(timeline.tp)
         return track if track is not None and told_by_run(track, timeline) else None
+
+    def stalled_s(self, track: Track) -> float | None:
+        """Give the monotonic second since which the run tells that a step stalls."""
+        began_at = None if self.run is None else self.run.run.started_at
+        if track.state is not State.STALLED or track.since is None or began_at is None:
+            return None
+        return self.run_began_s + (track.since - began_at).total_seconds()
 
     def health(self, timeline: Timeline) -> HealthWords:
         """Give what is wrong with a partition apart from any move."""

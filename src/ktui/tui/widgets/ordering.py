@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ktui.execution.run import Track
 from ktui.execution.states import State
+from ktui.execution.track import Track
 from ktui.progress.timeline import Phase, StallKind, Timeline
 from ktui.tui.widgets.columns import Column
 from ktui.tui.widgets.moment import Moment

@@ -10,7 +10,7 @@ from ktui.tui import figures
 from ktui.tui.cells import Piece
 from ktui.tui.paint import content
 from ktui.tui.runs.rows import RunRows
-from ktui.tui.widgets.moment import Moment
+from ktui.tui.widgets.moment import moment_of
 from ktui.tui.widgets.row import reason, state_cell
 
 _EXPLAINED = {
@@ -33,8 +33,8 @@ _ADVICE = {
     ),
     Cause.NO_LEADER: "Start a broker of the ISR: without a leader there is nothing to copy from.",
     Cause.THROTTLED: (
-        "Raise the throttle: follower.replication.throttled.rate on broker {broker}, and the"
-        " leader's."
+        "Raise the throttle: t has that of the run that is shown; else"
+        " follower.replication.throttled.rate on broker {broker}, and the leader's."
     ),
     Cause.NOT_FETCHING: (
         "Look for fetcher errors in the log of broker {broker}; restart it if its fetcher has died."
@@ -45,7 +45,7 @@ _ADVICE = {
 
 def standing(timeline: Timeline, observation: Observation, run: RunRows | None) -> Content:
     """Give the partition's state as the list of partitions words it, and what that means."""
-    moment = Moment(observation.monotonic_s, observation.topic_configs, health_first=True, run=run)
+    moment = moment_of(observation, run, health_first=True)
     state = state_cell(timeline, moment)._replace(bold=True)
     told_by_run = moment.track(timeline) is not None
     why = ["" if told_by_run else _EXPLAINED.get(timeline.phase, "")]

@@ -24,7 +24,7 @@ CURSOR = "▌"
 _ENDED = {
     Phase.DONE: ("done", "done"),
     Phase.CANCELLED: ("cancelled", "cancelled"),
-    Phase.CHANGED_ELSEWHERE: ("changed", "foreign"),
+    Phase.CHANGED_ELSEWHERE: ("changed elsewhere", "foreign"),
     Phase.TOPIC_GONE: ("topic gone", "gone"),
     Phase.SETTLING: ("settling", "waiting"),
 }
@@ -36,9 +36,15 @@ def row_pieces(timeline: Timeline, layout: Layout, moment: Moment) -> list[Piece
     gap = Piece(" " * layout.gap, "rule")
     words = reason(timeline, moment)
     aside = None if words is None else _aside(words, timeline, layout)
+    until = 0
     for column, start, width in layout.spans():
         if words and column is aside:
-            return [*pieces, *_sentence(words, layout.width - start - 1)]
+            until = _until(words, timeline, layout)
+            pieces += _sentence(words, until - start)
+            if until < layout.width - 1:
+                pieces.append(gap)
+        if start < until or (until and column is Column.REASON):
+            continue
         if column is Column.TIMELINE:
             cell = _history(timeline, width, moment, layout.span)
         else:
@@ -57,7 +63,8 @@ def state_cell(timeline: Timeline, moment: Moment) -> Piece:
         return Piece(well.word, well.role, bold=well.role == "stalled")
     track = moment.track(timeline)
     if track is not None and moment.run is not None:
-        return run_state(track, moment.run, timeline, moment.now_s)
+        stalled_s = moment.stalled_s(track)
+        return run_state(track, moment.run, timeline, moment.now_s, stalled_s)
     if timeline.phase in _ENDED:
         return Piece(*_ENDED[timeline.phase])
     return _moving(timeline, moment)
@@ -106,13 +113,26 @@ def _stalled_theirs(timeline: Timeline, moment: Moment) -> Piece | None:
     return Piece(f"{what}, stalled {age}", "stalled")
 
 
+def _until(words: Piece, timeline: Timeline, layout: Layout) -> int:
+    """Give the cell where a reason ends that stands in place of figures.
+
+    What waits leaves a timeline in sight that has anything to tell, if there is room for both.
+    """
+    spans = {column: (start, start - layout.gap) for column, start, _ in layout.spans()}
+    whole = layout.width - 1
+    if words.role != "waiting" or not timeline.lanes or Column.TIMELINE not in spans:
+        return whole
+    until = spans[Column.TIMELINE][1]
+    fits = pieces_width([words]) <= until - spans[Column.LAG][0]
+    return until if fits else whole
+
+
 def _aside(words: Piece, timeline: Timeline, layout: Layout) -> Column | None:
     """Give the column from which on a reason stands for which its own has no room, or is none."""
     if pieces_width([words]) <= layout.width_of(Column.REASON):
         return None
     if timeline.phase.ended or not timeline.catching_up:
-        needless = words.role == "waiting" and not layout.width_of(Column.REASON)
-        return None if needless else Column.LAG
+        return Column.LAG
     if layout.width_of(Column.REASON):
         return None
     return Column.RATE if layout.width_of(Column.RATE) else Column.LEFT

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
+from ktui.execution.estimate import Copied
 from ktui.execution.runs import RunState
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits, Order
@@ -16,7 +18,6 @@ from ktui.tui import figures
 from ktui.tui.cells import Piece
 from ktui.tui.paint import content
 from ktui.tui.runs.attached import RunStatus
-from ktui.tui.runs.forecast import Copied
 from ktui.tui.widgets.status_header import Part, line
 
 LETTERS = {
@@ -40,6 +41,7 @@ _STATES = {
 _BAR_CELLS = 18
 _FAR_S = 366 * 86_400
 _NONE = Part(())
+_WIDE = 400
 
 
 class RunLines(Widget):
@@ -67,7 +69,7 @@ class RunLines(Widget):
             return Content("")
         width = self.size.width
         now = self.app.cluster_status().now  # type: ignore[attr-defined]  # the app's, as the header's
-        first = line(list(_first(self._status, now)), _NONE, width)
+        first = first_line(self._status, now, width)
         second = line(list(_second(self._status)), _NONE, width)
         return Content("\n").join([content(first), content(second)])
 
@@ -75,6 +77,11 @@ class RunLines(Widget):
 def state_words(state: RunState) -> tuple[str, str]:
     """Give the word for how a run stands, and its role."""
     return _STATES[state]
+
+
+def first_line(status: RunStatus, now: datetime, width: int = _WIDE) -> list[Piece]:
+    """Say how a run is, in a line of so many cells."""
+    return line(list(_first(status, now)), _NONE, width)
 
 
 def _first(status: RunStatus, now: datetime) -> Iterator[Part]:
@@ -85,6 +92,7 @@ def _first(status: RunStatus, now: datetime) -> Iterator[Part]:
         yield Part((Piece(status.why, role),), rank=2)
     if status.state is RunState.RESUMABLE:
         yield Part((Piece(f"ktui resume {status.name}"),), rank=1)
+    yield from _left_of_throttle(status)
     if status.state is not RunState.ENDED and status.batch:
         whole = "" if status.batches is None else f" of ~{status.batches:,}"
         yield Part((Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=5)
@@ -95,6 +103,16 @@ def _first(status: RunStatus, now: datetime) -> Iterator[Part]:
         yield Part((Piece(at, "dim"),), rank=3)
     elif status.state is RunState.RUNNING:
         yield _eta(None if _stuck(status) else status.copied.left_s, now)
+
+
+def _left_of_throttle(status: RunStatus) -> Iterator[Part]:
+    """Say where its throttle stands though nothing goes on."""
+    throttle = status.throttle
+    if throttle.only and status.owned:
+        words = f"all over but its throttle on {throttle.stands_on}"
+        yield Part((Piece(words, "falling-behind"),))
+    elif throttle.stands_on and status.state is RunState.RESUMABLE:
+        yield Part((Piece(f"its throttle stays on {throttle.stands_on}", "falling-behind"),))
 
 
 def _counts(status: RunStatus) -> Iterator[Part]:
@@ -112,7 +130,7 @@ _WORTH_TELLING = (
     (State.STALLED, "STALLED", "stalled"),
     (State.BLOCKED, "blocked", "falling-behind"),
     (State.FOREIGN, "foreign", "foreign"),
-    (State.CHANGED_ELSEWHERE, "changed", "foreign"),
+    (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
     (State.TOPIC_GONE, "topic gone", "gone"),
 )
 
@@ -134,8 +152,10 @@ def _copied(copied: Copied, *, ended: bool) -> Iterator[Part]:
 
 
 def _stuck(status: RunStatus) -> bool:
-    """Whether the run has partitions of which nobody can say when they go on."""
-    return any(status.counts.get(state) for state in (State.STALLED, State.BLOCKED))
+    """Whether the run has partitions of which nobody can say when they go on, or end."""
+    return bool(status.throttle.too_low) or any(
+        status.counts.get(state) for state in (State.STALLED, State.BLOCKED)
+    )
 
 
 def _eta(left: Range | None, now: datetime) -> Part:
@@ -152,21 +172,51 @@ def _eta(left: Range | None, now: datetime) -> Part:
 def _second(status: RunStatus) -> Iterator[Part]:
     if status.problem:
         yield Part((Piece(f"! {status.problem}", "stalled", bold=True),))
+    if alarm := _alarm(status):
+        yield Part((Piece(f"! {alarm}", "stalled", bold=True),))
     yield Part((Piece("limits", "dim"),), rank=8)
     limits, coming = status.limits, status.coming
     for field, letter in LETTERS.items():
         value, new = getattr(limits, field), None if coming is None else getattr(coming, field)
         changes = coming is not None and new != value
         if value is not None or changes:
-            yield _limit(letter, _shown(value), _shown(new) if changes else None)
+            part = _limit(letter, _shown(value), _shown(new) if changes else None)
+            yield msgspec.structs.replace(part, rank=7 if alarm else 0)
     words = _words(limits)
     then = "" if coming is None or _words(coming) == words else f" ({_words(coming)} next)"
-    yield Part((Piece(words), Piece(then, "next-leader")), rank=1)
+    yield Part((Piece(words), Piece(then, "next-leader")), rank=3)
+    yield from _throttle(status)
     if status.copied.bytes_s is not None and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.copied.bytes_s)
-        yield Part((Piece("copying ", "dim"), Piece(rate)), rank=3)
+        yield Part((Piece("copying ", "dim"), Piece(rate)), rank=4)
     if status.in_flight:
-        yield Part((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=2)
+        yield Part((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=5)
+
+
+def _alarm(status: RunStatus) -> str:
+    """Say what of the throttle keeps the run from its end."""
+    throttle = status.throttle
+    if status.state is RunState.ENDED:
+        return ""
+    refused = f"throttle refused: {throttle.refusal}" if throttle.refusal else ""
+    return throttle.too_low or refused
+
+
+def _throttle(status: RunStatus) -> Iterator[Part]:
+    """Tell the rate in force, beside it what comes in, and the fastest that is written to."""
+    throttle, ended = status.throttle, status.state is RunState.ENDED
+    if not throttle.rates or ended:
+        return
+    words = f"{throttle.rates.words}{', leaders too' if throttle.leaders else ''}"
+    yield Part((Piece("throttle ", "dim"), Piece(words)), rank=1)
+    if throttle.busiest is not None:
+        rate = figures.as_copying(throttle.busiest.bytes_s)
+        where = Piece(f" in, broker {throttle.busiest.broker}", "dim")
+        yield Part((Piece(rate), where), rank=2)
+    if throttle.fastest is not None:
+        inbound = figures.as_rate(throttle.fastest.fastest_bytes_s)
+        which = Piece(f" {throttle.fastest.fastest}", "dim")
+        yield Part((Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=6)
 
 
 def _limit(letter: str, value: str, new: str | None) -> Part:

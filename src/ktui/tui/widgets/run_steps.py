@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from textual.content import Content
 
-from ktui.execution.run import Track
+from ktui.execution.track import Track
 from ktui.pacing.limits import Limits
 from ktui.tui import figures
 from ktui.tui.runs.rows import TakenStep, steps_to_come

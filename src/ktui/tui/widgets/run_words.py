@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from ktui.execution.run import Track
+import msgspec
+
 from ktui.execution.states import State
-from ktui.progress.timeline import Phase, Timeline
+from ktui.execution.track import Track
+from ktui.progress.timeline import Phase, Stall, StallKind, Timeline
 from ktui.tui import figures
 from ktui.tui.cells import Piece, caught_up
 from ktui.tui.runs.rows import RunRows
+from ktui.tui.widgets.waiting_words import WaitingWords, waiting_words
 
 STATE_WIDTH = 12
 """Cells of the column of states."""
@@ -21,12 +24,11 @@ _WORDS = {
     State.BLOCKED: ("blocked", "falling-behind"),
     State.FOREIGN: ("foreign", "foreign"),
     State.DONE: ("done", "done"),
-    State.CHANGED_ELSEWHERE: ("changed", "foreign"),
+    State.CHANGED_ELSEWHERE: ("changed elsewhere", "foreign"),
     State.TOPIC_GONE: ("topic gone", "gone"),
     State.FAILED: ("FAILED", "stalled"),
 }
 _REASONS = {
-    State.READY: "waits for the cut",
     State.FOREIGN: "someone else is reassigning it",
 }
 _ROLES = {
@@ -44,15 +46,33 @@ def told_by_run(track: Track, timeline: Timeline) -> bool:
     return not (over and timeline.phase in (Phase.MOVING, Phase.STALLED))
 
 
-def run_state(track: Track, rows: RunRows, timeline: Timeline, now_s: float) -> Piece:
+def as_told(stall: Stall, stalled_s: float | None) -> Stall:
+    """Give a stall as the run's process tells it: it may have looked for longer than this view.
+
+    Args:
+        stall: as this view has seen it.
+        stalled_s: the monotonic second since which the run tells of it; None where it does not.
+    """
+    if stalled_s is None:
+        return stall
+    since_s = min(stall.since_s, stalled_s)
+    return msgspec.structs.replace(stall, kind=StallKind.STALLED, since_s=since_s)
+
+
+def run_state(
+    track: Track, rows: RunRows, timeline: Timeline, now_s: float, stalled_s: float | None
+) -> Piece:
     """Give the word for where a partition of the run stands."""
     if track.state is State.QUEUED:
         return Piece(_queued(track, rows), "waiting")
     ours = track.state.in_flight and timeline.phase is Phase.STALLED
     if track.state is State.STALLED or ours:
-        since_s = now_s if timeline.stall is None else timeline.stall.since_s
-        age = f" {figures.as_age(now_s - since_s)}" if timeline.stall is not None else ""
+        stall = timeline.stall
+        since_s = stalled_s if stall is None else as_told(stall, stalled_s).since_s
+        age = "" if since_s is None else f" {figures.as_age(now_s - since_s)}"
         return Piece(f"STALLED{age}", "stalled", bold=True)
+    if track.state is State.ADDING and (stall := timeline.stall) is not None and stall.alarm:
+        return Piece(f"behind {figures.as_age(now_s - stall.since_s)}", "falling-behind")
     if track.state is State.ADDING:
         return Piece(_step(track, rows, timeline), "moving")
     word, role = _WORDS[track.state]
@@ -75,11 +95,16 @@ def _step(track: Track, rows: RunRows, timeline: Timeline) -> str:
     return with_share if len(with_share) <= STATE_WIDTH else step
 
 
+def run_waits(track: Track, rows: RunRows) -> WaitingWords | None:
+    """Say what a partition waits for; None for one that does not, or goes next."""
+    waits = None if rows.waits is None else rows.waits.of(track)
+    return None if waits is None else waiting_words(waits, rows.run, track)
+
+
 def run_reason(track: Track, rows: RunRows) -> Piece | None:
     """Give what there is to say of a state; None while it says all."""
-    if track.reason:
-        return Piece(track.reason, _ROLES.get(track.state, "waiting"))
-    if track.state is State.QUEUED and rows.run.pauses.holds(track.tp):
-        return Piece("paused by the operator", "falling-behind")
-    words = _REASONS.get(track.state)
-    return None if words is None else Piece(words, _ROLES.get(track.state, "waiting"))
+    waits = run_waits(track, rows)
+    if waits is not None:
+        return Piece("; ".join(filter(None, (track.reason, waits.short))), waits.role)
+    words = track.reason or _REASONS.get(track.state)
+    return Piece(words, _ROLES.get(track.state, "waiting")) if words else None

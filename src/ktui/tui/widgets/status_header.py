@@ -43,6 +43,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     now_s: float
     seen: Observation | None
     overview: Overview
+    left_behind: int = 0
+    """Throttles that nobody needs, of what is looked at."""
     outage: Outage | None = None
     """Why the last poll failed as a whole; None while the cluster answers."""
     simulated_speed: float | None = None
@@ -142,7 +144,7 @@ def _first(status: Status, *, with_sums: bool) -> list[Part]:
     """Give the first line; where it is the only one, an outage stands in it."""
     if not with_sums and (status.outage is not None or status.seen is None):
         return [*_who(status), *_standing(status)]
-    trouble = () if with_sums else _trouble(status.overview)
+    trouble = () if with_sums else _trouble(status)
     return [*_who(status), *_cluster(status), *trouble]
 
 
@@ -190,30 +192,33 @@ def _standing(status: Status) -> list[Part]:
         return [_part(f"connecting to {status.cluster_name} …", "waiting")]
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
-        return list(_sums(status.overview, status.now))
+        return list(_sums(status))
     lately = f" · {ended} lately" if (ended := _ended(sums)) else ""
-    return [_part(f"nothing is moving{lately}", "dim"), *_trouble(status.overview)]
+    return [_part(f"nothing is moving{lately}", "dim"), *_trouble(status)]
 
 
-def _trouble(overview: Overview) -> Iterator[Part]:
-    counts = (overview.offline, "OFFLINE"), (overview.under_min, "UNDER MIN")
-    return (_part(f"{n:,} {word}", "stalled", bold=True) for n, word in counts if n)
+def _trouble(status: Status) -> Iterator[Part]:
+    counts = (status.overview.offline, "OFFLINE"), (status.overview.under_min, "UNDER MIN")
+    yield from (_part(f"{n:,} {word}", "stalled", bold=True) for n, word in counts if n)
+    if status.left_behind:
+        throttles = figures.as_count(status.left_behind, "throttle")
+        yield _part(f"{throttles} left behind? ktui doctor", "falling-behind")
 
 
 def _ended(sums: Totals) -> str:
     counts = (
         (sums.done, "done"), (sums.cancelled, "cancelled"),
-        (sums.changed_elsewhere, "changed"), (sums.topic_gone, "topic gone"),
+        (sums.changed_elsewhere, "changed elsewhere"), (sums.topic_gone, "topic gone"),
     )  # fmt: skip
     return ", ".join(f"{n:,} {word}" for n, word in counts if n)
 
 
-def _sums(overview: Overview, now: datetime) -> Iterator[Part]:
-    sums = overview.totals
+def _sums(status: Status) -> Iterator[Part]:
+    sums = status.overview.totals
     yield _part(f"{sums.moving:,} moving", "moving", bold=True)
     if sums.stalled:
         yield _part(f"{sums.stalled:,} STALLED", "stalled", bold=True)
-    yield from _trouble(overview)
+    yield from _trouble(status)
     if sums.falling_behind:
         yield _part(f"{sums.falling_behind:,} falling behind", "falling-behind")
     if sums.settling:
@@ -226,7 +231,7 @@ def _sums(overview: Overview, now: datetime) -> Iterator[Part]:
         yield _part(f"{figures.as_bytes(sums.bytes_left)} left", rank=1)
     if (rate := figures.as_copying(sums.bytes_s)) != figures.UNKNOWN:
         yield _part(rate, rank=2)
-    yield _eta(sums.left_s, now)
+    yield _eta(sums.left_s, status.now)
 
 
 def _eta(left: Range | None, now: datetime) -> Part:

@@ -1,0 +1,147 @@
+"""Takes off throttles that were left behind; each is shown before, and what is left after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import click
+import msgspec
+
+from ktui.cli.cleared import Cleared, cleared_json, found_text, outcome_text
+from ktui.cli.cluster import Cluster
+from ktui.cli.partition_json import encode
+from ktui.cli.throttles_found import Throttle
+from ktui.cli.throttles_look import claims_of, look_at_throttles, topic_names
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.ports import (
+    ClusterReader,
+    ClusterWriter,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    Setting,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.throttle_settings import REPLICAS, entries
+from ktui.execution.statedir import StateDir
+
+READ_BACK_S = 5.0
+"""For so long brokers are asked again whether a change has come to them."""
+READ_AGAIN_S = 0.1
+_OTHER = "it was changed meanwhile, and is left to whoever did that"
+_UNANSWERED = WriteResult(Verdict.UNKNOWN)
+
+_BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
+
+
+async def clear(cluster: Cluster, state: StateDir, *, dry_run: bool, json: bool) -> int:
+    """Take off what was left behind in a cluster, and print it; gives the exit code.
+
+    Raises:
+        ClusterError: it cannot be told what is needed; nothing was changed.
+        StateDirProblem: the same.
+    """
+    reader = cluster.reader()
+    try:
+        names, hidden = await topic_names(reader)
+        described = await reader.describe_cluster()
+        look = await look_at_throttles(reader, described, names, claims_of(state))
+        look = msgspec.structs.replace(look, unread=(*hidden, *look.unread))
+        cleared = Cleared(look, {})
+        if not json:
+            click.echo("\n\n".join(found_text(cleared)))
+        if cleared.stray and not dry_run:
+            now = await _read(reader, cleared.stray)
+            other = {t: _OTHER for t in cleared.stray if _setting(now, t) != t.setting}
+            same = [throttle for throttle in cleared.stray if throttle not in other]
+            cleared = Cleared(look, other | await _take_off(cluster, reader, same))
+    finally:
+        await reader.aclose()
+    if json:
+        click.echo(encode(cleared_json(cluster.name, cleared, dry_run=dry_run)))
+    else:
+        click.echo(f"\n{outcome_text(cleared, dry_run=dry_run)}")
+    return cleared.code()
+
+
+async def _take_off(
+    cluster: Cluster, reader: ClusterReader, stray: Sequence[Throttle]
+) -> dict[Throttle, str]:
+    """Take throttles off; give those that are there still, and why.
+
+    A broker that is asked knows of a change a moment after it was answered: that is waited for.
+    """
+    if not stray:
+        return {}
+    clock, writer = SystemClock(), cluster.writer()
+    try:
+        answers = await writer.alter_configs([_change(throttle) for throttle in stray])
+        until_s = clock.monotonic() + READ_BACK_S
+        while True:
+            now = await _read(reader, stray)
+            there = [throttle for throttle in stray if _is_there(now, throttle)]
+            emptied = [t for t in stray if t.key in REPLICAS and _own(now, t) == ""]
+            await _delete(writer, emptied)
+            results = {t: answers.get(t.resource, _UNANSWERED) for t in there}
+            refused = all(result.verdict is Verdict.REFUSED for result in results.values())
+            if (refused and not emptied) or clock.monotonic() >= until_s:
+                return {throttle: _why(result) for throttle, result in results.items()}
+            await clock.sleep(READ_AGAIN_S)
+    finally:
+        await writer.aclose()
+
+
+def _change(throttle: Throttle) -> ConfigChange:
+    """Give what takes it off: what someone else puts to a list meanwhile stays there.
+
+    A list written with blanks keeps them, and Kafka tells it without: each entry goes every way.
+    """
+    resource, key = throttle.resource, throttle.key
+    if key not in REPLICAS:
+        return ConfigChange(resource, key, ConfigOp.DELETE)
+    listed = sorted(entries(throttle.value))
+    every_way = (f"{before}{each}{after}" for each in listed for before, after in _BLANKS)
+    return ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(every_way))
+
+
+async def _delete(writer: ClusterWriter, emptied: Iterable[Throttle]) -> None:
+    """Delete lists with nothing in them any more."""
+    changes = [ConfigChange(t.resource, t.key, ConfigOp.DELETE) for t in emptied]
+    if changes:
+        await writer.alter_configs(changes)
+
+
+Now = Mapping[ConfigResource, Mapping[str, Setting]]
+
+
+async def _read(reader: ClusterReader, throttles: Sequence[Throttle]) -> Now:
+    keys = {throttle.key for throttle in throttles}
+    return (await reader.settings({t.resource for t in throttles}, keys)).settings
+
+
+def _setting(now: Now, throttle: Throttle) -> Setting | None:
+    return now.get(throttle.resource, {}).get(throttle.key)
+
+
+def _own(now: Now, throttle: Throttle) -> str | None:
+    setting = _setting(now, throttle)
+    return None if setting is None else setting.own
+
+
+def _is_there(now: Now, throttle: Throttle) -> bool:
+    """Whether it stands still, or that cannot be told."""
+    if throttle.resource not in now:
+        return True
+    own = _own(now, throttle)
+    if throttle.key in REPLICAS:
+        return not entries(own or "").isdisjoint(throttle.values)
+    return own == throttle.value
+
+
+def _why(result: WriteResult) -> str:
+    if result.verdict is Verdict.UNKNOWN:
+        return "Kafka's answer was lost"
+    if result.verdict is Verdict.REFUSED:
+        return ": ".join(filter(None, (result.code, result.message)))
+    return "Kafka has taken it off, and it is there still, or again"

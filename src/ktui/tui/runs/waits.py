@@ -1,0 +1,154 @@
+"""What each partition of a run waits for, as its journal and the last look tell."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cached_property
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.execution.look import Look
+from ktui.execution.pace import Pace
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.execution.track import Track
+from ktui.pacing.roster import Decision, Move, Roster, Wanted
+from ktui.pacing.situation import Situation, Step
+from ktui.pacing.steps import next_step
+from ktui.pacing.waiting_for import WaitsFor, waiting_for
+
+
+class Hold(enum.Enum):
+    """Why nothing is submitted for a partition, whatever room the limits leave."""
+
+    NO_PROCESS = enum.auto()
+    """No process carries the run on."""
+    CLUSTER_LOST = enum.auto()
+    RUN_PAUSED = enum.auto()
+    GATE_SHUT = enum.auto()
+    TIME_UP = enum.auto()
+    """The time given with --until has come."""
+    PAUSED = enum.auto()
+    """The partition is, or its topic."""
+    TOO_LATE = enum.auto()
+    """It is not expected to end by the time given with --until."""
+
+
+class Waits:
+    """Tells who waits for what, by the rules of the engine.
+
+    Args:
+        run: the run.
+        between: its partitions that have begun, and have no step in flight.
+        pace: how fast it copies.
+        seen: the last look; None before the first.
+        now: the moment.
+        owned: whether a process carries the run on.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        between: Iterable[Track],
+        pace: Pace,
+        seen: Observation | None,
+        now: datetime,
+        owned: bool,
+    ) -> None:
+        self._run = run
+        self._between = between
+        self._pace = pace
+        self._look = None if seen is None else Look(seen)
+        self._now = now
+        self._owned = owned
+
+    def of(self, track: Track) -> Hold | WaitsFor | None:
+        """Say what a partition waits for; None for one that does not, or goes next."""
+        if track.state not in (State.QUEUED, State.READY):
+            return None
+        return self._held(track) or self._waits(track)
+
+    def _held(self, track: Track) -> Hold | None:
+        run, until = self._run, self._run.until
+        left_s = None if until is None else (until - self._now).total_seconds()
+        needed_s = self._pace.needed_s(track, run.throttled.rates)
+        holds = (
+            (Hold.NO_PROCESS, not self._owned),
+            (Hold.CLUSTER_LOST, run.outage is not None),
+            (Hold.RUN_PAUSED, bool(run.pauses.whole)),
+            (Hold.GATE_SHUT, run.gate.shut),
+            (Hold.TIME_UP, left_s is not None and left_s <= 0),
+            (Hold.PAUSED, run.pauses.holds(track.tp)),
+            (Hold.TOO_LATE, left_s is not None and needed_s > left_s),
+        )
+        return next((hold for hold, holds_it in holds if holds_it), None)
+
+    def _waits(self, track: Track) -> WaitsFor | None:
+        step = next_step(self._situation(track), self._run.limits)
+        if not isinstance(step, Step):
+            return None
+        return waiting_for(self._roster, track.tp, step, self._others)
+
+    def _situation(self, track: Track) -> Situation:
+        """Give a partition as it was seen, where the run knows it so, too."""
+        state = None if self._look is None else self._look.state(track.tp)
+        if self._look is not None and state is not None and state.replicas == track.replicas:
+            seen = self._look.situation(track, state)
+            if seen is not None and not seen.reassigning:
+                return seen
+        return situation(track)
+
+    @cached_property
+    def _others(self) -> dict[int, int]:
+        return {} if self._look is None else self._look.others(self._run.flying)
+
+    @cached_property
+    def _roster(self) -> Roster:
+        """Give those that have begun: who has not takes no room."""
+        run = self._run
+        roster = Roster(run.limits)
+        flying = {track.tp: track.step for track in run.flying.values() if track.step is not None}
+        roster.add(
+            Wanted(tp, _flying(run.tracks[tp]), run.tracks[tp].planned.size, begun=True)
+            for tp in flying
+        )
+        moves = (
+            Move(tp, step.begun.step, step.begun.alone, step.begun.holds_place)
+            for tp, step in flying.items()
+        )
+        roster.submitted(Decision(run.batch, steps=tuple(moves)))
+        for tp in flying:
+            roster.stall(tp, stalled=run.tracks[tp].state is State.STALLED)
+        roster.add(
+            Wanted(track.tp, situation(track), track.planned.size, begun=True)
+            for track in self._between
+            if not run.pauses.holds(track.tp)
+        )
+        return roster
+
+
+def _flying(track: Track) -> Situation:
+    """Give a partition as it is while its step is in flight: not done, whatever comes of it."""
+    return msgspec.structs.replace(situation(track), reassigning=True)
+
+
+def situation(track: Track) -> Situation:
+    """Give a partition as it will be when its step in flight, if there is one, is over."""
+    replicas, leader = track.replicas, track.planned.leader
+    if track.step is not None:
+        begun = track.step.begun
+        replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
+    elif track.sent is not None:  # a step of ours is over, and its first may have been elected
+        leader = replicas[0]
+    leader = leader if leader in replicas else replicas[0]
+    return Situation(
+        replicas=replicas,
+        isr=replicas,
+        leader=leader,
+        target=track.planned.target,
+        online=frozenset((*replicas, *track.planned.target)),
+    )

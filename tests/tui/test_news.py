@@ -1,0 +1,64 @@
+"""What is told stands in the line of the keys, one thing at a time, and covers no row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.tui.screens.limits import LimitsScreen
+from support.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.watching import LARGE, MIDDLE, SMALL
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
+async def test_news_covers_no_row_and_does_not_pile_up(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    names = [f"a-{n}" for n in range(40)]
+    cluster = a_quiet_cluster(*names)
+    async with watching_run(cluster, tmp_path, moved(*names), write=False, size=size) as watch:
+        before = [line for line in watch.lines if "queued" in line]
+        await watch.press("p", "n", "p", "n")
+        assert watch.text.count("ktui watch --write") == 1
+        assert "read-only" in watch.lines[-1]
+        assert [line for line in watch.lines if "queued" in line] == before
+        assert "detail" not in watch.lines[-1]
+
+
+async def test_news_makes_place_for_the_keys_again_after_a_while(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        watch.app.notify("something was told", timeout=0.01)
+        assert watch.app.news is not None
+        await watch.until(lambda: watch.app.news is None)
+        await watch.say("detail")
+        assert "something was told" not in watch.text
+
+
+async def test_news_is_told_on_whatever_screen_is_open(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.press("l")
+        assert isinstance(watch.app.screen, LimitsScreen)
+        watch.app.notify("[bold]drain[/bold] is told", title="as it is")
+        await watch.say("as it is: [bold]drain[/bold] is told")
+        await watch.press("escape")
+        await watch.say("as it is: [bold]drain[/bold] is told")
+
+
+async def test_news_that_is_too_long_for_a_line_takes_another_and_is_told_in_full(
+    tmp_path: Path,
+) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=SMALL) as watch:
+        words = " ".join(f"word{n}" for n in range(20))
+        watch.app.notify(words, severity="error")
+        await watch.say("word19")
+        assert words in " ".join(watch.text.split())
+
+
+async def test_what_is_grave_is_told_before_what_is_not(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        watch.app.notify("it was refused", severity="error", timeout=0.2)
+        watch.app.notify("another run is live")
+        assert watch.app.news is not None
+        assert watch.app.news.words == "it was refused"
+        await watch.say("another run is live")

@@ -1,0 +1,77 @@
+"""Ctrl-C while a run is followed without the live view."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from ktui.cli.start_headless import follow
+from ktui.execution.commands import Answer
+from ktui.execution.events import By, Left, Paused
+from ktui.execution.journal import Journal
+from ktui.execution.process import EngineProcess
+from ktui.execution.statedir import RunDir, StateDir
+from ktui.simulated.clock import VirtualClock
+from support.journals import a_start, over, step
+
+ASKED = "interrupted: the run is being paused. Interrupt again to leave at once"
+PAUSED = "paused: nothing more is submitted, and 1 step in flight may finish"
+
+
+class AnEngine:
+    """An engine whose life is a script: a moment of it each time that somebody looks."""
+
+    def __init__(self, run: RunDir, script: Iterator[None]) -> None:
+        self.run = run
+        self.last_words = ""
+        self._script = script
+
+    @property
+    def gone(self) -> bool:
+        return next(self._script, self) is self
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path / "state")
+
+
+def test_the_run_is_said_to_be_paused_once_it_is(
+    state: StateDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ktui.cli.start_headless._LOOK_S", 0.0)
+    told = ""
+
+    def said() -> str:
+        nonlocal told
+        told += capsys.readouterr().err
+        return told
+
+    run = state.create_run("drain")
+    with Journal.create(run.journal, VirtualClock()) as journal:
+        journal.append([*a_start(), step(0), step(1)])
+
+        def life() -> Iterator[None]:
+            signal.raise_signal(signal.SIGINT)
+            yield
+            (asked,) = journal.asked()
+            assert ASKED in said()
+            journal.append([over(0), Paused(by=By.OPERATOR)])
+            yield
+            assert "nothing more is submitted" not in said()
+            journal.append([Paused(by=By.SIGNAL, command=asked.id)])
+            journal.answer(asked.id, Answer(accepted=True, words="paused"))
+            yield
+            assert PAUSED in said()
+            journal.append([over(1), Left(reason="interrupted")])
+
+        start = cast("Callable[[], EngineProcess]", lambda: AnEngine(run, life()))
+        code = follow(start, state, json=False)
+
+    assert code == 130
+    assert "go on with: ktui resume drain" in said()
+    assert said().count(PAUSED) == 1

@@ -1,0 +1,109 @@
+"""A broker has one rate: of two live runs on a cluster only one may have a throttle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.cli.errors import BadInput
+from ktui.cli.start_launch import Launch, take_up
+from ktui.execution.events import Event
+from ktui.execution.ownership import take
+from ktui.execution.problem import RunRefused
+from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.throttle_events import ThrottleChanged
+from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from support.journals import a_start, planned, started, written
+from support.office import Office
+from support.throttled_journals import call, throttled
+
+RATED = ThrottleChanged(old=NO_THROTTLE, new=rates_from("50MB"))
+LIFTED = ThrottleChanged(old=rates_from("50MB"), new=NO_THROTTLE)
+
+
+def a_run(state: StateDir, name: str, *events: Event) -> RunDir:
+    run = state.create_run(name)
+    written(run.journal, events or throttled()).close()
+    return run
+
+
+def test_a_second_throttle_is_not_started_even_where_another_run_may_be_live(
+    office: Office,
+) -> None:
+    begun: list[Event] = [started(1, office.cluster_id), planned(1)]
+    other = a_run(office.state, "other", *begun, RATED)
+    beside = (office.plan(), "--concurrent")
+
+    with take(other):
+        told = office.refusal(*beside, "--throttle", "20MB")
+        kept = office.runs
+        without = office.start(*beside)
+
+    assert told.startswith("run other has a throttle, and a broker has one rate")
+    assert told.endswith("ktui throttle other none")
+    assert kept == ["other"]
+    assert str(without.exception) == "no engine is to be started"
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["waits for resume", "has lifted its throttle"])
+def test_a_run_that_has_no_throttle_in_force_is_in_no_ones_way(
+    office: Office, *, live: bool
+) -> None:
+    begun: list[Event] = [started(1, office.cluster_id), planned(1), RATED]
+    begun += [LIFTED] if live else []
+    other = a_run(office.state, "other", *begun)
+    owned = take(other) if live else None
+
+    result = office.start(office.plan(), "--concurrent", "--throttle", "20MB")
+
+    if owned is not None:
+        owned.release()
+    assert str(result.exception) == "no engine is to be started"
+
+
+def test_a_throttle_that_is_lifted_and_not_off_every_broker_yet_is_one_still(
+    tmp_path: Path,
+) -> None:
+    state = StateDir(tmp_path / "state")
+    mine = a_run(state, "mine", *a_start(2))
+    other = a_run(state, "other", *throttled(), LIFTED)
+
+    with take(mine), take(other):
+        result = call(mine, "20MB")
+
+    assert "run other has a throttle" in str(result.exception)
+
+
+def test_no_throttle_is_set_live_beside_another(tmp_path: Path) -> None:
+    state = StateDir(tmp_path / "state")
+    mine, other = a_run(state, "mine", *a_start(2)), a_run(state, "other")
+
+    with take(mine), take(other):
+        refused = call(mine, "20MB").exception
+
+    assert isinstance(refused, RunRefused | BadInput)
+    assert "ktui throttle other none" in str(refused)
+
+
+def test_a_run_with_a_throttle_is_not_resumed_beside_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawned: list[str] = []
+    monkeypatch.setattr("ktui.cli.start_launch.spawn", lambda run, _: spawned.append(run.name))
+    state = StateDir(tmp_path / "state")
+    a_run(state, "mine")
+    launch = Launch(
+        state=state,
+        name="mine",
+        cluster_id=started(1).cluster_id,
+        names={},
+        until=None,
+        concurrent=True,
+    )
+
+    with take(a_run(state, "other")), pytest.raises(RunRefused, match="run other has a throttle"):
+        take_up(launch)
+    take_up(launch)
+
+    assert spawned == ["mine"]

@@ -1,0 +1,59 @@
+"""What the lines of a run tell of a throttle that outlives its steps, and its rows of brokers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.ownership import this_process
+from ktui.execution.runs import RunState
+from ktui.progress.timeline import Progress
+from ktui.tui.cells import Piece
+from ktui.tui.runs.attached import RunStatus
+from ktui.tui.runs.throttle_now import lists_in_words, rates_now, throttle_now
+from ktui.tui.widgets.run_lines import first_line
+from support.screens import BEGAN
+from support.throttled_journals import a_run, all_over, run_of, throttled
+
+
+@pytest.mark.parametrize(
+    ("state", "owned", "words"),
+    [
+        (RunState.RUNNING, True, "all over but its throttle on broker 4"),
+        (RunState.RESUMABLE, False, "its throttle stays on broker 4"),
+    ],
+)
+def test_a_run_of_which_only_the_throttle_is_left_says_where(
+    tmp_path: Path,
+    state: RunState,
+    owned: bool,  # noqa: FBT001 - a parameter
+    words: str,
+) -> None:
+    run = run_of(a_run(tmp_path, *throttled(), *all_over()))
+    now = throttle_now(run, Progress(), {})
+    holder = this_process() if owned else None
+    status = RunStatus(name="drain-b3", state=state, throttle=now, holder=holder)
+
+    assert words in _text(first_line(status, BEGAN))
+
+
+def test_a_run_that_is_under_way_says_nothing_of_where_its_throttle_is(tmp_path: Path) -> None:
+    run = run_of(a_run(tmp_path, *throttled()))
+    now = throttle_now(run, Progress(), {})
+    status = RunStatus(name="drain-b3", state=RunState.RUNNING, throttle=now, holder=this_process())
+
+    assert "its throttle" not in _text(first_line(status, BEGAN))
+
+
+def test_each_broker_has_what_is_wanted_what_is_set_and_what_was_there(tmp_path: Path) -> None:
+    run = run_of(a_run(tmp_path, *throttled()))
+
+    (row, *_) = (row for row in rates_now(run, {}) if row.broker == 4)
+
+    assert (row.wanted, row.set_to, row.found) == (50_000_000, "50 MB/s", "1.0 kB/s")
+    assert lists_in_words(run) == "1 replica listed for it, of topic orders."
+
+
+def _text(pieces: list[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)

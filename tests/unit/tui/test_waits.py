@@ -1,0 +1,145 @@
+"""What a row says that its partition waits for: as the run's process decides, in plain words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.events import (
+    By,
+    Entry,
+    Event,
+    Gate,
+    Outage,
+    Paused,
+    Planned,
+    PlannedPart,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.pace import Pace
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.pacing.limits import Limits
+from ktui.pacing.room import Full
+from ktui.pacing.waiting_for import NothingElse, OneAlone, OthersOfCut, WaitsFor, WaveOver
+from ktui.tui.runs.rows import RunRows
+from ktui.tui.runs.waits import Hold, Waits
+from ktui.tui.widgets.waiting_words import waiting_words
+from support.journals import owned, started
+
+AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
+FIRST, LAST = TopicPartition("a", 0), TopicPartition("a", 2)
+
+
+def a_run(*events: Event, limits: Limits | None = None) -> Run:
+    """Three partitions, the first of which is about to be given broker 4."""
+    planned = tuple(Planned("a", n, None, (4, 2, 3), (1, 2, 3), 1, size=10**9) for n in range(3))
+    begun = StepBegun(
+        topic="a", partition=0, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+        elect=None, before=(1, 2, 3), leader=1,
+    )  # fmt: skip
+    in_force = limits or Limits(replicas=1, partitions=1)
+    start = replace(started(3), limits=in_force)
+    every = (start, PlannedPart(partitions=planned), owned(), begun, *events)
+    return Run("drain").fold(Entry(n, AT, event) for n, event in enumerate(every, start=1))
+
+
+def waits_for(
+    run: Run, tp: TopicPartition = LAST, *, owned_by_one: bool = True, pace: Pace | None = None
+) -> Hold | WaitsFor | None:
+    rows = RunRows(run)
+    track = run.tracks[tp]
+    between = [each for each in run.tracks.values() if each.begun and each.step is None]
+    rows.waits = Waits(
+        run, between=between, pace=pace or Pace(), seen=None, now=AT, owned=owned_by_one
+    )
+    return rows.waits.of(track)
+
+
+def test_a_row_waits_for_a_place_or_for_a_broker() -> None:
+    assert waits_for(a_run()) == Full("partitions", 1, 1)
+    per_broker = Limits(replicas=1, partitions=3, per_broker=1)
+    assert waits_for(a_run(limits=per_broker)) == Full("per_broker", 1, 1, broker=4)
+    assert waits_for(a_run(), FIRST) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "hold"),
+    [
+        (Paused(by=By.OPERATOR), Hold.RUN_PAUSED),
+        (Paused(by=By.OPERATOR, topics=("a",)), Hold.PAUSED),
+        (Gate(shut=True, reason="2 are offline"), Hold.GATE_SHUT),
+        (Outage(lost=True, reason="connection refused"), Hold.CLUSTER_LOST),
+    ],
+)
+def test_what_holds_the_run_is_told_before_any_limit(event: Event, hold: Hold) -> None:
+    assert waits_for(a_run(event)) is hold
+
+
+def test_a_run_without_a_process_waits_for_one() -> None:
+    assert waits_for(a_run(), owned_by_one=False) is Hold.NO_PROCESS
+
+
+def test_what_would_not_end_in_time_is_told_by_the_pace_that_decides() -> None:
+    run = a_run()
+    run.until = AT + timedelta(seconds=60)
+    slow, quick = Pace(), Pace()
+    slow.learn_step(10**9, 100)
+    quick.learn_step(10**9, 10)
+    assert waits_for(run, pace=slow) is Hold.TOO_LATE
+    assert waits_for(run, pace=quick) == Full("partitions", 1, 1)
+    run.until = AT
+    assert waits_for(run, pace=quick) is Hold.TIME_UP
+
+
+def test_who_is_ready_waits_for_the_others_of_its_cut() -> None:
+    over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
+    second = StepBegun(
+        topic="a", partition=1, batch=2, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+        elect=None, before=(1, 2, 3), leader=1,
+    )  # fmt: skip
+    run = a_run(over, second, limits=Limits(replicas=1, partitions=2))
+    run.tracks[FIRST].state = State.READY
+    assert waits_for(run, FIRST) == OthersOfCut(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("waits", "short", "words"),
+    [
+        (Full("partitions", 4, 4), "P 4 of 4 in use", "begins when one of them has ended"),
+        (Full("leader_movements", 2, 2), "L 2 of 2 in use", "L lets 2 leader movements"),
+        (
+            Full("replica_movements", 40, 40, others=3),
+            "M 40 of 40 in use, 3 foreign",
+            "40 are, 3 of them by others",
+        ),
+        (Full("per_broker", 2, 2, 7, 1), "B 2 of 2, broker 7, 1 foreign", "on broker 7: B lets 2"),
+        (WaveOver(3, 1), "wave 3: 1 left", "1 partition of wave 3 has not ended"),
+        (OneAlone(FIRST), "a-0 goes alone", "until it is over"),
+        (NothingElse(3, 2), "adds 3, M is 2", "once nothing else is in flight"),
+        (OthersOfCut(2, 4), "cut: 2 of 4 ready", "with 3 others, when 4 are ready (2 are by now)"),
+        (OthersOfCut(2, None), "cut when nothing adds", "when nothing is adding any more"),
+        (Hold.RUN_PAUSED, "the run is paused", "The run is paused: by the operator."),
+        (Hold.NO_PROCESS, "the run waits for resume", "ktui resume drain"),
+    ],
+)
+def test_it_is_told_shortly_and_in_full(waits: Hold | WaitsFor, short: str, words: str) -> None:
+    run = a_run(Paused(by=By.OPERATOR))
+    told = waiting_words(waits, run, run.tracks[LAST])
+    assert told.short == short
+    assert words in told.sentence
+    assert told.sentence.endswith(".")
+
+
+def test_a_step_in_flight_that_is_the_last_of_its_partition_takes_its_room() -> None:
+    all_at_once = StepBegun(
+        topic="a", partition=1, batch=1, replicas=(4, 2, 3), adding=(4,), removing=(1,),
+        elect=None, before=(1, 2, 3), leader=1,
+    )  # fmt: skip
+    run = a_run(all_at_once, limits=Limits(partitions=2))
+
+    assert waits_for(run) == Full("partitions", 2, 2)
