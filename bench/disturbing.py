@@ -33,7 +33,7 @@ from ktui.quantities import as_rate
 ROUNDS = 3
 BROKERS = 10
 PARTITIONS = 16
-BYTES_EACH = 48 * 1024 * 1024
+BYTES_EACH = 16 * 1024 * 1024
 BYTES_S = 8e6
 THROTTLE = 20_000_000
 """Bytes a second into each broker."""
@@ -91,6 +91,7 @@ def run() -> None:
     for throttle, aim in ((None, 0.2), (THROTTLE, 0.1)):
         said = "no throttle" if throttle is None else f"throttle {as_rate(throttle)} a broker"
         with _ten_brokers() as lab:
+            _cost(lab, "bench-cold", WAYS[-1], throttle)  # brokers that have just started are slow
             for number in range(ROUNDS):
                 print(f"{said}, round {number + 1}", flush=True)
                 _round(lab, number, throttle, aim)

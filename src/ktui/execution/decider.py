@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -29,15 +29,15 @@ from ktui.execution.look import Look
 from ktui.execution.memory import Hold, Memory
 from ktui.execution.outcomes import Outcomes
 from ktui.execution.run import Run
+from ktui.execution.taking_up import as_left, in_flight
 from ktui.execution.throttle_due import Resources, needs_any
-from ktui.execution.track import Track
 from ktui.execution.turn import Turn, turn
 from ktui.execution.waiting import Waiting
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.limits import Limits, Mode
-from ktui.pacing.roster import Decision, Move, Wanted
-from ktui.pacing.situation import Situation
+from ktui.pacing.roster import Decision, Move
 from ktui.progress.fold import fold
+from ktui.progress.timeline import Timeline
 from ktui.quantities import as_count
 
 BLOCKED_EVERY_S = 30.0
@@ -45,6 +45,8 @@ FEW_BLOCKED = 500
 """So many blocked partitions are looked at in every poll, more of them now and then."""
 QUICK_S = 0.2
 """The pause between two looks while a step is about to end."""
+SOON_POLLS = 2
+"""A step that may be over within so many polls is about to end."""
 QUICK_FOR_S = 5.0
 """A removal that is not over by then waits for somebody."""
 
@@ -81,10 +83,8 @@ class Decider:
         """File every partition as its journal left it, with nothing to do until it was seen."""
         tracks = [track for track in self.run.tracks.values() if not track.state.ended]
         self._watched = {track.tp for track in tracks}
-        self._roster.add(
-            Wanted(track.tp, _as_left(track), track.planned.size, track.begun) for track in tracks
-        )
-        self._roster.submitted(_in_flight(tracks, self.run.batch))
+        self._roster.add(map(as_left, tracks))
+        self._roster.submitted(in_flight(tracks, self.run.batch))
         self.apply_pauses()
 
     @property
@@ -118,6 +118,11 @@ class Decider:
         if self._seen is None:
             raise LookupError("there was no look yet")
         return self._seen
+
+    @property
+    def timelines(self) -> Mapping[TopicPartition, Timeline]:
+        """How far the partitions in flight were at the last look."""
+        return self._memory.progress.timelines
 
     @property
     def looked_at_s(self) -> float:
@@ -234,7 +239,7 @@ class Decider:
             return step is None or (self._at - step.at).total_seconds() < QUICK_FOR_S
         timeline = self._memory.progress.timelines.get(move.tp)
         left = None if timeline is None else timeline.left_s
-        return left is not None and left.low <= self._options.poll_s
+        return left is not None and left.low <= SOON_POLLS * self._options.poll_s
 
     def answered(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]
@@ -275,25 +280,3 @@ class Decider:
         else:
             return []
         return [Paused(by=By.UNTIL, reason=words)]
-
-
-def _in_flight(tracks: Iterable[Track], batch: int) -> Decision:
-    """Give the decision that puts steps back into the air that a journal tells of."""
-    moves = tuple(
-        Move(t.tp, t.step.begun.step, t.step.begun.alone, t.step.begun.holds_place)
-        for t in tracks
-        if t.step is not None
-    )
-    return Decision(batch, steps=moves)
-
-
-def _as_left(track: Track) -> Situation:
-    """Give a partition as the run left it, with nothing to do until it has been seen."""
-    return Situation(
-        replicas=track.replicas,
-        isr=track.replicas,
-        leader=None,
-        target=track.planned.target,
-        online=frozenset(),
-        reassigning=True,
-    )

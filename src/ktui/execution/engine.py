@@ -109,6 +109,7 @@ class Engine:
             if obeying.leave_reason:
                 self.leave(obeying.leave_reason)
                 return
+            self._throttling.look(decider.timelines)
             await self._throttling.loosen(decider.seen)  # before any cut, or election
             resting = self._throttling.resting
             decided = decider.decide(may_look_again=left > 0, resting=resting)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
-from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import (
     ALL,
@@ -38,8 +38,8 @@ _NOTHING = Ours(None)
 class Due:
     """Holds what the run has set against what it wants.
 
-    Wanted on the lists are the replicas that are being added and are not in sync yet: one that
-    stays on its list when it is in sync stalls producers once the quota is used up. With throttled
+    Wanted on the lists are the replicas that are being added and are not about to be in sync: one
+    that is still listed when it is stalls producers once the quota is used up. With throttled
     leaders, each replica that may lead meanwhile is on the leaders' list.
 
     Args:
@@ -47,6 +47,7 @@ class Due:
         states: the partitions as they were seen last.
         covered: lists in which someone has put every replica of a topic.
         gone: the entries of others that lists had when they were found, and have no more.
+        near: replicas that are about to be in sync.
     """
 
     def __init__(
@@ -55,12 +56,13 @@ class Due:
         states: States,
         covered: AbstractSet[Key],
         gone: Entries = MappingProxyType({}),
+        near: Collection[Replica] = (),
     ) -> None:
         self._run = run
         self._throttled = run.throttled
         self._covered = covered
         self._gone = gone
-        self._wanted = _wanted(run, states)
+        self._wanted = _wanted(run, states, near)
 
     def removals(self, late: Entries = MappingProxyType({})) -> Iterator[ConfigChange]:
         """Give the entries of ours to take off: whoever is not wanted on a list any more.
@@ -202,14 +204,14 @@ def needs_any(move: Move, resources: Resources) -> bool:
     return bool(move.step.adds) and not needs.isdisjoint(resources)
 
 
-def _wanted(run: Run, states: States) -> Lists:
+def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
     """Give whom the lists are to hold."""
     lists: defaultdict[Key, dict[TopicPartition, Brokers]] = defaultdict(dict)
     rates = run.throttled.rates
     for tp, track in run.flying.items() if rates else ():
         begun = None if track.step is None else track.step.begun
         state = states.get(tp)
-        if begun is None or not (joining := _joining(begun, state)):
+        if begun is None or not (joining := _joining(begun, state, near)):
             continue
         sides = {FOLLOWER_REPLICAS: joining}
         if run.options.throttle_leaders:
@@ -220,8 +222,10 @@ def _wanted(run: Run, states: States) -> Lists:
     return lists
 
 
-def _joining(begun: StepBegun, state: PartitionState | None) -> Brokers:
-    return frozenset(begun.adding) - frozenset(() if state is None else state.isr)
+def _joining(begun: StepBegun, state: PartitionState | None, near: Collection[Replica]) -> Brokers:
+    in_sync = () if state is None else state.isr
+    joining = (b for b in begun.adding if b not in in_sync)
+    return frozenset(b for b in joining if Replica(begun.tp, b) not in near)
 
 
 def _leading(begun: StepBegun, state: PartitionState | None) -> Brokers:

@@ -21,6 +21,7 @@ from ktui.cluster.ports import (
 from ktui.execution.configuring import SETTLE_S, Configuring, Record
 from ktui.execution.run import Run
 from ktui.execution.throttle_due import RATE_OF, Due, topic
+from ktui.execution.throttle_near import Near, Timelines
 from ktui.execution.throttled import Key
 
 
@@ -44,7 +45,12 @@ class Throttling:
         self._run = run
         self._throttled = run.throttled
         self._clock = clock
+        self._near = Near(run)
         self._settings = Configuring(run.throttled, ways, source, clock, record)
+
+    def look(self, timelines: Timelines) -> None:
+        """Take in how far the replicas are that are being added."""
+        self._near.look(timelines)
 
     async def loosen(self, seen: Observation, *, leaving: bool = False) -> None:
         """Take off what is not wanted any more, and put back what is not needed any more.
@@ -153,7 +159,8 @@ class Throttling:
         return f"someone else set it to {own}" if own is not None else "someone else deleted it"
 
     def _due(self, seen: Observation) -> Due:
-        return Due(self._run, seen.partitions, self._settings.covered, self._settings.gone)
+        settings, near = self._settings, self._near.replicas
+        return Due(self._run, seen.partitions, settings.covered, settings.gone, near)
 
     def _reachable(self, resource: ConfigResource, seen: Observation) -> bool:
         if resource in self._settings.unanswered or resource in self._settings.refusing:
