@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import click
 import msgspec
 
-from ktui.cli.throttle_words import throttle_in_words
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
 from ktui.planning import preflight_words
@@ -82,7 +81,7 @@ def _allowed(finding: Finding) -> str:
 def _throttle(checked: Checked) -> list[str]:
     if not checked.throttle:
         return []
-    words = throttle_in_words(checked.throttle, leaders=checked.throttle_leaders)
+    words = checked.throttle.with_leaders(throttled=checked.throttle_leaders)
     return [f"throttle  {words}"]
 
 

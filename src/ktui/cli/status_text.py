@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ktui.cli.runs import moment, state_in_words
 from ktui.cli.table import table
-from ktui.cli.throttle_words import throttle_in_words
 from ktui.cluster.text import clean
 from ktui.execution.event_words import brokers, counted, limits_in_words, scope_in_words, who_paused
 from ktui.execution.headless import lost_since
@@ -74,7 +73,7 @@ def _will(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
 def _throttle(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
     throttled = run.throttled
     if throttled.rates:
-        words = throttle_in_words(throttled.rates, leaders=run.options.throttle_leaders)
+        words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
         yield "throttle", words
     if throttled.refusal:
         yield "throttle", f"refused: {throttled.refusal}"

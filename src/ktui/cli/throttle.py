@@ -14,7 +14,6 @@ from ktui.cli.partition_json import SCHEMA_VERSION, encode
 from ktui.cli.table import table
 from ktui.cli.throttle_json import ThrottleJson, throttle_json
 from ktui.cli.throttle_options import given_rates
-from ktui.cli.throttle_words import throttle_in_words
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.text import clean
 from ktui.execution.commands import LeaveThrottles, SetThrottle
@@ -103,7 +102,7 @@ def _as_text(run: Run, *, owned: bool) -> str:
 
 def _facts(run: Run, *, owned: bool) -> Iterator[str]:
     throttled = run.throttled
-    words = throttle_in_words(throttled.rates, leaders=run.options.throttle_leaders)
+    words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
     none = "" if standing(throttled) else "; nothing of it is set now"
     yield f"throttle of {run.name}: {words}{none}"
     if throttled.refusal:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from ktui.cli.throttles_found import BROKER_KEYS, Claim, Settings, Throttle, throttles_in
-from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigResource, ConfigScope
+from ktui.cluster.ports import ClusterDescription, ClusterReader
+from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import REPLICAS, entries
 from ktui.execution.ownership import Holder
 from ktui.execution.run import Run
@@ -85,8 +86,8 @@ async def _read(
     reader: ClusterReader, brokers: Collection[int], topics: Collection[str]
 ) -> tuple[Settings, tuple[str, ...]]:
     resources = [
-        *(ConfigResource(ConfigScope.BROKER, str(broker)) for broker in brokers),
-        *(ConfigResource(ConfigScope.TOPIC, topic) for topic in topics),
+        *map(of_broker, brokers),
+        *map(of_topic, topics),
     ]
     answer = await reader.settings(resources, (*BROKER_KEYS, *REPLICAS))
     alike: dict[str, list[Key]] = {}

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import (
     ALL,
     FOLLOWER_RATE,
@@ -82,7 +83,7 @@ class Due:
             leaving: whether the run's process goes, so that nothing comes.
         """
         used = {
-            (broker(int(listed.partition(":")[2])), RATE_OF[key])
+            (of_broker(int(listed.partition(":")[2])), RATE_OF[key])
             for (_, key), ours in self._throttled.ours.items()
             if key in RATE_OF
             for listed in ours.values
@@ -139,7 +140,7 @@ class Due:
     def in_force(self, tp: TopicPartition) -> bool:
         """Whether everything that is to throttle a partition's new replicas is in place."""
         return all(
-            self._listed_there(key, tp, b) and self._rate_there((broker(b), RATE_OF[key[1]]))
+            self._listed_there(key, tp, b) and self._rate_there((of_broker(b), RATE_OF[key[1]]))
             for key, partitions in self._wanted.items()
             for b in partitions.get(tp, ())
         )
@@ -157,7 +158,7 @@ class Due:
 
     def _rates(self) -> set[Key]:
         return {
-            (broker(b), RATE_OF[key])
+            (of_broker(b), RATE_OF[key])
             for (_, key), partitions in self._wanted.items()
             for brokers in partitions.values()
             for b in brokers
@@ -181,7 +182,7 @@ class Due:
     def _rated(self, key: Key) -> set[str]:
         """Give those of a list's replicas whose brokers have their rate."""
         brokers = {b for there in self._wanted[key].values() for b in there}
-        rated = {b for b in brokers if self._rate_there((broker(b), RATE_OF[key[1]]))}
+        rated = {b for b in brokers if self._rate_there((of_broker(b), RATE_OF[key[1]]))}
         return {each for each in self._listed(key) if int(each.partition(":")[2]) in rated}
 
     def _ours(self, key: Key) -> Ours:
@@ -200,7 +201,7 @@ class Due:
 
 def needs_any(move: Move, resources: Resources) -> bool:
     """Whether a step adds replicas, and its throttle would stand on any of these resources."""
-    needs = {topic(move.tp.topic), *map(broker, move.step.adds)}
+    needs = {of_topic(move.tp.topic), *map(of_broker, move.step.adds)}
     return bool(move.step.adds) and not needs.isdisjoint(resources)
 
 
@@ -218,7 +219,7 @@ def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
             sides[LEADER_REPLICAS] = _leading(begun, state)
         for name, brokers in sides.items():
             if rated := frozenset(b for b in brokers if rates.of(b) is not None):
-                lists[topic(tp.topic), name][tp] = rated
+                lists[of_topic(tp.topic), name][tp] = rated
     return lists
 
 
@@ -231,13 +232,3 @@ def _joining(begun: StepBegun, state: PartitionState | None, near: Collection[Re
 def _leading(begun: StepBegun, state: PartitionState | None) -> Brokers:
     """Give those that may lead. None that is down: no rate can be set there until it is back."""
     return frozenset(begun.before) - frozenset(() if state is None else state.offline)
-
-
-def topic(name: str) -> ConfigResource:
-    """Name a topic as the owner of settings."""
-    return ConfigResource(ConfigScope.TOPIC, name)
-
-
-def broker(number: int) -> ConfigResource:
-    """Name a broker as the owner of settings."""
-    return ConfigResource(ConfigScope.BROKER, str(number))

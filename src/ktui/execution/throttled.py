@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -15,6 +15,7 @@ from ktui.cluster.ports import (
     Setting,
     Verdict,
 )
+from ktui.cluster.resources import by_resource
 from ktui.cluster.throttle_settings import entries
 from ktui.execution.throttle_events import (
     Configure,
@@ -126,7 +127,7 @@ class Throttled(msgspec.Struct):
 
     def _intend(self, intent: Configure) -> None:
         """Take it that what is asked for may be there from now on."""
-        for resource, changes in _by_resource(intent.changes).items():
+        for resource, changes in by_resource(intent.changes).items():
             before = {c.key: self.ours.get((resource, c.key), Ours(None)) for c in changes}
             own = msgspec.structs.replace(intent, changes=tuple(changes))
             if resource in self.asked:
@@ -201,10 +202,3 @@ def _values(change: ConfigChange) -> frozenset[str]:
     if change.op is ConfigOp.SET:
         return frozenset((change.value or "",))
     return entries(change.value or "")
-
-
-def _by_resource(changes: Iterable[ConfigChange]) -> dict[ConfigResource, list[ConfigChange]]:
-    theirs: dict[ConfigResource, list[ConfigChange]] = {}
-    for change in changes:
-        theirs.setdefault(change.resource, []).append(change)
-    return theirs

@@ -18,9 +18,10 @@ from ktui.cluster.ports import (
     Ways,
     WriteResult,
 )
+from ktui.cluster.resources import of_topic
 from ktui.execution.configuring import SETTLE_S, Configuring, Record
 from ktui.execution.run import Run
-from ktui.execution.throttle_due import RATE_OF, Due, topic
+from ktui.execution.throttle_due import RATE_OF, Due
 from ktui.execution.throttle_near import Near, Timelines
 from ktui.execution.throttled import Key
 
@@ -94,7 +95,7 @@ class Throttling:
         await self._settings.find([key for key in due.unread() if key[0] not in resting])
         await self._settings.change(self._left_out(resting, due.rates()))
         await self._settings.change(self._left_out(resting, due.additions()))
-        held = (tp for tp in adding if topic(tp.topic) in unread or not due.in_force(tp))
+        held = (tp for tp in adding if of_topic(tp.topic) in unread or not due.in_force(tp))
         return {tp: self._not_sent() for tp in held}
 
     @property

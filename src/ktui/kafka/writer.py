@@ -13,6 +13,7 @@ from functools import partial
 from ktui.cluster.errors import Unsupported
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
+from ktui.cluster.resources import by_resource
 from ktui.kafka import elections, reassignments, settings
 from ktui.kafka.changes import Change, Sender
 from ktui.kafka.connection import Connection
@@ -107,9 +108,7 @@ class KafkaWriter:
         self, changes: Sequence[ConfigChange]
     ) -> Mapping[ConfigResource, WriteResult]:
         """Change settings: those of topics many to a request, each broker's sent to itself."""
-        theirs: dict[ConfigResource, list[ConfigChange]] = {}
-        for change in changes:
-            theirs.setdefault(change.resource, []).append(change)
+        theirs = by_resource(changes)
         alone = [r for r in theirs if r.scope is ConfigScope.BROKER and r.name]
         others = [r for r in theirs if r.scope is not ConfigScope.BROKER or not r.name]
         requests = [

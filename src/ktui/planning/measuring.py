@@ -12,7 +12,8 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.ports import ClusterReader, ConfigResource, ConfigScope, OffsetsAnswer, Setting
+from ktui.cluster.ports import ClusterReader, OffsetsAnswer, Setting
+from ktui.cluster.resources import of_broker
 from ktui.cluster.throttle_settings import RATES
 from ktui.planning.asking import ask_each
 from ktui.planning.finding import ClusterSnapshot
@@ -106,6 +107,6 @@ def _rate(tp: TopicPartition, first: _Look, last: _Look, seen: ClusterSnapshot) 
 
 async def _rates(reader: ClusterReader, brokers: set[int]) -> Mapping[int, Mapping[str, Setting]]:
     """Read the throttles of brokers; those that do not tell are left out."""
-    resources = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in sorted(brokers)]
+    resources = [of_broker(broker) for broker in sorted(brokers)]
     answer = await reader.settings(resources, RATES)
     return {int(resource.name): told for resource, told in answer.settings.items()}

@@ -60,6 +60,10 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         ]
         return ", ".join(told)
 
+    def with_leaders(self, *, throttled: bool) -> str:
+        """Say it, and whether what leaders send is throttled, too."""
+        return f"{self.words}, leaders too" if self and throttled else self.words
+
 
 NO_THROTTLE = ThrottleRates()
 

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ConfigResource, ConfigScope
+from ktui.cluster.ports import ConfigResource
+from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import (
     ALL,
     FOLLOWER_RATE,
@@ -72,7 +73,7 @@ def _rates(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> Iterator[Ke
     if seen.reassigning:
         return
     for broker, config in seen.broker_configs.items():
-        resource = ConfigResource(ConfigScope.BROKER, str(broker))
+        resource = of_broker(broker)
         rates = {
             FOLLOWER_RATE: config.follower_throttle_rate,
             LEADER_RATE: config.leader_throttle_rate,
@@ -85,7 +86,7 @@ def _rates(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> Iterator[Ke
 def _lists(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> Iterator[Key]:
     moving = seen.reassigning
     for topic, config in seen.topic_configs.items():
-        resource = ConfigResource(ConfigScope.TOPIC, topic)
+        resource = of_topic(topic)
         lists = {
             FOLLOWER_REPLICAS: config.follower_throttled_replicas,
             LEADER_REPLICAS: config.leader_throttled_replicas,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ktui.cluster.errors import ClusterError, NotAuthorized, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
+from ktui.cluster.resources import by_resource
 from ktui.simulated import acts
 from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
 from ktui.simulated.controller.altering import another_factor
@@ -76,9 +77,7 @@ class SimulatedWriter:
         self, changes: Sequence[ConfigChange]
     ) -> Mapping[ConfigResource, WriteResult]:
         """Change settings, all requests at once: topics' many to one, a broker's own to itself."""
-        theirs: dict[ConfigResource, list[ConfigChange]] = {}
-        for change in changes:
-            theirs.setdefault(change.resource, []).append(change)
+        theirs = by_resource(changes)
 
         def configure(part: Sequence[ConfigResource]) -> Mapping[ConfigResource, WriteResult]:
             return self._cluster.configure([c for resource in part for c in theirs[resource]])

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.main import ktui
-from ktui.cli.throttle_words import throttle_in_words
 from ktui.cluster.ports import (
     ConfigChange,
     ConfigOp,
@@ -221,4 +220,4 @@ def test_each_event_about_throttles_has_every_field_of_the_contract(tmp_path: Pa
     ],
 )
 def test_rates_are_told_with_the_brokers_that_they_bind(rates: str, words: str) -> None:
-    assert throttle_in_words(rates_from(rates), leaders=True) == words
+    assert rates_from(rates).with_leaders(throttled=True) == words

@@ -14,6 +14,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
+from ktui.cluster.resources import by_resource, of_broker, of_topic
 from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -61,19 +62,17 @@ class Configs:
         except NotTaken as refusal:
             return _refused(refusal)
         if values:
-            self._dynamic[_topic(topic)] = dict(values)
+            self._dynamic[of_topic(topic)] = dict(values)
         return WriteResult(Verdict.ACCEPTED)
 
     def forget(self, topic: str) -> None:
         """Drop the settings of a topic that is deleted."""
-        self._dynamic.pop(_topic(topic), None)
+        self._dynamic.pop(of_topic(topic), None)
 
     def alter(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
         """Change settings, all of one resource together or not at all, in Kafka's words."""
-        theirs: dict[ConfigResource, list[ConfigChange]] = {}
-        for change in changes:
-            theirs.setdefault(change.resource, []).append(change)
-        return {resource: self._alter(resource, its) for resource, its in theirs.items()}
+        theirs = by_resource(changes).items()
+        return {resource: self._alter(resource, its) for resource, its in theirs}
 
     def _alter(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> WriteResult:
         try:
@@ -145,7 +144,7 @@ class Configs:
 
     def of_topic(self, topic: str, key: str, default: str) -> str:
         """Give a setting as it holds for a topic; brokers know some by another name."""
-        own = self.of(_topic(topic)).get(key)
+        own = self.of(of_topic(topic)).get(key)
         if own is not None:
             return own
         key = schema.BROKER_NAMES.get(key, key)
@@ -191,7 +190,7 @@ class Configs:
 
     def broker_config(self, broker: int) -> BrokerConfig:
         """Give the settings of a broker as it tells them."""
-        values = {**self._static, **self.of(_EVERY_BROKER), **self.of(_broker(broker))}
+        values = {**self._static, **self.of(_EVERY_BROKER), **self.of(of_broker(broker))}
 
         def number(key: str) -> int | None:
             return int(values[key]) if key in values else None
@@ -231,14 +230,6 @@ def _told_by(spec: ClusterSpec) -> Values:
 def _told(name: str, value: str) -> str:
     """Give a topic's setting as Kafka tells it: a list without the blanks around its commas."""
     return value if schema.TOPIC[name].default is None else ",".join(schema.parts(value))
-
-
-def _topic(name: str) -> ConfigResource:
-    return ConfigResource(ConfigScope.TOPIC, name)
-
-
-def _broker(broker: int) -> ConfigResource:
-    return ConfigResource(ConfigScope.BROKER, str(broker))
 
 
 def _true(value: str | None) -> bool:

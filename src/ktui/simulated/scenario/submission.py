@@ -16,10 +16,10 @@ from ktui.cluster.ports import (
     ConfigChange,
     ConfigOp,
     ConfigResource,
-    ConfigScope,
     Verdict,
     WriteResult,
 )
+from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.record import Plan
@@ -81,15 +81,11 @@ def _throttles(adding: Iterable[Replica], rate: int) -> list[ConfigChange]:
         entries[replica.tp.topic].append(f"{replica.tp.partition}:{replica.broker}")
         brokers.add(replica.broker)
     lists = [
-        ConfigChange(
-            ConfigResource(ConfigScope.TOPIC, topic), FOLLOWER_REPLICAS, ConfigOp.SET, ",".join(of)
-        )
+        ConfigChange(of_topic(topic), FOLLOWER_REPLICAS, ConfigOp.SET, ",".join(of))
         for topic, of in entries.items()
     ]
     rates = [
-        ConfigChange(
-            ConfigResource(ConfigScope.BROKER, str(broker)), FOLLOWER_RATE, ConfigOp.SET, str(rate)
-        )
+        ConfigChange(of_broker(broker), FOLLOWER_RATE, ConfigOp.SET, str(rate))
         for broker in sorted(brokers)
     ]
     return lists + rates

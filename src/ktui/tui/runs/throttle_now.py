@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ktui.cluster.ports import ConfigScope
+from ktui.cluster.resources import of_broker
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
 from ktui.execution.run import Run
-from ktui.execution.throttle_due import broker as of_broker
 from ktui.execution.throttle_standing import before, places, standing, still_to_be_taken_off
 from ktui.execution.throttled import Ours
 from ktui.planning.names import among

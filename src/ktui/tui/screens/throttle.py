@@ -70,8 +70,8 @@ class ThrottleScreen(AskingScreen):
     def draw(self, attached: AttachedRun) -> None:
         """Show what is wanted and set, and what comes in."""
         run, now = attached.run, attached.status.throttle
-        leaders = ", leaders too" if now.leaders and now.rates else ""
-        title = f"throttle of run {attached.name}: {now.rates.words}{leaders}"
+        words = now.rates.with_leaders(throttled=now.leaders)
+        title = f"throttle of run {attached.name}: {words}"
         self.query_one("#throttle-title", Static).update(title)
         rows = throttle_table(rates_now(run, attached.inflows), self.size.width - 3)
         lists = Content.styled(lists_in_words(run), "$dim")

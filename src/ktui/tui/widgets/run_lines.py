@@ -207,7 +207,7 @@ def _throttle(status: RunStatus) -> Iterator[Part]:
     throttle, ended = status.throttle, status.state is RunState.ENDED
     if not throttle.rates or ended:
         return
-    words = f"{throttle.rates.words}{', leaders too' if throttle.leaders else ''}"
+    words = throttle.rates.with_leaders(throttled=throttle.leaders)
     yield Part((Piece("throttle ", "dim"), Piece(words)), rank=1)
     if throttle.busiest is not None:
         rate = figures.as_copying(throttle.busiest.bytes_s)
