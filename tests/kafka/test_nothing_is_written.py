@@ -15,7 +15,7 @@ from support.slow_move import slow_move
 from support.terminal import Terminal
 
 ENTER, ESCAPE = "\r", "\x1b"
-WATCH = "space freeze"
+WATCH = "f freeze"
 SCREENS = ((ENTER, "] next"), ("b", "its partitions"), ("e", "x export"), ("?", "esc closes"))
 """The key of each screen, and words in its line of keys that no other has."""
 

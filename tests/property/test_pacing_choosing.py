@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Decision, Move, Wanted
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.pacing.roster import Decision, Move, Roster, Wanted
+from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step
 from support.pacing import on_the_way, replica_lists, tp

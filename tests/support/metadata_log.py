@@ -12,7 +12,7 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.lab.layout import Lab
 
-MAIN = "org.apache.kafka.tools.DumpLogSegments"
+MAIN, MAIN_BEFORE_43 = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _CREATED = "PARTITION_RECORD"
 _CHANGES = (_CREATED, "PARTITION_CHANGE_RECORD")
 
@@ -131,7 +131,9 @@ def dumped(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
     files = ",".join(str(file) for file in sorted(folder.glob("*.log")))
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     path = lab.layout.joined_class_path
-    command = [lab.layout.java, *options, "-cp", path, MAIN, "--cluster-metadata-decoder"]
+    before_43 = lab.layout.kafka_version.startswith(("3.", "4.0.", "4.1.", "4.2."))
+    main = MAIN_BEFORE_43 if before_43 else MAIN
+    command = [lab.layout.java, *options, "-cp", path, main, "--cluster-metadata-decoder"]
     done = subprocess.run([*command, "--files", files], capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
         before, found, payload = line.partition("payload: ")

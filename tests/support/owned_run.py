@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
@@ -18,6 +19,7 @@ from ktui.execution.options import RunOptions
 from ktui.execution.ownership import take
 from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.unfinished import check_one_throttle
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -80,7 +82,9 @@ async def _carry_on(
     observer = Observer(ways.reader, clock)
     with take(run_dir) as owned, Journal.create(run_dir.journal, clock) as journal:
         run = Run(run_dir.name).fold(journal.append(events))
-        engine = Engine(run, journal, observer, ways, clock)
+        state = StateDir(run_dir.path.parent.parent)
+        check = partial(check_one_throttle, state, cluster.spec.name, run.name)
+        engine = Engine(run, journal, observer, ways, clock, check_throttle=check)
         me = owned.holder
         carrying = asyncio.create_task(
             engine.carry_on(Owned(pid=me.pid, host=me.host, user=me.user))

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Decision, Wanted
 from ktui.pacing.limits import Limits, Shape
-from ktui.pacing.roster import Decision, Roster, Wanted
+from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import after, all_steps
 

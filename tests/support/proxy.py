@@ -43,6 +43,8 @@ class BrokerProxy:
         self.port = 0
         self.seen: Counter[int] = Counter()
         """Requests that arrived, by API key."""
+        self.witness: Callable[[int, int, bytes], None] = lambda _key, _version, _frame: None
+        """Told of each request that arrives: its API key, its version, and all of it."""
         self.lose: set[int] = set()
         """API keys whose requests are passed on, and whose answers are lost with the connection."""
         self.cut: set[int] = set()
@@ -119,6 +121,7 @@ class BrokerProxy:
             frame = await _frame(reader)
             key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
             self.seen[key] += 1
+            self.witness(key, version, frame)
             if key in self.cut:
                 self.cut.discard(key)
                 return

@@ -83,6 +83,8 @@ class PlannedRun:
         self.reader: ClusterReader = cluster.reader()
         self.engine: Engine | None = None
         self.run = Run("run")
+        self.gate_shut: str | None = None
+        """Who has shut the cluster's cancel gate; None while it is open."""
 
     async def start(self) -> None:
         plan = plan_of(self.targets)
@@ -103,7 +105,9 @@ class PlannedRun:
             self.run = Run("run").fold(journal.entries())
             observer = self.observer()
             ways = Ways(self.reader, self.writer)
-            self.engine = Engine(self.run, journal, observer, ways, self.clock)
+            self.engine = Engine(
+                self.run, journal, observer, ways, self.clock, gate_shut=lambda: self.gate_shut
+            )
             try:
                 await self.engine.carry_on(owner)
             finally:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
 from ktui.execution.events import Entry, NowIn, StepBegun
+from ktui.execution.goal import Goal, goal
 from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.track import Track
@@ -42,13 +43,14 @@ class Rules:
         """What is told of a partition is what was seen."""
         state = seen.partitions.get(event.tp)
         target = self._run.targets[event.tp]
-        if event.state is State.DONE:
+        called_off = self._run.folded.tracks[event.tp].cancel is not None
+        if event.state is State.DONE and not called_off:
             assert state is not None
             assert (state.replicas, state.leader) == (target, target[0]), event
         elif event.state is State.FOREIGN:
             assert state is not None
             assert state.reassigning, event
-        elif event.state is State.BLOCKED and state is not None:
+        elif event.state in {State.BLOCKED, State.REFUSED} and state is not None:
             self._blocked(event, state, seen)
 
     def _blocked(self, event: NowIn, state: PartitionState, seen: Observation) -> None:
@@ -58,7 +60,7 @@ class Rules:
         elif "offline" in words:
             assert any(f" {broker}" in words for broker in self._down(seen)), event
         elif "not in sync" in words:
-            target = self._run.targets[event.tp]
+            target = _goal(self._run.folded.tracks[event.tp], state).replicas
             assert any(b not in state.isr or not seen.alive(b) for b in target), event
 
     def _down(self, seen: Observation) -> list[int]:
@@ -79,14 +81,22 @@ class _Decision:
         self._min_isr = min_isr
 
     def check(self) -> None:
-        assert not self._before.pauses.whole, "a step begins while the run is paused"
-        assert not self._before.gate.shut, "a step begins while the gate is shut"
+        for step in self._begun:
+            self._check_shut(step, self._before.tracks[step.tp])
         self._check_places()
         self._check_adds()
         self._check_leaders()
         self._check_waves()
         for step in self._begun:
             self._check_step(step)
+
+    def _check_shut(self, step: StepBegun, track: Track) -> None:
+        """What was called off goes on in any case, but for pauses that were asked for later."""
+        assert not self._before.pauses.stop(step.tp), "a step begins while it is paused"
+        back = track.cancel is not None
+        assert back or not self._before.cancel_gate.shut, "a step begins: the cancel gate is shut"
+        gated = self._before.gate.shut
+        assert not gated or (back and not step.adding), "a step begins while the gate is shut"
 
     def _flying(self) -> list[StepBegun]:
         """Give the steps in flight once the decision is carried out."""
@@ -97,11 +107,12 @@ class _Decision:
         most = self._limits.partitions
         if most is not None and any(step.holds_place for step in self._begun):
             assert sum(step.holds_place for step in self._flying()) <= most
-        firsts = [step for step in self._begun if not self._before.tracks[step.tp].begun]
-        if most is not None and firsts and self._run.engines == 1:
+        firsts = [step for step in self._begun if not self._before.tracks[step.tp].under_way]
+        cancels = any(track.cancel for track in self._before.tracks.values())
+        if most is not None and firsts and self._run.engines == 1 and not cancels:
             begun = {step.tp for step in self._begun}
             waiting = [t for t in self._before.tracks.values() if t.tp not in begun]
-            between = sum(t.begun and self._waits(t) for t in waiting)
+            between = sum(t.under_way and self._waits(t) for t in waiting)
             assert between + sum(step.holds_place for step in self._flying()) <= most
 
     def _waits(self, track: Track) -> bool:
@@ -136,16 +147,17 @@ class _Decision:
 
     def _check_waves(self) -> None:
         """Nothing begins before all of the last wave have ended, but what blocks or is held."""
-        firsts = [step for step in self._begun if not self._before.tracks[step.tp].begun]
+        firsts = [step for step in self._begun if not self._before.tracks[step.tp].under_way]
         if self._limits.mode is Mode.WAVE and firsts:
             assert not self._before.flying
             going = [t for t in self._before.tracks.values() if self._goes_on(t)]
             assert not going, going
 
     def _goes_on(self, track: Track) -> bool:
-        paused = self._before.pauses.holds(track.tp)
-        going = track.state in {State.READY, State.QUEUED} and track.tp not in self._seen.absent
-        return track.begun and not paused and going
+        before = self._before
+        shut = track.cancel is None and (before.gate.shut or before.cancel_gate.shut)
+        waits = track.state in {State.READY, State.QUEUED} and track.tp not in self._seen.absent
+        return track.under_way and waits and not shut and not before.pauses.stop(track.tp)
 
     def _check_step(self, step: StepBegun) -> None:
         track, state = self._before.tracks[step.tp], self._seen.partitions[step.tp]
@@ -154,14 +166,16 @@ class _Decision:
         assert not self._before.pauses.holds(step.tp)
         assert not state.reassigning
         assert state.replicas == step.before
-        assert step.before in (track.replicas, track.planned.target, track.sent)
+        as_left = step.before in (track.replicas, track.planned.target, track.sent, track.original)
+        assert as_left or (track.cancel and {*step.before} == {*track.replicas})
         assert state.leader is not None
         if self._limits.replicas is not None and not step.urgent:
             assert len(step.adding) <= self._limits.replicas
         self._check_drops(step, state)
 
     def _check_drops(self, step: StepBegun, state: PartitionState) -> None:
-        target, gone = self._run.targets[step.tp], {*step.removing}
+        goes_to, gone = _goal(self._before.tracks[step.tp], state), {*step.removing}
+        target, first = goes_to.replicas, goes_to.lead or goes_to.replicas[0]
         alive = {b for b in state.isr if self._seen.alive(b)}
         in_sync = {*state.isr} - gone | {*step.adding}
         if gone & {*state.isr}:
@@ -173,8 +187,12 @@ class _Decision:
         left = present - dropped + len(step.adding)
         assert left >= min(present, len(target)), "dropped unreplaced"
         if state.leader in gone:
-            assert target[0] in alive or target[0] in step.adding, "drops the leader too early"
+            assert first in alive or first in step.adding, "drops the leader too early"
         if not step.alters:
             assert step.elect != state.leader
         if self._limits.shape is Shape.GENTLE and self._limits.replicas is not None and step.cut:
             assert {*target} <= alive
+
+
+def _goal(track: Track, state: PartitionState) -> Goal:
+    return goal(track, state.replicas, state.isr, state.leader)

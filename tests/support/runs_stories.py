@@ -91,6 +91,14 @@ class Story(WitnessedRun):
         """Have another process go on with it."""
         return asyncio.run(self._play(until_s, begin=False))
 
+    def reopened(self, *commands: Command, until_s: float = 1_000.0) -> Run:
+        """Have another process carry out what is asked of it, once it has ended or was left."""
+        self._began_s = self.clock.monotonic()
+        with Journal.open(self.path, self.clock) as journal:
+            for command in commands:
+                journal.ask(command, "somebody@here (2)")
+        return self.resumed(until_s)
+
     async def _play(self, until_s: float, *, begin: bool, owner: Owned = OWNER) -> Run:
         if begin:
             await self.start()

@@ -40,6 +40,14 @@ class Arrival(NamedTuple):
     late: bool
 
 
+class Departure(NamedTuple):
+    """An alter or an election of ours as it is sent, whatever becomes of it."""
+
+    partitions: Mapping[TopicPartition, Replicas | None]
+    """Those altered, with their targets; of an election, with no replica."""
+    at_s: float
+
+
 class Witness:
     """Sees what a simulated controller is asked by us, and what it decides.
 
@@ -58,6 +66,8 @@ class Witness:
         self.watchers: list[Callable[[Change], None]] = []
         self.arrivals: list[Callable[[Arrival], None]] = []
         """Told of each request of ours before it takes effect."""
+        self.departures: list[Callable[[Departure], None]] = []
+        """Told of each alter and election of ours as it is sent."""
         self.acts = False
         """Whether what happens now is asked by us."""
         self._listen()
@@ -90,6 +100,11 @@ class Witness:
         """Tell who wants to know of a request that arrives now."""
         for told in self.arrivals:
             told(arrival)
+
+    def departs(self, partitions: Mapping[TopicPartition, Replicas | None]) -> None:
+        """Tell who wants to know of a request that is sent now."""
+        for told in self.departures:
+            told(Departure(partitions, self.cluster.now_s))
 
     def effective(self, tp: TopicPartition) -> list[Replicas | None]:
         """Give what was asked of a partition with effect, in order."""
@@ -124,6 +139,7 @@ class WitnessedWriter(SimulatedWriter):
         allow_replication_factor_change: bool,
     ) -> Mapping[TopicPartition, WriteResult]:
         self._targets = dict(targets)
+        self._witness.departs(self._targets)
         return await super().alter_reassignments(
             targets, allow_replication_factor_change=allow_replication_factor_change
         )
@@ -132,6 +148,7 @@ class WitnessedWriter(SimulatedWriter):
         self, partitions: Any
     ) -> Mapping[TopicPartition, WriteResult]:
         self._targets = {}
+        self._witness.departs(dict.fromkeys(partitions, ()))
         return await super().elect_preferred_leaders(partitions)
 
     async def alter_configs(

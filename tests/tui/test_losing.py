@@ -11,13 +11,13 @@ from support.watching import LARGE, SMALL, watching
 
 async def test_a_frozen_list_stands_still_while_the_header_goes_on() -> None:
     async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
-        await watch.press("space")
+        await watch.press("f")
         await watch.do(move("b-0", 4, 2, 3))
         await watch.pass_time(11)
         assert watch.rows == ["a-0"]
         assert "2 moving" in watch.lines[1]
         assert "FROZEN 12 s" in watch.lines[2]
-        await watch.press("space")
+        await watch.press("f")
         assert watch.rows == ["a-0", "b-0"]
         assert "FROZEN" not in watch.text
 

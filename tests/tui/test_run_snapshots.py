@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from ktui.cli.demo_engines import SimulatedEngines
+from ktui.execution.ownership import Holder
 from ktui.execution.statedir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.planning.plan import written
@@ -83,9 +85,17 @@ class Scene:
         )
 
     def after(
-        self, *keys: str, seconds: float = RUN_S, until: str = "", throttle: str = "none"
+        self,
+        *keys: str,
+        seconds: float = RUN_S,
+        then_s: float = 0.0,
+        until: str = "",
+        throttle: str = "none",
     ) -> Callable[[Pilot[None]], Any]:
-        """Let the run go on for so long, then press keys, and wait for words if need be."""
+        """Let the run go on for so long, then press keys, and wait for words if need be.
+
+        After the keys it goes on for some seconds more.
+        """
 
         async def run(pilot: Pilot[None]) -> None:
             watch = Watching(self.app, self._looks, self._cluster, pilot)
@@ -97,6 +107,7 @@ class Scene:
             await watch.until(lambda: self.app.attached is not None)
             await watch.pass_time(seconds)
             await watch.press(*keys)
+            await watch.pass_time(then_s)
             await watch.until(lambda: until in watch.text and self._at_rest())
             await self._engines.aclose()
 
@@ -172,3 +183,31 @@ def test_a_plan_before_it_is_started(
     keys = [{".": "full_stop", "-": "minus"}.get(each, each) for each in "plan.json"]
     read = scene.after("n", *keys, "enter", seconds=2.0, until="replica movements")
     assert snap_compare(scene.app, terminal_size=size, run_before=read)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=IDS)
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_what_a_rollback_would_come_to(
+    snap_compare: Compare, tmp_path: Path, size: tuple[int, int], theme: str
+) -> None:
+    scene = Scene(tmp_path, theme=theme)
+    chosen = scene.after("c", "up", "right", then_s=2 * POLL_S)
+    assert snap_compare(scene.app, terminal_size=size, run_before=chosen)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=IDS)
+@pytest.mark.parametrize("theme", ["dark", "light", "sixteen"])
+def test_a_run_that_is_called_off(
+    snap_compare: Compare,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    size: tuple[int, int],
+    theme: str,
+) -> None:
+    ada = Holder(4711, "ops1", "ada", datetime(2026, 11, 21, tzinfo=UTC))
+    monkeypatch.setattr("ktui.tui.cancelapp.this_process", lambda: ada)
+    monkeypatch.setattr("ktui.tui.runs.attached.this_process", lambda: ada)
+    scene = Scene(tmp_path, theme=theme)
+    marked = ("end", "space", "up", "space", "home")
+    called_off = scene.after(*marked, "c", "up", "right", "y", then_s=8 * POLL_S)
+    assert snap_compare(scene.app, terminal_size=size, run_before=called_off)

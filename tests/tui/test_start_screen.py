@@ -30,16 +30,25 @@ async def chosen(watch: RunWatched, path: Path) -> None:
     """Type the path of a plan on the screen that starts one."""
     await watch.press("n")
     assert isinstance(watch.app.screen, StartScreen)
-    watch.app.screen.query_one("#start-path").value = str(path)  # type: ignore[attr-defined]  # an Input's
+    watch.app.screen.query_one("#plan-path").value = str(path)  # type: ignore[attr-defined]  # an Input's
     await watch.press("enter")
 
 
+async def chosen_for_a_run_of_its_own(watch: RunWatched, path: Path) -> None:
+    """Type the path, then choose that the plan does not join the run that is live."""
+    await watch.press("n")
+    watch.app.screen.query_one("#plan-path").value = str(path)  # type: ignore[attr-defined]  # an Input's
+    watch.app.screen.query_one("#plan-way").focus()
+    await watch.press("right")
+    await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
+
+
 def report(watch: RunWatched) -> str:
-    return str(watch.app.screen.query_one("#start-report").render())
+    return str(watch.app.screen.query_one("#plan-report").render())
 
 
 def said(watch: RunWatched) -> str:
-    return str(watch.app.screen.query_one("#start-said").render())
+    return str(watch.app.screen.query_one("#plan-said").render())
 
 
 def words_of(text: str) -> str:
@@ -55,7 +64,7 @@ async def test_a_plan_is_started_once_it_was_read_and_its_name_typed(
         await chosen(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         assert "leader epoch bumps" in report(watch)
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.type("drain-3")
         await watch.press("enter")
         await watch.until(lambda: isinstance(watch.app.screen, WatchScreen))
@@ -69,7 +78,7 @@ async def test_another_name_than_the_runs_starts_nothing(tmp_path: Path) -> None
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
         await chosen(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.type("drain")
         await watch.press("enter")
         await watch.say("Type drain-3 to start the run")
@@ -98,7 +107,7 @@ async def test_a_limit_that_cannot_be_is_named_at_its_field_and_keeps_the_run_fr
         watch.app.screen.query_one("#new-partitions").focus()
         await watch.type("none of")
         assert "! P partitions: 'none of' is not a whole number" in watch.text
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.type("drain-3")
         await watch.press("enter")
         await watch.until(lambda: "P partitions: 'none of' is not" in said(watch))
@@ -122,7 +131,7 @@ async def test_a_throttle_is_held_against_what_is_written_and_then_started_with(
         await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
         await watch.pass_until("! at 1.0 MB/s into brokers 4, 5 and 6 the run never ends")
         assert "at 1.0 MB/s into brokers 4, 5 and 6, which are throttled" in words_of(report(watch))
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.type("drain-3")
         await watch.press("enter")
         await watch.until(lambda: watch.app.attached is not None)
@@ -149,7 +158,7 @@ async def test_a_throttle_that_cannot_be_keeps_the_run_from_starting(tmp_path: P
         await watch.until(lambda: "replica movements" in report(watch))
         await throttle_typed(watch, "fast")
         assert "! throttle: 'fast'" in watch.text
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.type("drain-3")
         await watch.press("enter")
         await watch.until(lambda: "throttle: 'fast'" in said(watch))
@@ -189,7 +198,7 @@ async def test_what_must_be_allowed_by_name_is_a_problem_until_it_is(tmp_path: P
         await chosen(watch, path)
         await watch.until(lambda: "problem" in report(watch))
         assert "the replication factor changes from 3 to 2" in report(watch)
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.type("drain-3")
         await watch.press("enter")
         await watch.say("The plan has problems")
@@ -197,7 +206,7 @@ async def test_what_must_be_allowed_by_name_is_a_problem_until_it_is(tmp_path: P
         await watch.press("space")
         assert "x" in watch.line("allow replication factor changes").split()[0]
         await watch.until(lambda: "problem" not in report(watch))
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.press("enter")
         await watch.until(lambda: watch.app.attached is not None)
         await watch.pass_until("ENDED")
@@ -208,7 +217,7 @@ async def test_a_plan_that_is_at_its_target_is_not_started(tmp_path: Path) -> No
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
         await chosen(watch, path)
         await watch.until(lambda: "target" in report(watch))
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.type("drain-3")
         await watch.press("enter")
         await watch.say("there is nothing to do")
@@ -220,16 +229,16 @@ async def test_a_second_run_on_the_cluster_is_started_only_once_that_is_allowed(
     cluster = a_quiet_cluster("a-0", "b-0", messages=500_000)
     path = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
-        await chosen(watch, path)
+        await chosen_for_a_run_of_its_own(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.type("other")
         await watch.press("enter")
         await watch.until(lambda: "Run drain-3 is live on this cluster" in said(watch))
         await watch.until(lambda: words_of(said(watch)) in words_of(watch.text))
         watch.app.screen.query_one("#allow-concurrent").focus()
         await watch.press("space")
-        watch.app.screen.query_one("#start-again").focus()
+        watch.app.screen.query_one("#plan-again").focus()
         await watch.press("enter")
         await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
 
@@ -304,6 +313,8 @@ async def test_a_live_run_is_told_before_a_plan_is_chosen(tmp_path: Path) -> Non
     cluster = a_quiet_cluster("a-0", messages=500_000)
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
         await watch.press("n")
+        watch.app.screen.query_one("#plan-way").focus()
+        await watch.press("right")
         await watch.say(
             "Run drain-3 is live on this cluster. Another is started only if that is allowed"
         )

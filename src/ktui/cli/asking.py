@@ -65,20 +65,58 @@ def ask(run_dir: RunDir, command: Command, *, json: bool) -> None:
     Raises:
         RunProblem: no answer came; says what will become of the command.
     """
-    me = this_process()
-    with Journal.open(run_dir.journal, SystemClock()) as journal:
-        number = journal.ask(command, f"{me.user}@{me.host} ({me.pid})")
-        answer = _answer(run_dir, journal, number)
-    words = clean(answer.words)
+    number = put(run_dir, command)
+    answer = answer_to(run_dir, number)
     if json:
-        told = (SCHEMA_VERSION, run_dir.name, number, answer.accepted, words, answer.batch)
-        click.echo(encode(AnswerJson(*told)))
-    elif answer.accepted:
+        click.echo(encode(answer_json(run_dir, number, answer)))
+        end_if_refused(answer)
+    else:
+        tell(run_dir, answer)
+
+
+def put(run_dir: RunDir, command: Command) -> int:
+    """Write a command into a run's journal, and give its number."""
+    with Journal.open(run_dir.journal, SystemClock()) as journal:
+        return journal.ask(command, asker())
+
+
+def answer_to(run_dir: RunDir, number: int) -> Answer:
+    """Wait for the answer to a command.
+
+    Raises:
+        RunProblem: no answer came; says what will become of the command.
+    """
+    with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
+        return _answer(run_dir, journal, number)
+
+
+def tell(run_dir: RunDir, answer: Answer) -> None:
+    """Print an answer for people; a refusal ends the program."""
+    words = clean(answer.words)
+    if answer.accepted:
         click.echo(f"run {run_dir.name}: {words}")
     else:
         click.echo(f"ktui: run {run_dir.name}: refused: {words}", err=True)
+    end_if_refused(answer)
+
+
+def end_if_refused(answer: Answer) -> None:
+    """End the program with the exit code of bad input, where the answer is a refusal."""
     if not answer.accepted:
         sys.exit(BAD_INPUT)
+
+
+def answer_json(run_dir: RunDir, number: int, answer: Answer) -> AnswerJson:
+    """Put an answer in its JSON form."""
+    return AnswerJson(
+        SCHEMA_VERSION, run_dir.name, number, answer.accepted, clean(answer.words), answer.batch
+    )
+
+
+def asker() -> str:
+    """Say who asks: user@host (pid)."""
+    me = this_process()
+    return f"{me.user}@{me.host} ({me.pid})"
 
 
 def _answer(run_dir: RunDir, journal: Journal, number: int) -> Answer:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from functools import partial
 
+from ktui.cli.cancel_gate_told import refuse_shut
+from ktui.cli.cancel_one_foreign import cancel_one
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
 from ktui.cluster.ports import Ways
 from ktui.execution.beginning import first_events
+from ktui.execution.cancel_foreign_outcome import Listed, Settled
+from ktui.execution.cancel_gate import CancelGateFile
 from ktui.execution.engine import Engine
 from ktui.execution.events import Owned
 from ktui.execution.journal import Journal
 from ktui.execution.options import RunOptions
 from ktui.execution.ownership import Ownership, starting, take
 from ktui.execution.problem import RunProblem
+from ktui.execution.rollback_plan import write_rollback
 from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.unfinished import check_one_throttle
@@ -91,23 +97,31 @@ class SimulatedEngines:
                 raise RunProblem(f"run {live[0].name} is live on this cluster; wait for its end")
             if wanted.throttle:
                 check_one_throttle(self._state_dir, cluster_id, wanted.name)
+            refuse_shut(self._state_dir, cluster_id, "--cluster")
             folder = self._state_dir.create_run(wanted.name)
             with Journal.create(folder.journal, self._clock) as journal:
                 journal.append(first)
+            write_rollback(folder, first)
             self._carry_on(folder)
         return folder
 
-    async def resume(self, run: RunDir) -> None:
+    async def resume(self, run: RunDir, ask: Callable[[], None] = lambda: None) -> None:
         """Go on with a run.
 
         Raises:
             RunProblem: it is owned already, or its journal cannot be read.
         """
-        self._carry_on(run)
+        self._carry_on(run, ask)
 
-    def _carry_on(self, folder: RunDir) -> None:
+    async def cancel_foreign(self, move: Listed) -> Settled:
+        """Cancel a reassignment that no run has begun, and give what became of it."""
+        ways = Ways(self._cluster.reader(), self._cluster.writer())
+        return await cancel_one(ways, self._state_dir, self._clock, move)
+
+    def _carry_on(self, folder: RunDir, ask: Callable[[], None] = lambda: None) -> None:
         ownership = take(folder)
         try:
+            ask()
             journal = Journal.recover(folder.journal, self._clock)
         except BaseException:
             ownership.release()
@@ -121,7 +135,16 @@ class SimulatedEngines:
         ways = Ways(self._cluster.reader(), self._cluster.writer())
         observer = Observer(ways.reader, self._clock)
         check = partial(check_one_throttle, self._state_dir, self._cluster.spec.name, run.name)
-        engine = Engine(run, journal, observer, ways, self._clock, check)
+        gate = CancelGateFile(self._state_dir, self._cluster.spec.name)
+        engine = Engine(
+            run,
+            journal,
+            observer,
+            ways,
+            self._clock,
+            check_throttle=check,
+            gate_shut=gate.words,
+        )
         self._engines.append(engine)
         me = ownership.holder
         try:

@@ -19,6 +19,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ports import Ways
+from ktui.execution.cancel_gate import CancelGateFile
 from ktui.execution.commands import Answer, Leave, LeaveThrottles, Pause
 from ktui.execution.engine import Engine
 from ktui.execution.events import By, Entry, Event, Owned
@@ -144,7 +145,15 @@ async def _carry_on(
     clock, reader, writer = SystemClock(), KafkaReader(connection), KafkaWriter(connection)
     observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
     source = OneCluster(observer, run.started.cluster_id)
-    engine = Engine(run, journal, source, Ways(reader, writer), clock, check_throttle)
+    engine = Engine(
+        run,
+        journal,
+        source,
+        Ways(reader, writer),
+        clock,
+        check_throttle=check_throttle,
+        gate_shut=CancelGateFile(state, run.started.cluster_id).words,
+    )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, engine.leave, f"its process got {number.name}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
+from ktui.execution.cancel_events import CancelGate
 from ktui.execution.event_words import sentence
 from ktui.execution.events import (
     Answered,
@@ -30,7 +31,13 @@ from ktui.quantities import as_count
 log = logging.getLogger(__name__)
 
 _WARNING = " WARNING "
-_TROUBLE = (State.FAILED, State.STALLED, State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
+_TROUBLE = (
+    State.FAILED,
+    State.STALLED,
+    State.REFUSED,
+    State.CHANGED_ELSEWHERE,
+    State.TOPIC_GONE,
+)
 
 
 def log_to_stderr() -> None:
@@ -96,6 +103,8 @@ def _level(event: Event) -> int | None:  # noqa: PLR0911 - a case a kind of even
             return None if event.reached else logging.INFO
         case NowIn():
             return logging.WARNING if event.state in _TROUBLE else None
+        case CancelGate():
+            return logging.WARNING if event.shut else logging.INFO
         case SettingsLeft():
             return logging.WARNING if event.reason else None
     return logging.INFO

@@ -33,6 +33,8 @@ VERBS = (
     "throttle",
     "pause",
     "continue",
+    "cancel",
+    "add",
     "doctor",
     "demo",
     "lab",

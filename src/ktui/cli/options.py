@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,6 +55,12 @@ state_dir_option = click.option(
     help=f"Where runs are remembered, on a local disk; else ${STATE_DIR}.",
 )
 """Gives a StateDir as `state`."""
+
+
+def state_option(state: StateDir) -> str:
+    """Name the state directory in a command that is told; empty where it needs no option."""
+    return "" if state == state_dir(None) else f" --state-dir {shlex.quote(str(state.path))}"
+
 
 json_option = click.option("--json", is_flag=True, help="One JSON object on standard output.")
 

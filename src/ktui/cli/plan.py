@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from ktui.cli import options, plan_remaining
+from ktui.cli import options, plan_remaining, plan_rollback
+from ktui.cli.cancel_gate_told import gate_findings, of_cluster
 from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.partition_json import encode
 from ktui.cli.plan_json import check_json
@@ -20,6 +21,7 @@ from ktui.cli.plan_source import BAD_PLAN, given_plan
 from ktui.cli.throttle_options import given_throttle, throttle_options, throttled
 from ktui.cluster.clock import SystemClock
 from ktui.execution.options import RunOptions
+from ktui.execution.statedir import StateDir
 from ktui.planning.check import check_plan
 from ktui.planning.finding import Allowances, ClusterSnapshot, Option
 from ktui.planning.plan import Plan
@@ -34,11 +36,13 @@ def command() -> None:
 
 
 command.add_command(plan_remaining.command)
+command.add_command(plan_rollback.command)
 
 
 @command.command("check")
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @options.cluster_options
+@options.state_dir_option
 @options.json_option
 @click.option("--steps", is_flag=True, help="Also each partition's steps, under the limits.")
 @limits_options
@@ -67,6 +71,7 @@ def check(  # noqa: PLR0913 - an option each
     assume_rate: str | None,
     factor_change: bool,
     below_min_isr: bool,
+    state: StateDir,
     **chosen: Any,
 ) -> None:
     """Read PLAN, hold it against the cluster, and say what it would do. Sends nothing.
@@ -80,13 +85,23 @@ def check(  # noqa: PLR0913 - an option each
     given = given_limits(chosen)
     name, plan = given_plan(path)
     cluster = choose_cluster(bootstrap_server, command_config, context)
+    whose = of_cluster(
+        {
+            "bootstrap_server": bootstrap_server,
+            "command_config": command_config,
+            "context": context,
+        }
+    )
     wanted = throttled(RunOptions(), throttle, cluster.context.throttle)
-    seen = asyncio.run(_look(cluster, plan, measure=bool(wanted.throttle)))
+    cluster_id, seen = asyncio.run(_look(cluster, plan, measure=bool(wanted.throttle)))
     in_force = limits_for(seen, cluster.context.limits, given)
     checked = Checked(
         plan=name,
         cluster=cluster.name,
-        findings=check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
+        findings=(
+            *check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
+            *gate_findings(state, cluster_id, whose),
+        ),
         preflight=preflight(
             plan,
             seen,
@@ -104,9 +119,11 @@ def check(  # noqa: PLR0913 - an option each
         sys.exit(BAD_PLAN)
 
 
-async def _look(cluster: Cluster, plan: Plan, *, measure: bool) -> ClusterSnapshot:
+async def _look(cluster: Cluster, plan: Plan, *, measure: bool) -> tuple[str, ClusterSnapshot]:
+    """Give the cluster's id, and all that the plan is about."""
     reader = cluster.reader()
     try:
-        return await take_snapshot(reader, plan, SystemClock() if measure else None)
+        cluster_id = (await reader.describe_cluster()).cluster_id
+        return cluster_id, await take_snapshot(reader, plan, SystemClock() if measure else None)
     finally:
         await reader.aclose()

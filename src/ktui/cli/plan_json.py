@@ -68,9 +68,9 @@ def check_json(checked: Checked) -> CheckJson:
         schema_version=SCHEMA_VERSION,
         plan=checked.plan,
         cluster=checked.cluster,
-        problems=_findings(checked.of(Severity.PROBLEM)),
-        warnings=_findings(checked.of(Severity.WARNING)),
-        notes=_findings(checked.of(Severity.NOTE)),
+        problems=findings_json(checked.of(Severity.PROBLEM)),
+        warnings=findings_json(checked.of(Severity.WARNING)),
+        notes=findings_json(checked.of(Severity.NOTE)),
         summary=checked.preflight.summary,
         limits=checked.preflight.limits,
         throttle=rates_json(checked.throttle),
@@ -94,7 +94,8 @@ def preflight_json(preflight: Preflight) -> PreflightJson:
     )
 
 
-def _findings(findings: Iterable[Finding]) -> tuple[FindingJson, ...]:
+def findings_json(findings: Iterable[Finding]) -> tuple[FindingJson, ...]:
+    """Put findings in their JSON form."""
     return tuple(
         FindingJson(f.place, f.kind.value, f.partitions, f.sentence, f.option) for f in findings
     )

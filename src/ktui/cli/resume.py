@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from ktui.cli import options
-from ktui.cli.resume_left import left_run
+from ktui.cli.cancel_gate_told import gate_line, gate_of
+from ktui.cli.resume_left import left_run, opens_anew
 from ktui.cli.runs import moment
 from ktui.cli.start_headless import EXIT_CODES
-from ktui.cli.start_launch import Launch, check_cluster, say, take_up, target
+from ktui.cli.start_launch import Launch, check_cluster, run_names, say, take_up, target
 from ktui.cli.start_shown import is_headless, shown
 from ktui.cli.start_until import given_until, until_option
 from ktui.cluster.clock import SystemClock
@@ -49,19 +50,19 @@ def command(  # noqa: PLR0913 - an option each
     Exit codes are those of `ktui start`.
     """
     until_at = given_until(until, SystemClock().now())
-    left = left_run(find_run(state, name))
+    run_dir = find_run(state, name)
+    left = left_run(run_dir)
     if left.damage is not None:
         say(f"damaged: {left.damage}; what is before it is gone on with")
-    if left.run.ended:
+    if left.run.ended and not opens_anew(run_dir, left.run):
         say("\n".join(end_lines(left.run)))
         sys.exit(EXIT_CODES[outcome(left.run)])
-    if bootstrap_server is None and command_config is None and context is None:
-        names = left.begun.connection
-        bootstrap_server, context = names.get("bootstrap_server"), names.get("context")
-        command_config = Path(names["command_config"]) if "command_config" in names else None
     if left.run.until is not None and until_at is None:
         say(f"it was to stop at {moment(left.run.until)}: that holds no more. Else give --until")
-    where = target(bootstrap_server, command_config, context)
+    shut = gate_of(state, left.begun.cluster_id)
+    if shut is not None:
+        say(f"{gate_line(shut, state, name)}. Until then nothing but cancels is submitted")
+    where = target(*run_names((bootstrap_server, command_config, context), left.begun))
     asyncio.run(check_cluster(where, left.begun.cluster_id))
     launch = Launch(
         state=state,

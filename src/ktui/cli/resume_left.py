@@ -1,11 +1,15 @@
-"""A run that no process owns, as the one before left it."""
+"""A run as its journal has it, for who is to go on with it."""
 
 from __future__ import annotations
 
 import msgspec
 
+from ktui.cluster.clock import SystemClock
+from ktui.execution.cancel_scope import act_on, in_scope
+from ktui.execution.commands import CallOff
 from ktui.execution.events import Started
 from ktui.execution.follow import RunFollower
+from ktui.execution.journal import Journal
 from ktui.execution.ownership import Held, holder
 from ktui.execution.problem import RunProblem
 from ktui.execution.run import Run
@@ -22,7 +26,7 @@ class LeftRun(msgspec.Struct, frozen=True):
 
 
 def left_run(run_dir: RunDir) -> LeftRun:
-    """Read a run.
+    """Read a run that no process owns.
 
     Raises:
         Held: a process owns it.
@@ -31,6 +35,15 @@ def left_run(run_dir: RunDir) -> LeftRun:
     who = holder(run_dir)
     if who is not None:
         raise Held(run_dir.name, who)
+    return found_run(run_dir)
+
+
+def found_run(run_dir: RunDir) -> LeftRun:
+    """Read a run, whether or not a process owns it.
+
+    Raises:
+        RunProblem: nothing of it can be read, or its start was cut off.
+    """
     with RunFollower(run_dir.journal) as follower:
         follower.refresh()
     begun = follower.run.started
@@ -38,3 +51,15 @@ def left_run(run_dir: RunDir) -> LeftRun:
         cut = f"{run_dir.journal}: the start of the run was cut off, and nothing was sent"
         raise RunProblem(follower.damage or cut)
     return LeftRun(follower.run, begun, follower.damage)
+
+
+def opens_anew(run_dir: RunDir, run: Run) -> bool:
+    """Whether an ended run goes on: something of it was called off, and nobody has answered."""
+    with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
+        commands = [asked.command for asked in journal.asked()]
+    return any(
+        not act_on(track, command.kind).idle
+        for command in commands
+        if isinstance(command, CallOff)
+        for track in in_scope(run, command.topics, command.partitions)
+    )

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from ktui.cli import options
+from ktui.cli.cancel_gate_told import CancelGateJson, gate_json, gate_line, gate_of
 from ktui.cli.partition_json import SCHEMA_VERSION, encode, utc
 from ktui.cli.table import table
 from ktui.cli.throttle_json import RatesJson, rates_json
@@ -19,6 +20,13 @@ from ktui.execution.statedir import StateDir
 from ktui.execution.states import State
 
 _LEFT_OUT = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
+_CALLED_OFF = (
+    State.STOPPED,
+    State.ROLLED_BACK,
+    State.STOPPING,
+    State.ROLLING_BACK,
+    State.REFUSED,
+)
 _STATES = {RunState.RESUMABLE: "waiting for resume"}
 
 
@@ -65,6 +73,8 @@ class RunsJson(msgspec.Struct, frozen=True):
     schema_version: int
     state_dir: str
     runs: tuple[RunJson, ...]
+    cancel_gates: tuple[CancelGateJson, ...]
+    """Those that are shut, of the runs' clusters."""
 
 
 @click.command("runs")
@@ -73,11 +83,16 @@ class RunsJson(msgspec.Struct, frozen=True):
 def command(*, state: StateDir, json: bool) -> None:
     """List the runs that this machine remembers, the last one started first."""
     runs = all_runs(state)
+    clusters = dict.fromkeys(run.cluster_id for run in runs if run.cluster_id is not None)
+    gates = [shut for each in clusters if (shut := gate_of(state, each)) is not None]
     if json:
-        told = tuple(map(_run_json, runs))
-        click.echo(encode(RunsJson(SCHEMA_VERSION, str(state.path), told)))
+        told, all_shut = tuple(map(_run_json, runs)), tuple(map(gate_json, gates))
+        click.echo(encode(RunsJson(SCHEMA_VERSION, str(state.path), told, all_shut)))
     elif runs:
         _print_table(runs)
+        for gate in gates:
+            name = next(run.name for run in runs if run.cluster_id == gate.cluster_id)
+            click.echo(gate_line(gate, state, name))
     else:
         click.echo(f"No runs in {state.path} yet. Start one: ktui start PLAN")
 
@@ -105,8 +120,19 @@ def state_in_words(state: RunState) -> str:
 
 
 def _print_table(runs: list[RunSummary]) -> None:
-    header = ("RUN", "STATE", "DONE", "FAILED", "LEFT OUT", "STARTED", "OWNER", "CLUSTER", "PLAN")
-    click.echo(table(header, [_row(run) for run in runs], right=(2, 3, 4)))
+    header = (
+        "RUN",
+        "STATE",
+        "DONE",
+        "CALLED OFF",
+        "FAILED",
+        "LEFT OUT",
+        "STARTED",
+        "OWNER",
+        "CLUSTER",
+        "PLAN",
+    )
+    click.echo(table(header, [_row(run) for run in runs], right=(2, 3, 4, 5)))
     for run in runs:
         if run.problem is not None:
             click.echo(f"ktui: run {clean(run.name)}: {clean(run.problem)}", err=True)
@@ -115,7 +141,7 @@ def _print_table(runs: list[RunSummary]) -> None:
 def _row(run: RunSummary) -> tuple[str, ...]:
     name, stands = clean(run.name), state_in_words(run.state)
     if run.state is RunState.UNREADABLE:
-        return (name, stands, *("-" * 7))
+        return (name, stands, *("-" * 8))
     if run.outage is not None:
         stands += ", cluster lost"
     if run.throttle_left is not None:
@@ -125,6 +151,7 @@ def _row(run: RunSummary) -> tuple[str, ...]:
         name,
         stands,
         f"{counts.get(State.DONE, 0):,}/{run.partitions:,}",
+        f"{sum(counts.get(state, 0) for state in _CALLED_OFF):,}",
         f"{counts.get(State.FAILED, 0):,}",
         f"{sum(counts.get(state, 0) for state in _LEFT_OUT):,}",
         moment(run.started_at),

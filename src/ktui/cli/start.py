@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ktui.cli import options
+from ktui.cli.cancel_gate_told import gate_findings, of_cluster
 from ktui.cli.plan_limits import given_limits, limits_for, limits_options
 from ktui.cli.plan_report import finding_line
 from ktui.cli.plan_source import BAD_PLAN, given_plan
@@ -84,7 +85,10 @@ def command(  # noqa: PLR0913 - an option each
         target=where,
         cluster_id=cluster_id,
         seen=seen,
-        findings=check_plan(plan, seen, allowed),
+        findings=(
+            *check_plan(plan, seen, allowed),
+            *(gate_findings(state, cluster_id, of_cluster(where.names)) if dry_run else ()),
+        ),
         limits=limits_for(seen, where.cluster.context.limits, given),
         options=run_options,
         until=until_at,

@@ -12,7 +12,7 @@ from ktui.cli.plan_json import CheckJson, check_json
 from ktui.cli.plan_report import Checked, report
 from ktui.cli.start_wanted import Wanted
 from ktui.execution.event_words import brokers
-from ktui.pacing.roster import Decision, Move
+from ktui.pacing.decision import Decision, Move
 from ktui.planning.preflight_words import time_in_words
 from ktui.planning.rates import Span
 from ktui.quantities import as_count, as_duration

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import click
 import msgspec
 
+from ktui.cli.cancel_gate_told import cluster_options, of_cluster, refuse_shut
 from ktui.cli.cluster import Cluster, choose_cluster, named
 from ktui.cli.errors import BadInput
+from ktui.cli.options import state_option
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.events import Event, Started
@@ -21,11 +22,15 @@ from ktui.execution.journal import Journal
 from ktui.execution.ownership import Held, LiveRun, starting
 from ktui.execution.problem import RunRefused
 from ktui.execution.process import EngineProcess, spawn
-from ktui.execution.statedir import RunDir, StateDir, state_dir
+from ktui.execution.rollback_plan import write_rollback
+from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.unfinished import check_one_throttle
 from ktui.planning.finding import ClusterSnapshot
 from ktui.planning.plan import Plan
 from ktui.planning.snapshot import take_snapshot
+
+Names = tuple[str | None, Path | None, str | None]
+"""How a cluster is named: bootstrap_server, command_config, context."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -37,9 +42,13 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def target(
-    bootstrap_server: str | None, command_config: Path | None, context: str | None
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    changes: bool = True,
 ) -> Target:
-    """Choose a cluster that may be changed.
+    """Choose a cluster that may be changed; or any, where nothing is to be.
 
     Raises:
         BadInput: none is named, its settings cannot be used, or the context is read-only.
@@ -47,7 +56,7 @@ def target(
     """
     bootstrap_server, command_config, context = named(bootstrap_server, command_config, context)
     cluster = choose_cluster(bootstrap_server, command_config, context)
-    if cluster.context.read_only:
+    if changes and cluster.context.read_only:
         raise BadInput(
             f"context {context} is read_only: nothing may be changed on it. Take that line out of "
             "config.yaml, or name another context"
@@ -61,6 +70,15 @@ def target(
     for name, value in given.items():
         _check_text(f"--{name.replace('_', '-')}", value)
     return Target(cluster, given)
+
+
+def run_names(names: Names, begun: Started) -> Names:
+    """Name the cluster of a run as at its start, unless an option names one."""
+    if any(name is not None for name in names):
+        return names
+    then = begun.connection
+    config = Path(then["command_config"]) if "command_config" in then else None
+    return then.get("bootstrap_server"), config, then.get("context")
 
 
 def _check_text(option: str, value: str) -> None:
@@ -130,30 +148,36 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def arguments(self) -> list[str]:
         """The command line of the process. There is no secret in it."""
-        named = [(f"--{name.replace('_', '-')}", value) for name, value in self.names.items()]
-        until = [] if self.until is None else [("--until", self.until.isoformat())]
-        options = [("--state-dir", str(self.state.path)), *named, *until]
-        return ["engine", self.name, *(word for option in options for word in option)]
+        named = cluster_options(self.names)
+        until = [] if self.until is None else ["--until", self.until.isoformat()]
+        return ["engine", self.name, "--state-dir", str(self.state.path), *named, *until]
 
 
 def begin(launch: Launch, first: Sequence[Event]) -> EngineProcess:
     """Make a new run, and give the process that carries it on.
 
     Raises:
-        RunRefused: the name is taken, the state directory cannot be used, or another run is live
-            on the cluster.
+        RunRefused: the name is taken, the state directory cannot be used, the cluster's cancel
+            gate is shut, or another run is live on it.
         RunProblem: the journal cannot be written, or the process has died.
     """
     with starting(launch.state, launch.cluster_id) as live:
+        refuse_shut(launch.state, launch.cluster_id, of_cluster(launch.names))
         throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
-        _beside(live, launch, throttled=throttled)
+        _beside(live, launch)
+        if throttled:
+            check_one_throttle(launch.state, launch.cluster_id, launch.name)
         run = launch.state.create_run(launch.name)
         _write(run, first)
         return spawn(run, launch.arguments)
 
 
-def take_up(launch: Launch) -> EngineProcess:
+def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EngineProcess:
     """Give a process that carries a run on which no process owns.
+
+    Args:
+        launch: the run.
+        ask: asks of the process what it is to begin with, once nothing is in its way.
 
     Raises:
         RunRefused: a process owns it by now, or another run is live on the cluster.
@@ -166,7 +190,10 @@ def take_up(launch: Launch) -> EngineProcess:
         run = launch.state.run(launch.name)
         with RunFollower(run.journal) as follower:
             follower.refresh()
-        _beside(live, launch, throttled=bool(follower.run.throttled.rates))
+        _beside(live, launch)
+        if follower.run.throttled.rates:
+            check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
+        ask()
         return spawn(run, launch.arguments)
 
 
@@ -177,29 +204,28 @@ def say(line: str) -> None:
 
 def resume_command(state: StateDir, name: str) -> str:
     """Give the command that goes on with a run, from any shell like this one."""
-    where = "" if state == state_dir(None) else f" --state-dir {shlex.quote(str(state.path))}"
-    return f"ktui resume {name}{where}"
+    return f"ktui resume {name}{state_option(state)}"
 
 
-def _beside(live: Sequence[LiveRun], launch: Launch, *, throttled: bool) -> None:
+def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
     if not live:
         return
     others = "; ".join(f"run {other.name}, owned by {other.holder}" for other in live)
     if not launch.concurrent:
         raise RunRefused(
             f"another run is live on this cluster: {others}. Limits of runs know nothing of each "
-            "other. Wait for its end, or let both go on with --concurrent"
+            f"other. Have that run take a further plan: ktui add {live[0].name} PLAN; wait for its "
+            "end; or let both go on with --concurrent"
         )
-    if throttled:
-        check_one_throttle(launch.state, launch.cluster_id, launch.name)
     say(f"warning: also live on this cluster: {others}. The limits of both add up")
 
 
 def _write(run: RunDir, first: Sequence[Event]) -> None:
-    """Write a journal's beginning; without it, there is no run."""
+    """Write a journal's beginning, and the way back; without them, there is no run."""
     try:
         with Journal.create(run.journal, SystemClock()) as journal:
             journal.append(first)
+        write_rollback(run, first)
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise

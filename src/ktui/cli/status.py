@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import click
 
 from ktui.cli import options
+from ktui.cli.cancel_gate_told import gate_line, gate_of
 from ktui.cli.event_json import event_line
 from ktui.cli.main import FAILED
 from ktui.cli.partition_json import encode
@@ -37,13 +38,16 @@ def command(name: str, *, events: bool, state: StateDir, json: bool) -> None:
     Exit code 1 where its journal is damaged: what is shown is what came before.
     """
     run_dir = find_run(state, name)
-    damage = _print_events(run_dir, json=json) if events else _print_status(run_dir, json=json)
+    if events:
+        damage = _print_events(run_dir, json=json)
+    else:
+        damage = _print_status(run_dir, state, json=json)
     if damage is not None:
         click.echo(f"ktui: {clean(damage)}", err=True)
         sys.exit(FAILED)
 
 
-def _print_status(run_dir: RunDir, *, json: bool) -> str | None:
+def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None:
     owner = holder(run_dir)
     with RunFollower(run_dir.journal) as follower:
         entries = follower.refresh()
@@ -51,10 +55,12 @@ def _print_status(run_dir: RunDir, *, json: bool) -> str | None:
     estimate.take(entries)
     estimate.look(SystemClock().now())
     left = estimate.copied.left_s if run_state(run, owner) is RunState.RUNNING else None
+    gate = None if run.started is None else gate_of(state, run.started.cluster_id)
     if json:
-        click.echo(encode(status_json(run, owner, follower.damage, left)))
+        click.echo(encode(status_json(run, owner, follower.damage, left, gate)))
     else:
-        click.echo(status_text(run, owner, left))
+        shut = None if gate is None else gate_line(gate, state, run.name)
+        click.echo(status_text(run, owner, left, shut))
     return follower.damage
 
 

@@ -6,10 +6,15 @@ from datetime import datetime
 
 import msgspec
 
+from ktui.cli.cancel_gate_told import CancelGateJson, gate_json
 from ktui.cli.partition_json import SCHEMA_VERSION, utc
 from ktui.cli.runs import OutageJson, OwnerJson, outage_json, owner_json
 from ktui.cli.throttle_json import ThrottleJson, throttle_json
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.add_events import OnConflict
+from ktui.execution.adding_fold import AddedPlan
+from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_gate import Shut
 from ktui.execution.events import By
 from ktui.execution.options import RunOptions
 from ktui.execution.ownership import Holder
@@ -43,6 +48,18 @@ class GateJson(msgspec.Struct, frozen=True):
 
     shut: bool
     reason: str
+
+
+class AddedPlanJson(msgspec.Struct, frozen=True, kw_only=True):
+    """An extra plan that has joined the run."""
+
+    at: str
+    plan: str
+    plan_sha256: str
+    partitions: int
+    """Those of it that joined."""
+    on_conflict: OnConflict
+    who: str
 
 
 class FlyingJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +97,19 @@ class TroubledJson(msgspec.Struct, frozen=True, kw_only=True):
     original: Brokers
 
 
+class CalledOffJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition that an operator has called off."""
+
+    topic: str
+    partition: int
+    cancel: Kind
+    state: State
+    since: str | None
+    replicas: Brokers
+    target: Brokers
+    original: Brokers
+
+
 class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """What `ktui status RUN --json` prints."""
 
@@ -106,10 +136,14 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing begins that is not expected to end by then."""
     pauses: PausesJson
     gate: GateJson
+    cancel_gate: CancelGateJson | None
+    """Who has shut the cluster's cancel gate; null while it is open."""
     outage: OutageJson | None
     """None while the cluster answers, and without an owner."""
     batch: int
     """The last decision that submitted something; in wave mode, the wave."""
+    added: tuple[AddedPlanJson, ...]
+    """The extra plans that have joined it, in order."""
     partitions: int
     counts: dict[State, int]
     bytes: int
@@ -120,12 +154,17 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the end, as far as can be told; None unless it is running."""
     in_flight: tuple[FlyingJson, ...]
     troubled: tuple[TroubledJson, ...]
+    called_off: tuple[CalledOffJson, ...]
     damage: str | None
     """What is wrong with the journal, or was before it was recovered."""
 
 
 def status_json(
-    run: Run, owner: Holder | None, damage: str | None, left_s: Range | None = None
+    run: Run,
+    owner: Holder | None,
+    damage: str | None,
+    left_s: Range | None = None,
+    cancel_gate: Shut | None = None,
 ) -> StatusJson:
     """Put a run in its JSON form."""
     started = run.started
@@ -149,16 +188,31 @@ def status_json(
         until=_utc(run.until),
         pauses=_pauses(run),
         gate=GateJson(run.gate.shut, run.gate.reason),
+        cancel_gate=None if cancel_gate is None else gate_json(cancel_gate),
         outage=outage_json(None if owner is None else run.outage),
         batch=run.batch,
-        partitions=len(run.tracks) if started is None else started.partitions,
+        added=tuple(map(_added, run.additions.plans)),
+        partitions=max(len(run.tracks), 0 if started is None else started.partitions),
         counts={state: run.counts[state] for state in State},
         bytes=run.copies.whole,
         bytes_done=run.copies.done,
         left_s=left_s,
         in_flight=tuple(_flying(track) for track in run.flying.values()),
         troubled=tuple(_troubled(track) for track in run.troubled.values()),
+        called_off=tuple(filter(None, map(_called_off, run.tracks.values()))),
         damage=damage or run.damage,
+    )
+
+
+def _added(plan: AddedPlan) -> AddedPlanJson:
+    added = plan.added
+    return AddedPlanJson(
+        at=utc(plan.at),
+        plan=added.plan,
+        plan_sha256=added.plan_sha256,
+        partitions=added.partitions,
+        on_conflict=added.on_conflict,
+        who=added.who,
     )
 
 
@@ -185,7 +239,7 @@ def _flying(track: Track) -> FlyingJson:
         adding=() if begun is None else begun.adding,
         removing=() if begun is None else begun.removing,
         elect=None if begun is None else begun.elect,
-        target=track.planned.target,
+        target=track.target,
         original=track.original,
     )
 
@@ -198,7 +252,22 @@ def _troubled(track: Track) -> TroubledJson:
         reason=track.reason,
         since=_utc(track.since),
         replicas=track.replicas,
-        target=track.planned.target,
+        target=track.target,
+        original=track.original,
+    )
+
+
+def _called_off(track: Track) -> CalledOffJson | None:
+    if track.cancel is None:
+        return None
+    return CalledOffJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        cancel=track.cancel,
+        state=track.state,
+        since=_utc(track.since),
+        replicas=track.replicas,
+        target=track.target,
         original=track.original,
     )
 

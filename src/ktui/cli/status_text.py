@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ktui.cli.runs import moment, state_in_words
 from ktui.cli.table import table
 from ktui.cluster.text import clean
+from ktui.execution.cancel_words import KIND_IN_WORDS
 from ktui.execution.event_words import brokers, counted, limits_in_words, scope_in_words, who_paused
 from ktui.execution.headless import lost_since
 from ktui.execution.ownership import Holder
@@ -18,15 +19,33 @@ from ktui.execution.track import Track
 from ktui.progress.timeline import Range
 from ktui.quantities import as_bytes, as_count, as_duration
 
+MOST_ROWS = 40
+"""Of the partitions that were called off."""
 
-def status_text(run: Run, owner: Holder | None, left_s: Range | None = None) -> str:
-    """Give what the run is first, then how far it is, what moves, and what is not well."""
-    sections = [_head(run, owner), _progress(run, left_s), _in_flight(run), _troubled(run)]
+
+def status_text(
+    run: Run, owner: Holder | None, left_s: Range | None = None, cancel_gate: str | None = None
+) -> str:
+    """Give what the run is first, then how far it is, what moves, and what is not well.
+
+    Args:
+        run: by its journal.
+        owner: who owns it.
+        left_s: seconds until its end.
+        cancel_gate: who has shut the cluster's cancel gate.
+    """
+    sections = [
+        _head(run, owner, cancel_gate),
+        _progress(run, left_s),
+        _in_flight(run),
+        _troubled(run),
+        _called_off(run),
+    ]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines)
     return "\n".join(map(clean, text.split("\n")))
 
 
-def _head(run: Run, owner: Holder | None) -> list[str]:
+def _head(run: Run, owner: Holder | None, cancel_gate: str | None) -> list[str]:
     state = run_state(run, owner)
     batch = f", batch {run.batch:,}" if run.batch else ""
     facts = [
@@ -34,6 +53,7 @@ def _head(run: Run, owner: Holder | None) -> list[str]:
         *_ownership(run, owner, state),
         *_will(run, owner),
         *_health(run, owner),
+        *(() if cancel_gate is None else (("gate", cancel_gate),)),
     ]
     width = max(len(name) for name, _ in facts)
     lines = [f"  {name:<{width}}  {value}" for name, value in facts]
@@ -43,6 +63,9 @@ def _head(run: Run, owner: Holder | None) -> list[str]:
 def _origin(run: Run) -> Iterator[tuple[str, str]]:
     if run.started is not None:
         yield "plan", f"{run.started.plan}, {as_count(run.started.partitions, 'partition')}"
+        for each in run.additions.plans:
+            count = as_count(each.added.partitions, "partition")
+            yield "added", f"{each.added.plan}, {count}, {moment(each.at)}"
         yield "cluster", run.started.cluster_id
         yield "started", moment(run.started_at)
 
@@ -137,7 +160,7 @@ def _flying(track: Track) -> tuple[str, ...]:
         brokers(track.replicas),
         "-" if begun is None else brokers(begun.replicas),
         "-" if begun is None or begun.elect is None else str(begun.elect),
-        brokers(track.planned.target),
+        brokers(track.target),
         moment(track.since),
     )
 
@@ -152,9 +175,32 @@ def _troubled(run: Run) -> list[str]:
             track.state.words,
             moment(track.since),
             brokers(track.replicas),
-            brokers(track.planned.target),
+            brokers(track.target),
             track.reason or "-",
         )
         for track in run.troubled.values()
     ]
     return [f"not well: {as_count(len(rows), 'partition')}", table(header, rows)]
+
+
+def _called_off(run: Run) -> list[str]:
+    """Name what operators have called off: what goes on still first."""
+    off = [track for track in run.tracks.values() if track.cancel is not None]
+    if not off:
+        return []
+    shown = sorted(off, key=lambda track: track.state.ended)[:MOST_ROWS]
+    header = ("PARTITION", "ASKED", "STATE", "SINCE", "REPLICAS", "ORIGINAL", "TARGET")
+    rows = [
+        (
+            str(track.tp),
+            "-" if track.cancel is None else KIND_IN_WORDS[track.cancel],
+            track.state.words,
+            moment(track.since),
+            brokers(track.replicas),
+            brokers(track.original),
+            brokers(track.target),
+        )
+        for track in shown
+    ]
+    more = [f"and {len(off) - MOST_ROWS:,} more"] if len(off) > MOST_ROWS else []
+    return [f"called off: {as_count(len(off), 'partition')}", table(header, rows), *more]

@@ -23,7 +23,6 @@ from ktui.execution.run import Run
 from ktui.execution.runs import find_run
 from ktui.execution.statedir import StateDir
 from ktui.execution.throttle_standing import before, standing, stays, still_to_be_taken_off
-from ktui.execution.unfinished import check_one_throttle
 from ktui.planning.names import among
 from ktui.quantities import as_rate
 
@@ -64,9 +63,7 @@ def command(
     run_dir = find_run(state, name)
     if rate is not None:
         rates = given_rates("RATE", rate)
-        run = owned_run(run_dir)
-        if rates and run.started is not None:
-            check_one_throttle(state, run.started.cluster_id, name)
+        owned_run(run_dir)
         ask(run_dir, SetThrottle(rates), json=json)
         return
     if leave_behind:

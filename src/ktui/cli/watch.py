@@ -100,7 +100,7 @@ async def _shown(view: View) -> None:
     observer = Observer(reader, clock, patience_s=patience_s)
     engines = None
     if view.names is not None:
-        engines = ProcessEngines(reader, view.names, view.state, cluster.context)
+        engines = ProcessEngines(cluster, reader, view.names, view.state)
     app = KtuiApp(
         observer,
         cluster_name=cluster.name,

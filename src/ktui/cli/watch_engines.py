@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from ktui.cli.config import Context
+from ktui.cli.cancel_one_foreign import cancel_one
+from ktui.cli.cluster import Cluster
 from ktui.cli.start_launch import Launch, begin, take_up
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterReader
+from ktui.cluster.ports import ClusterReader, Ways
 from ktui.execution.beginning import first_events
+from ktui.execution.cancel_foreign_outcome import Listed, Settled
 from ktui.execution.events import Started
 from ktui.execution.journal import Journal
 from ktui.execution.options import RunOptions
@@ -28,21 +30,21 @@ class ProcessEngines:
     """Starts engines as `ktui start` and `ktui resume` do.
 
     Args:
-        reader: of the cluster that the view is on.
-        names: how that cluster is named on a command line.
+        cluster: the one that the view is on, and what runs begin with there.
+        reader: of that cluster.
+        names: how it is named on a command line.
         state: where runs are remembered.
-        context: what runs begin with there.
     """
 
     def __init__(
         self,
+        cluster: Cluster,
         reader: ClusterReader,
         names: Mapping[str, str],
         state: StateDir,
-        context: Context,
     ) -> None:
-        self._reader, self._names, self._state = reader, names, state
-        self._context = context
+        self._cluster, self._reader, self._names, self._state = cluster, reader, names, state
+        self._context = cluster.context
 
     def limits(self, brokers: int) -> Limits:
         """Give the limits of a run that names none."""
@@ -87,7 +89,7 @@ class ProcessEngines:
         engine = await asyncio.to_thread(begin, launch, first)
         return engine.run
 
-    async def resume(self, run: RunDir) -> None:
+    async def resume(self, run: RunDir, ask: Callable[[], None] = lambda: None) -> None:
         """Have a process go on with a run.
 
         Raises:
@@ -100,7 +102,16 @@ class ProcessEngines:
             raise RunProblem(
                 f"run {run.name} is of cluster {begun.cluster_id}, and this view is on {cluster_id}"
             )
-        await asyncio.to_thread(take_up, self._launch(run.name, cluster_id))
+        await asyncio.to_thread(take_up, self._launch(run.name, cluster_id), ask)
+
+    async def cancel_foreign(self, move: Listed) -> Settled:
+        """Cancel a reassignment that no run has begun, and give what became of it."""
+        writer = self._cluster.writer()
+        try:
+            ways = Ways(self._reader, writer)
+            return await cancel_one(ways, self._state, SystemClock(), move)
+        finally:
+            await writer.aclose()
 
     async def _cluster_id(self) -> str:
         return (await self._reader.describe_cluster()).cluster_id

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from ktui import __version__
 from ktui.cluster.partition import PartitionState
@@ -13,6 +14,11 @@ from ktui.pacing.limits import Limits
 from ktui.planning.finding import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan, written
 from ktui.planning.rules import Rules
+
+T = TypeVar("T")
+
+AT_ONCE = 1_000
+"""Partitions in one event: of a size that is written and read well."""
 
 
 def first_events(
@@ -29,14 +35,11 @@ def first_events(
 
     The plan was checked against the cluster and has no problem: every partition of it is there.
     """
-    rules = Rules(cluster)
-    states = ((target, rules.state(target.tp)) for target in plan.partitions)
-    planned = [_planned(target, state, cluster) for target, state in states if state is not None]
-    text = plan.text or written(plan).encode()
+    planned = planned_by(plan, cluster)
     started = Started(
         cluster_id=cluster_id,
         plan=plan_name,
-        plan_sha256=hashlib.sha256(text).hexdigest(),
+        plan_sha256=sha256_of(plan),
         partitions=len(planned),
         limits=limits,
         options=options,
@@ -46,12 +49,30 @@ def first_events(
     return [started, *planned_parts(planned)]
 
 
-def planned_parts(partitions: Sequence[Planned], most: int = 1_000) -> list[PlannedPart]:
+def planned_by(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
+    """Give the partitions of a plan as the cluster has them, in the plan's order.
+
+    Those that the cluster does not have are left out.
+    """
+    rules = Rules(cluster)
+    states = ((target, rules.state(target.tp)) for target in plan.partitions)
+    return [_planned(target, state, cluster) for target, state in states if state is not None]
+
+
+def sha256_of(plan: Plan) -> str:
+    """Give the hash of a plan's file."""
+    return hashlib.sha256(plan.text or written(plan).encode()).hexdigest()
+
+
+def planned_parts(partitions: Sequence[Planned], most: int = AT_ONCE) -> list[PlannedPart]:
     """Give a run's partitions in events of a size that is written and read well."""
-    return [
-        PlannedPart(partitions=tuple(partitions[n : n + most]))
-        for n in range(0, len(partitions), most)
-    ]
+    return [PlannedPart(partitions=part) for part in parts(partitions, most)]
+
+
+def parts(of: Sequence[T], most: int = AT_ONCE) -> Iterator[tuple[T, ...]]:
+    """Give some partitions in turn, so many to an event."""
+    for n in range(0, len(of), most):
+        yield tuple(of[n : n + most])
 
 
 def _planned(target: PartitionTarget, state: PartitionState, cluster: ClusterSnapshot) -> Planned:

@@ -7,7 +7,9 @@ from datetime import datetime
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import By
+from ktui.execution.add_events import OnConflict
+from ktui.execution.cancel_events import Kind
+from ktui.execution.events import By, Planned
 from ktui.planning.throttle_rates import ThrottleRates
 
 
@@ -43,11 +45,29 @@ class Continue(msgspec.Struct, frozen=True, tag_field="command", tag="continue")
     partitions: tuple[TopicPartition, ...] = ()
 
 
+class CallOff(msgspec.Struct, frozen=True, tag_field="command", tag="cancel"):
+    """Stop some topics and partitions, roll them back or trim them; with none named everything."""
+
+    kind: Kind
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class Add(msgspec.Struct, frozen=True, tag_field="command", tag="add"):
+    """Have an extra plan join the run; it is in here as a whole, as it was held to the cluster."""
+
+    plan: str
+    """The file's name."""
+    plan_sha256: str
+    partitions: tuple[Planned, ...]
+    on_conflict: OnConflict
+
+
 class Leave(msgspec.Struct, frozen=True, tag_field="command", tag="leave"):
     """End the owning process at once; Kafka goes on with what is in flight, `resume` with all."""
 
 
-Command = SetLimits | SetThrottle | LeaveThrottles | Pause | Continue | Leave
+Command = SetLimits | SetThrottle | LeaveThrottles | Pause | Continue | CallOff | Add | Leave
 
 
 class Answer(msgspec.Struct, frozen=True):

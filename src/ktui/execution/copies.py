@@ -7,14 +7,25 @@ from collections import Counter
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import Brokers, Planned
+from ktui.execution.cancel_events import Kind
+from ktui.execution.events import Brokers
 from ktui.execution.states import State
+from ktui.execution.track import Track
 
 
 class _Copy(msgspec.Struct, frozen=True, gc=False):
     done: int = 0
     whole: int = 0
     missing: Brokers = ()
+    turned: Brokers = ()
+    """Where it goes in place of its first target; empty where it goes there."""
+
+    def towards(self, goal: Brokers, now: Brokers, size: int) -> _Copy:
+        """Turn to another goal: what it still needs comes on top of what was copied so far."""
+        missing = tuple(broker for broker in goal if broker not in now)
+        left = len(missing) * size
+        whole = self.whole if self.turned == goal else self.done + left
+        return _Copy(whole - left, whole, missing, goal)
 
 
 _NOTHING = _Copy()
@@ -32,23 +43,25 @@ class Copies(msgspec.Struct):
     """How many partitions of each topic still get replicas."""
     of: dict[TopicPartition, _Copy] = {}
 
-    def count(self, planned: Planned, original: Brokers, now: Brokers, state: State) -> None:
+    def count(self, track: Track) -> None:
         """Take in where a partition stands.
 
-        Args:
-            planned: what is to become of it.
-            original: its replicas before its first step.
-            now: those that its finished steps have left it with.
-            state: where it stands.
+        One that is called off counts as what was copied so far; what it still needs to get its
+        original replicas back, or to its target of an extra plan, comes on top.
         """
+        planned, now = track.planned, track.replicas
         before = self.of.get(planned.tp, _NOTHING)
-        if state is State.DONE or not state.ended:
-            added = [broker for broker in planned.target if broker not in original]
-            missing = tuple(b for b in added if state is not State.DONE and b not in now)
+        if track.cancel is Kind.ROLLBACK and not track.state.ended:
+            copy = before.towards(track.original, now, planned.size)
+        elif track.cancel is not None or (track.state.ended and track.state is not State.DONE):
+            copy = _Copy(before.done, before.done)
+        elif track.turned:
+            copy = before.towards(planned.target, now, planned.size)
+        else:
+            added = [broker for broker in planned.target if broker not in track.original]
+            missing = tuple(b for b in added if track.state is not State.DONE and b not in now)
             done = (len(added) - len(missing)) * planned.size
             copy = _Copy(done, len(added) * planned.size, missing)
-        else:
-            copy = _Copy(before.done, before.done)
         self.of[planned.tp] = copy
         self._tally(before, -1, planned.topic)
         self._tally(copy, 1, planned.topic)

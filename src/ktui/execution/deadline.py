@@ -9,7 +9,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import Event
 from ktui.execution.memory import Hold, Memory
 from ktui.execution.pace import Pace
-from ktui.pacing.roster import Decision
+from ktui.pacing.decision import Decision
 
 FASTER = 1.1
 """By so much the pace has to rise before those held as too late are gone through again."""
@@ -43,7 +43,8 @@ class Deadline:
     def hold_late(self, decision: Decision, now: datetime) -> bool:
         """Hold those of a decision that would not end in time; say if there are any.
 
-        A partition begins only if all of it fits, and goes on as long as its next step does.
+        A partition begins only if all of it fits, and goes on as long as its next step does; what
+        an operator has called off goes on in any case.
         """
         late = [move.tp for move in decision.moves if self._too_late(move.tp, now)]
         for tp in late:
@@ -63,7 +64,7 @@ class Deadline:
         return bool(self._memory.held(Hold.TOO_LATE)) and not waits
 
     def _too_late(self, tp: TopicPartition, now: datetime) -> bool:
-        if self._run.until is None:
+        if self._run.until is None or tp in self._run.called_off:
             return False
         left_s = (self._run.until - now).total_seconds()
         return self._pace.needed_s(self._run.tracks[tp], self._throttle) > left_s

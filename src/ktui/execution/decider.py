@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -12,16 +12,11 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import WriteResult
+from ktui.execution.adding_roster import join
+from ktui.execution.calling_off import call_off
 from ktui.execution.deadline import Deadline
-from ktui.execution.events import (
-    By,
-    Ended,
-    Event,
-    Gate,
-    Paused,
-    Request,
-    StepOver,
-)
+from ktui.execution.ending_soon import any_ends_soon
+from ktui.execution.events import By, Cancel, Ended, Event, Gate, Paused, Request, StepOver
 from ktui.execution.flights import Flights
 from ktui.execution.health_gate import gate
 from ktui.execution.leaving import Leaving
@@ -33,9 +28,10 @@ from ktui.execution.taking_up import as_left, in_flight
 from ktui.execution.throttle_due import Resources, needs_any
 from ktui.execution.turn import Turn, turn
 from ktui.execution.waiting import Waiting
+from ktui.execution.while_shut import WhileShut
 from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Decision, Move
 from ktui.pacing.limits import Limits, Mode
-from ktui.pacing.roster import Decision, Move
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Timeline
 from ktui.quantities import as_count
@@ -45,10 +41,6 @@ FEW_BLOCKED = 500
 """So many blocked partitions are looked at in every poll, more of them now and then."""
 QUICK_S = 0.2
 """The pause between two looks while a step is about to end."""
-SOON_POLLS = 2
-"""A step that may be over within so many polls is about to end."""
-QUICK_FOR_S = 5.0
-"""A removal that is not over by then waits for somebody."""
 
 
 class Decider:
@@ -67,6 +59,7 @@ class Decider:
         self._waiting = Waiting(self._memory, self._options)
         self._outcomes = Outcomes(self._memory)
         self._deadline = Deadline(self._memory)
+        self._while_shut = WhileShut(self._memory)
         self._leaving = Leaving()
         self._others: Counter[int] = Counter()
         self._seen: Observation | None = None
@@ -77,6 +70,8 @@ class Decider:
         """To be looked at next."""
         self._blocked_at_s = 0.0
         self._quick = False
+        self._cancelled = False
+        """In this turn."""
         self._take_up()
 
     def _take_up(self) -> None:
@@ -132,6 +127,8 @@ class Decider:
     @property
     def pause_s(self) -> float:
         """How long to wait before the next look: less while a step is about to end."""
+        if self._flights.cancels_due:
+            return 0.0
         return min(QUICK_S, self._options.poll_s) if self._quick else self._options.poll_s
 
     # ---------------------------------------------------------------- looking
@@ -186,6 +183,12 @@ class Decider:
 
     # --------------------------------------------------------------- deciding
 
+    def cancels(self) -> list[Cancel]:
+        """Give the steps to cancel now, ahead of all else."""
+        cancels = self._flights.take_cancels()
+        self._cancelled = self._cancelled or bool(cancels)
+        return cancels
+
     def decide(self, *, may_look_again: bool = True, resting: Resources = frozenset()) -> Turn:
         """Give what to send, by the last look and the limits in force now.
 
@@ -201,7 +204,7 @@ class Decider:
             return Turn(look_again=True)
         decision = self._what_may_go(decision, resting)
         situations = {move.tp: self._roster.situation(move.tp) for move in decision.moves}
-        decided = turn(decision, situations, *self._flights.take_due())
+        decided = turn(decision, situations, self._flights.take_elections())
         if decided.decision is not None:
             self._roster.submitted(decision)
         self._quick = self._about_to_end(decided)
@@ -211,35 +214,32 @@ class Decider:
         """Leave out of a decision what may not be sent now; fewer are within the limits, too."""
         held = self._outcomes.resting(self._at_s) | self.run.throttled.partitions
         certain = self._waiting.certain - held
+        states, leaders = self.seen.partitions, self._options.throttle_leaders
 
-        def kept(moves: Sequence[Move]) -> tuple[Move, ...]:
-            may_go = (m for m in moves if m.tp in certain and not needs_any(m, resting))
-            return tuple(move for move in may_go if not self._leaving.any(move.step.adds))
+        def may_go(move: Move) -> bool:
+            known = move.tp in certain and move.tp not in self._memory.unanswered
+            known = known and not needs_any(move, resting, states, leaders=leaders)
+            return known and not self._leaving.any(move.step.adds)
 
-        cuts = tuple(filter(None, map(kept, decision.cuts)))
-        return msgspec.structs.replace(decision, steps=kept(decision.steps), cuts=cuts)
+        return decision.only(may_go)
 
     def _decision(self) -> Decision:
-        shut = self.run.pauses.whole or self.run.gate.shut
-        if shut or self._deadline.passed(self._at):
+        run = self.run
+        shut = bool(run.pauses.whole) or run.gate.shut or run.cancel_gate.shut
+        shut = shut or self._deadline.passed(self._at)
+        if shut and not run.called_off:
             return Decision(self._roster.batch)
+        self._while_shut.apply(shut=shut)
         decision = decide_steps(self._roster, self._others)
         while self._deadline.hold_late(decision, self._at):
             decision = decide_steps(self._roster, self._others)
-        return decision
+        return decision.only(self._while_shut.may_go) if shut else decision
 
     def _about_to_end(self, decided: Turn) -> bool:
         """Whether the next look comes soon: what removes or elects is over at once, mostly."""
-        at_once = any(sending.request is not Request.ALTER for sending in decided.sendings)
-        return at_once or any(map(self._ends_soon, self._roster.in_flight.values()))
-
-    def _ends_soon(self, move: Move) -> bool:
-        if not move.step.adds:
-            step = self.run.tracks[move.tp].step  # None: it is being submitted
-            return step is None or (self._at - step.at).total_seconds() < QUICK_FOR_S
-        timeline = self._memory.progress.timelines.get(move.tp)
-        left = None if timeline is None else timeline.left_s
-        return left is not None and left.low <= SOON_POLLS * self._options.poll_s
+        at_once = any(sending.request is Request.ELECT for sending in decided.sendings)
+        at_once, self._cancelled = at_once or self._cancelled, False
+        return at_once or any_ends_soon(self._memory, self._at, self._options.poll_s)
 
     def answered(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]
@@ -252,6 +252,27 @@ class Decider:
     def set_limits(self, limits: Limits) -> None:
         """Put other limits in force for the next decision; what is in flight stays as it is."""
         self._roster.set_limits(limits)
+
+    def call_off(self, partitions: Iterable[TopicPartition]) -> list[Event]:
+        """Carry out that operators called partitions off, as the run was just told.
+
+        What is in flight is cancelled with the next requests that are sent, before all others.
+        """
+        events, unseen = call_off(partitions, self._memory, self._flights, self._seen)
+        self._watched |= unseen
+        self.apply_pauses()
+        return events
+
+    def join(self, partitions: Collection[TopicPartition]) -> list[Event]:
+        """Queue partitions that an extra plan brought, as the run was just told."""
+        events = join(partitions, self._memory, self._seen)
+        self._watched |= set(partitions)
+        self.apply_pauses()
+        return events
+
+    def awaits_answer(self, tp: TopicPartition) -> bool:
+        """Whether something that was sent for a partition may come yet."""
+        return tp in self._memory.unanswered
 
     def apply_pauses(self) -> None:
         """Hold the topics and partitions that are paused by now, and let the others go on."""
@@ -266,11 +287,11 @@ class Decider:
     def end(self) -> list[Event]:
         """Give the end of the run, or the pause for want of time, once either has come."""
         if self.run.over == len(self.run.tracks):
-            if not self.run.throttled.clean:
+            if self.run.additions.waiting or not self.run.throttled.clean:
                 return []
             counts = {state: n for state, n in self.run.counts.items() if n}
             return [Ended(counts=counts)]
-        if self.run.pauses.whole:
+        if self.run.pauses.whole or self.run.called_off:
             return []
         left = len(self.run.tracks) - self.run.over
         if self._deadline.passed(self._at):

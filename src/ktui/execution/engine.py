@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ktui.cluster.clock import Clock, first_of
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observations
-from ktui.cluster.ports import Ways
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Ways, WriteResult
+from ktui.execution.cancel_events import CancelGate
 from ktui.execution.decider import Decider
 from ktui.execution.event_words import who_paused
-from ktui.execution.events import By, Continued, Event, Left, Outage, Owned, Paused
+from ktui.execution.events import By, Continued, Event, Left, Outage, Owned, Paused, Request
 from ktui.execution.journal import Journal
 from ktui.execution.obeying import Obeying
 from ktui.execution.run import Run
 from ktui.execution.sending import not_sent, send
 from ktui.execution.throttling import Throttling
-from ktui.execution.turn import Turn
+from ktui.execution.turn import Sending, Turn
 
 LOOKS_A_TURN = 4
 """Where what is about to begin turns out otherwise, others are looked at, so often at most."""
 LONGEST_BACKOFF_S = 5.0
 STALE_S = 5.0
 """Nothing is sent on the grounds of an older look."""
+
+LISTENS_S = 0.2
+"""So often an engine that waits looks whether something is asked of it, or it is to leave."""
+
+T = TypeVar("T")
 
 _GOES = (By.SIGNAL, By.UNTIL, By.FAILURE)
 """Whose pause ends the process once nothing is in flight: only `resume` lifts it."""
@@ -40,6 +48,7 @@ class Engine:
         cluster: the ways to read its settings, and to change it.
         clock: time.
         check_throttle: raises RunRefused where the run may not have a throttle, for another has.
+        gate_shut: says who has shut the cluster's cancel gate; None while it is open.
     """
 
     def __init__(
@@ -49,7 +58,9 @@ class Engine:
         source: Observations,
         cluster: Ways,
         clock: Clock,
+        *,
         check_throttle: Callable[[], None] = lambda: None,
+        gate_shut: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._run = run
         self._journal = journal
@@ -58,6 +69,7 @@ class Engine:
         self._clock = clock
         self._throttling = Throttling(run, cluster, source, clock, self._record)
         self._check_throttle = check_throttle
+        self._gate_shut = gate_shut
         self._failures = 0
         self._leaving = asyncio.Event()
         self._reason = ""
@@ -68,18 +80,20 @@ class Engine:
         Raises:
             JournalProblem: the journal cannot be written: nothing is sent that is not in it.
         """
+        decider = Decider(self._run)
+        obeying = Obeying(self._run, self._journal, decider, self._record, self._check_throttle)
+        if self._run.ended:
+            obeying.take_commands()  # a rollback opens it anew
         if self._run.ended:
             return
         self._record([owner, *self._lifted()])
-        decider = Decider(self._run)
-        obeying = Obeying(self._run, self._journal, decider, self._record, self._check_throttle)
         while not self._leaving.is_set() and not self._run.ended:
             obeying.take_commands()
             if reason := obeying.leave_reason or self._goes():
                 self.leave(reason)
                 break
             await self._turn(decider, obeying)
-            await self._pause(decider.pause_s)
+            await self._pause(decider.pause_s, obeying)
         if not self._run.ended:
             await self._tidy(decider)
             self._record([Left(reason=self._reason)])
@@ -94,7 +108,8 @@ class Engine:
         return [Continued(by=by) for by in _GOES if by in self._run.pauses.whole]
 
     def _goes(self) -> str | None:
-        if self._run.in_flight:
+        goes_back = any(not self._run.pauses.stop(tp) for tp in self._run.called_off)
+        if self._run.in_flight or goes_back:
             return None
         whole = self._run.pauses.whole
         reasons = (whole[by] or f"paused by {who_paused(by)}" for by in _GOES if by in whole)
@@ -103,26 +118,37 @@ class Engine:
     async def _turn(self, decider: Decider, obeying: Obeying) -> None:
         """Look, decide, write the intents down, act, write the outcomes down."""
         for left in reversed(range(LOOKS_A_TURN + 1)):
-            if not await self._look(decider):
+            if not await self._look(decider, obeying):
                 return
             obeying.take_commands()  # what was asked meanwhile binds this decision
             if obeying.leave_reason:
                 self.leave(obeying.leave_reason)
                 return
+            self._look_at_gate()
+            await self._cancel(decider)
             self._throttling.look(decider.timelines)
-            await self._throttling.loosen(decider.seen)  # before any cut, or election
+            loosened = self._throttling.loosen(decider.seen)  # before any cut, or election
+            await self._listening(loosened, decider, obeying)
             resting = self._throttling.resting
             decided = decider.decide(may_look_again=left > 0, resting=resting)
             if not decided.look_again:
                 break
         self._record(decided.intents)
-        await self._act(decided, decider)
-        await self._throttling.loosen(decider.seen)  # a refused alter leaves none
+        await self._act(decided, decider, obeying)
+        loosened = self._throttling.loosen(decider.seen)  # a refused alter leaves none
+        await self._listening(loosened, decider, obeying)
         self._record(decider.end())
 
-    async def _look(self, decider: Decider) -> bool:
+    def _look_at_gate(self) -> None:
+        """Take note that the cancel gate was shut or opened; what is decided next goes by it."""
+        reason = self._gate_shut()
+        now = CancelGate(shut=reason is not None, reason=reason or "")
+        if now != self._run.cancel_gate:
+            self._record([now])
+
+    async def _look(self, decider: Decider, obeying: Obeying) -> bool:
         """Take in a look; say whether anything may be decided by it."""
-        seen = await self._seen(decider)
+        seen = await self._listening(self._seen(decider), decider, obeying)
         if seen is not None:
             self._record(decider.look(seen))
         return seen is not None and not self._leaving.is_set()
@@ -141,13 +167,20 @@ class Engine:
             self._record([Outage(lost=False)])
         return seen
 
-    async def _act(self, decided: Turn, decider: Decider) -> None:
-        """Send one request after the other, as long as the look that led to them is recent."""
-        held = await self._throttling.tighten(decider.seen, decided.adding)
+    async def _act(self, decided: Turn, decider: Decider, obeying: Obeying) -> None:
+        """Send one request after the other, as long as the look that led to them is recent.
+
+        What is called off before its request leaves is not sent.
+        """
+        tightened = self._throttling.tighten(decider.seen, decided.adding)
+        held = await self._listening(tightened, decider, obeying)
         if self._throttling.denied and By.FAILURE not in self._run.pauses.whole:
             reason = f"the throttle may not be set: {self._throttling.denied}"
             self._record([Paused(by=By.FAILURE, reason=reason)])
         for sending in decided.sendings:
+            obeying.take_commands()
+            self._look_at_gate()
+            held = {**held, **self._called_off(sending)}
             kept = sending.without(held)
             results = {tp: held[tp] for tp in sending.partitions.keys() & held.keys()}
             if self._clock.monotonic() - decider.looked_at_s >= STALE_S:
@@ -156,16 +189,55 @@ class Engine:
                 results |= await send(self._writer, kept)
             self._record(decider.answered(sending.request, results))
 
+    async def _listening(
+        self, work: Coroutine[Any, Any, T], decider: Decider, obeying: Obeying
+    ) -> T:
+        """Wait for something that may take long; what is called off meanwhile is cancelled."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                await first_of(asyncio.wait([task]), self._clock.sleep(LISTENS_S))
+                if not task.done() and obeying.is_asked:
+                    obeying.take_commands()
+                    await self._cancel(decider)
+            return task.result()
+        finally:
+            task.cancel()
+
+    async def _cancel(self, decider: Decider) -> None:
+        """Cancel what is to be, before anything else is sent or waited for."""
+        cancels = decider.cancels()
+        if cancels:
+            self._record(cancels)
+            sending = Sending(Request.CANCEL, {cancel.tp: None for cancel in cancels})
+            results = await send(self._writer, sending)
+            self._record(decider.answered(Request.CANCEL, results))
+
+    def _called_off(self, sending: Sending) -> Mapping[TopicPartition, WriteResult]:
+        """Give the outcome of what may not go any more, by what was asked since it was decided."""
+        tracks, shut = self._run.tracks, self._run.cancel_gate.shut
+        off = {tp for tp in sending.partitions if tracks[tp].step_called_off}
+        held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
+        return {
+            **not_sent(sending.only(off), "it was called off before it was sent"),
+            **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),
+        }
+
     async def _tidy(self, decider: Decider) -> None:
         """Leave no throttle behind that nothing in flight needs, where the cluster answers."""
         if self._run.outage is None and decider.has_looked:
             await self._throttling.loosen(decider.seen, leaving=True)
 
-    async def _pause(self, seconds: float) -> None:
+    async def _pause(self, seconds: float, obeying: Obeying) -> None:
+        """Wait, and listen: what is asked meanwhile is taken up at once."""
         if self._failures:
             seconds = max(seconds, min(LONGEST_BACKOFF_S, 0.5 * 2.0 ** min(self._failures, 8)))
-        if not (self._run.ended or self._leaving.is_set()):
-            await first_of(self._clock.sleep(seconds), self._leaving.wait())
+        until_s = self._clock.monotonic() + seconds
+        while not (self._run.ended or self._leaving.is_set() or obeying.is_asked):
+            left_s = until_s - self._clock.monotonic()
+            if left_s <= 0:
+                return
+            await self._clock.sleep(min(left_s, LISTENS_S))
 
     def _record(self, events: Sequence[Event]) -> None:
         """Write events down, for good, and only then go by them."""

@@ -14,6 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.add_events import Added
 from ktui.execution.events import (
     Continued,
     Entry,
@@ -42,7 +43,7 @@ _PARTS = 6
 _SPACING = timedelta(seconds=5)
 _HISTORY = 30
 """Points into which the journal's last ten minutes are put at the first look."""
-_INTERRUPTS = (Paused, Continued, Gate, Outage, Owned, Left, ThrottleChanged)
+_INTERRUPTS = (Paused, Continued, Gate, Outage, Owned, Left, ThrottleChanged, Added)
 """After these the rate is another one."""
 
 

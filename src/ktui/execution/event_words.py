@@ -8,6 +8,10 @@ from typing import assert_never
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
+from ktui.execution.add_events import Added, Joined
+from ktui.execution.add_words import add_words
+from ktui.execution.cancel_events import CancelAsked, CancelEvent, CancelGate
+from ktui.execution.cancel_words import cancel_words
 from ktui.execution.events import (
     Answered,
     By,
@@ -97,6 +101,8 @@ def _words(event: Event) -> str:
             return _of_will(event)
         case ThrottleEvent():
             return throttle_words(event)
+        case CancelAsked() | CancelGate() | Added() | Joined():
+            return cancel_words(event) if isinstance(event, CancelEvent) else add_words(event)
         case _:
             assert_never(event)
 

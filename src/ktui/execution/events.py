@@ -14,6 +14,8 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
+from ktui.execution.add_events import Added, Joined
+from ktui.execution.cancel_events import CancelAsked, CancelGate
 from ktui.execution.options import RunOptions
 from ktui.execution.run_event import RunEvent
 from ktui.execution.states import State
@@ -273,6 +275,7 @@ Event = (
     Started | PlannedPart | Owned | Left | LimitsChanged | Paused | Continued | Gate | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
     | ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft
+    | CancelAsked | CancelGate | Added | Joined
 )  # fmt: skip
 
 

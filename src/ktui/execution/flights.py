@@ -9,24 +9,24 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Cancel, Elect, Event, StepOver
+from ktui.execution.events import Cancel, Elect, Event
 from ktui.execution.landing import Landing, landing
 from ktui.execution.look import Look
-from ktui.execution.memory import Memory, now_in, stands
-from ktui.execution.options import OnStall, RunOptions
+from ktui.execution.memory import Memory, now_in, stands, step_over
+from ktui.execution.options import RunOptions
 from ktui.execution.refusals import MOST_TRIES, refused_too_often
-from ktui.execution.states import State
+from ktui.execution.stalls import Stalls
+from ktui.execution.states import State, called_off
 from ktui.execution.track import OpenStep, Track
 from ktui.pacing.situation import Done, Next, Situation
 from ktui.pacing.steps import next_step
-from ktui.progress.poll import RESTART_S
-from ktui.progress.timeline import Cause, Stall, StallKind
 
 ELECT_AGAIN_S = 2.0
 ELECT_FOR_S = 30.0
 """An election that its winner is not in sync for is given up then, and its place freed."""
 CANCEL_AGAIN_S = 10.0
 
+_CALLED_OFF = "an operator has called it off"
 LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
 """With unclean leader election enabled such a cancel succeeds, and loses acknowledged data."""
 
@@ -50,38 +50,55 @@ class Flights:
 
     def __init__(self, memory: Memory, options: RunOptions) -> None:
         self._memory = memory
-        self._options = options
+        self._stalls = Stalls(memory, options)
         self._minds: defaultdict[TopicPartition, _Mind] = defaultdict(_Mind)
-        self._down_since: dict[int, float] = {}
         self._now_s = 0.0
         self._elections: list[Elect] = []
         self._cancels: list[Cancel] = []
 
-    def take_due(self) -> tuple[list[Elect], list[Cancel]]:
-        """Give the elections and cancels that the last look called for; they are to be sent.
+    def take_elections(self) -> list[Elect]:
+        """Give the elections that the last look called for; they are to be sent.
 
         None is elected while a replica of it is still throttled: that stalls producers.
         """
-        listed = self._memory.run.throttled.partitions
-        elections = [elect for elect in self._elections if elect.tp not in listed]
+        elections = [elect for elect in self._elections if self._may_elect(elect.tp)]
         for elect in elections:
             mind = self._minds[elect.tp]
             mind.elected_s = self._now_s
             mind.electing_s = self._now_s if mind.electing_s is None else mind.electing_s
-        for cancel in self._cancels:
+        self._elections = []
+        return elections
+
+    def take_cancels(self) -> list[Cancel]:
+        """Give the cancels that are due; they are to be sent before all else."""
+        cancels, self._cancels = self._cancels, []
+        for cancel in cancels:
             self._minds[cancel.tp].cancelled_s = self._now_s
-        due = elections, self._cancels
-        self._elections, self._cancels = [], []
-        return due
+        return cancels
+
+    def _may_elect(self, tp: TopicPartition) -> bool:
+        run, track = self._memory.run, self._memory.run.tracks[tp]
+        shut = run.cancel_gate.shut and track.cancel is None
+        return not (shut or tp in run.throttled.partitions or track.step_called_off)
+
+    @property
+    def cancels_due(self) -> bool:
+        """Whether cancels wait to be sent."""
+        return bool(self._cancels)
+
+    def call_off(self, track: Track, look: Look) -> list[Event]:
+        """Cancel a step as soon as may be, by the last look if that shows it."""
+        state = look.state(track.tp)
+        if track.step is None or state is None or landing(track.step, state) is not Landing.FLYING:
+            return []
+        return self._cancel_step(track, state, _CALLED_OFF)
 
     def look(self, look: Look) -> list[Event]:
         """Judge every step in flight."""
         self._elections, self._cancels = [], []
-        if look.seen.monotonic_s - self._now_s > RESTART_S:
-            self._down_since = {}  # who was seen down before may have been up meanwhile
         self._now_s = look.seen.monotonic_s
         self._memory.unanswered.look(self._now_s)
-        self._note_brokers(look)
+        self._stalls.look(look)
         events: list[Event] = []
         for tp in list(self._memory.roster.in_flight):
             track = self._memory.run.tracks[tp]
@@ -105,7 +122,7 @@ class Flights:
             case Landing.FLYING:
                 self._memory.doubts.clear(track.tp)
                 self._minds[track.tp].listed = True
-                return self._flying(track, state)
+                return self._flying(track, step, state)
             case Landing.REACHED:
                 return self._over(track, situation)
             case Landing.ELECTION_DUE:
@@ -139,15 +156,20 @@ class Flights:
         """Tell a step that was cancelled, was lost on its way, or met somebody else's."""
         match how:
             case Landing.TAKEN_OVER:
-                return self._left_to_others(
-                    track, state, f"reassigned it to {_listed(state.target)}"
-                )
+                what = f"reassigned it to {_listed(state.target)}"
+                return self._left_to_others(track, state, what)
             case Landing.AS_BEFORE if step.cancelled:
                 return self._over(track, situation, reached=False, reason="its step was cancelled")
             case Landing.AS_BEFORE if not self._arrived(track, step):
                 return self._nothing_came(track, step, situation, look)
+            case _ if not self._memory.doubts.confirmed(track.tp, (how, state.replicas), look.seen):
+                return []
+            case Landing.AS_BEFORE if step.called_off:  # whoever cancelled it: it was to be
+                return self._over(track, situation, reached=False, reason="it was cancelled")
             case _:
-                return self._changed(track, state, look, how)
+                changed = how is Landing.CHANGED
+                what = f"gave it {_listed(state.replicas)}" if changed else "cancelled its step"
+                return self._left_to_others(track, state, what)
 
     def _arrived(self, track: Track, step: OpenStep) -> bool:
         """Whether Kafka is known to have taken the request in, answered or not."""
@@ -162,15 +184,15 @@ class Flights:
         Not while a request of it may come yet, or once more, and something else is to follow.
         """
         to_follow = next_step(situation, self._memory.run.limits)
-        if track.tp in self._memory.unanswered and not isinstance(to_follow, Done):
+        settled = isinstance(to_follow, Done) and not track.step_called_off
+        if track.tp in self._memory.unanswered and not settled:
+            self._minds[track.tp].cancelled_s = None  # should it come again, so does the cancel
             return []
         self._memory.doubts.clear(track.tp)
         self._minds.pop(track.tp, None)
-        following = self._memory.roster.over(track.tp, situation)
-        return [
-            step_over(track, situation, reached=reached, reason=reason),
-            *_then(following, track),
-        ]
+        following = self._memory.landed(track, situation)
+        over = step_over(track, situation, reached=reached, reason=reason)
+        return [over] if following is None else [over, *_then(following, track)]
 
     def _nothing_came(
         self, track: Track, step: OpenStep, situation: Situation, look: Look
@@ -186,16 +208,6 @@ class Flights:
             return self._memory.failed(track, reason)
         return self._over(track, situation, reached=False, reason="nothing came of the request")
 
-    def _changed(
-        self, track: Track, state: PartitionState, look: Look, how: Landing
-    ) -> list[Event]:
-        if not self._memory.doubts.confirmed(track.tp, (how, state.replicas), look.seen):
-            return []
-        what = "cancelled its step"
-        if how is Landing.CHANGED:
-            what = f"gave it {_listed(state.replicas)}"
-        return self._left_to_others(track, state, what)
-
     def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[Event]:
         self._minds.pop(track.tp, None)
         how, reason = State.CHANGED_ELSEWHERE, f"someone else {what}"
@@ -207,6 +219,8 @@ class Flights:
 
     def _elect(self, track: Track, step: OpenStep, situation: Situation) -> list[Event]:
         """Ask for the election at the end of a step, again and again for a while."""
+        if step.called_off:
+            return self._over(track, situation, reached=False, reason=_CALLED_OFF)
         mind, leader = self._minds[track.tp], step.begun.elect
         if mind.electing_s is not None and self._now_s - mind.electing_s >= ELECT_FOR_S:
             reason = f"broker {leader} was not elected in {ELECT_FOR_S:.0f} s"
@@ -217,23 +231,30 @@ class Flights:
             self._elections.append(elect)
         return []
 
-    def _flying(self, track: Track, state: PartitionState) -> list[Event]:
-        stall = self._stall(track)
+    def _flying(self, track: Track, step: OpenStep, state: PartitionState) -> list[Event]:
+        if step.called_off:
+            return self._cancel_step(track, state, _CALLED_OFF)
+        stall = self._stalls.of(track)
         self._memory.roster.stall(track.tp, stalled=stall is not None)
         if stall is None:
-            hindered = track.state in {State.STALLED, State.STOPPING}
-            return [now_in(track, _adding(state))] if hindered else []
-        if not self._lasts_too_long(stall):
-            return self._stalled(track, (stall.cause, stall.broker), stall.detail)
-        if not set(state.isr) - set(state.adding):
-            return self._stalled(track, LAST_IN_SYNC, LAST_IN_SYNC)
-        self._cancel(track.tp, stall.broker)
-        return []
+            goes_on = called_off(_adding(state), track.cancel)
+            hindered = track.state in {State.STALLED, State.STOPPING} - {goes_on}
+            return [now_in(track, goes_on)] if hindered else []
+        if reason := self._stalls.past_patience(stall):
+            return self._cancel_step(track, state, reason)
+        return self._stalled(track, (stall.cause, stall.broker), stall.detail)
 
-    def _stall(self, track: Track) -> Stall | None:
-        timeline = self._memory.progress.timelines.get(track.tp)
-        stall = None if timeline is None else timeline.stall
-        return stall if stall is not None and stall.kind is StallKind.STALLED else None
+    def _cancel_step(self, track: Track, state: PartitionState, reason: str) -> list[Event]:
+        """Cancel a step, again and again until it is over or what led to that has passed."""
+        if not set(state.isr) - set(state.adding):
+            if not track.step_called_off:
+                return self._stalled(track, LAST_IN_SYNC, LAST_IN_SYNC)
+            told = (track.state, track.reason) == (State.REFUSED, LAST_IN_SYNC)
+            return [] if told else [now_in(track, State.REFUSED, LAST_IN_SYNC)]
+        tp = track.tp
+        if self._since(self._minds[tp].cancelled_s) >= CANCEL_AGAIN_S:
+            self._cancels.append(Cancel(topic=tp.topic, partition=tp.partition, reason=reason))
+        return []
 
     def _stalled(self, track: Track, why: object, reason: str) -> list[Event]:
         """Say that a step stalls, and why; not again for each new figure in the reason."""
@@ -242,50 +263,15 @@ class Flights:
         mind.stalled = why
         return [] if told else [now_in(track, State.STALLED, reason)]
 
-    def _lasts_too_long(self, stall: Stall) -> bool:
-        since_s = self._down_since.get(stall.broker)
-        return (
-            self._options.on_stall is OnStall.CANCEL
-            and stall.cause in {Cause.TARGET_DOWN, Cause.KEPT_OUT_OF_SYNC}
-            and since_s is not None
-            and self._now_s - since_s >= self._options.stall_timeout_s
-        )
-
-    def _cancel(self, tp: TopicPartition, down: int) -> None:
-        """Cancel a step, again and again until it is over or its broker is back."""
-        if self._since(self._minds[tp].cancelled_s) >= CANCEL_AGAIN_S:
-            reason = f"broker {down} offline for {self._options.stall_timeout_s:.0f} s"
-            cancel = Cancel(topic=tp.topic, partition=tp.partition, reason=reason)
-            self._cancels.append(cancel)
-
     def _since(self, moment_s: float | None) -> float:
         return inf if moment_s is None else self._now_s - moment_s
-
-    def _note_brokers(self, look: Look) -> None:
-        """Keep in mind since when each broker is down that a step in flight may wait for."""
-        states = (look.state(tp) for tp in self._memory.roster.in_flight)
-        down = {b for state in states if state for b in state.replicas} - look.online
-        self._down_since = {b: self._down_since.get(b, self._now_s) for b in down}
-
-
-def step_over(
-    track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
-) -> StepOver:
-    """Say that the step in flight of a partition has ended."""
-    return StepOver(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        replicas=situation.replicas,
-        leader=situation.leader,
-        reached=reached,
-        reason=reason,
-    )
 
 
 def _then(following: Next, track: Track) -> list[Event]:
     """Say where a partition stands after its step; `step_over` has left it queued."""
+    queued = called_off(State.QUEUED, track.cancel)
     events = stands(track, following)
-    return [e for e in events if getattr(e, "state", None) is not State.QUEUED]
+    return [e for e in events if getattr(e, "state", None) is not queued]
 
 
 def _adding(state: PartitionState) -> State:

@@ -12,6 +12,7 @@ from ktui.execution.throttle_standing import stays, still_to_be_taken_off
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_NAMED = 10
+CALLED_OFF = (State.STOPPED, State.ROLLING_BACK, State.ROLLED_BACK)
 
 
 class Outcome(enum.Enum):
@@ -47,12 +48,14 @@ def progress_line(run: Run, left_s: float | None) -> str:
         parts.append(f"batch {run.batch:,}")
     if run.copies.whole:
         parts.append(f"{as_bytes(run.copies.done)} of {as_bytes(run.copies.whole)} copied")
-    parts += [f"{run.counts[state]:,} {state.words}" for state in UNWELL if run.counts[state]]
+    parts += [f"{run.counts[s]:,} {s.words}" for s in (*CALLED_OFF, *UNWELL) if run.counts[s]]
     parts += _throttle(run)
     if run.outage is not None:
         parts.append(f"cluster lost {lost_since(run.outage)}")
     if reason := run.pauses.reason:
         parts.append(f"paused: {reason}")
+    elif run.cancel_gate.shut:
+        parts.append(f"cancel gate shut by {run.cancel_gate.reason}")
     elif run.gate.shut:
         parts.append(f"gate shut: {run.gate.reason}")
     elif left_s is not None:

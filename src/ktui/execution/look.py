@@ -11,6 +11,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.goal import goal
 from ktui.execution.track import Track
 from ktui.pacing.situation import Situation
 
@@ -51,15 +52,18 @@ class Look:
             if track.tp.topic not in self._denied:
                 return None
             config = TopicConfig()
+        goes_to = goal(track, state.replicas, state.isr, state.leader)
         return Situation(
             replicas=state.replicas,
             isr=state.isr,
             leader=state.leader,
-            target=track.planned.target,
+            target=goes_to.replicas,
+            lead=goes_to.lead,
             online=self.online,
             min_insync_replicas=config.min_insync_replicas,
             waits_for_kept=self.seen.waits_for_kept,
             reassigning=state.reassigning,
+            intermediate=track.intermediate if track.cancel is None else (),
         )
 
     def hidden(self, topic: str) -> str:

@@ -6,10 +6,12 @@ import enum
 from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel_events import Kind
 from ktui.execution.doubts import Doubts
-from ktui.execution.events import Brokers, By, Event, NowIn, Paused
+from ktui.execution.events import Brokers, By, Event, NowIn, Paused, StepOver
+from ktui.execution.goal import goal_in_words
 from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.states import State, called_off
 from ktui.execution.track import Track
 from ktui.execution.unanswered import Unanswered, left_open
 from ktui.pacing.roster import Roster
@@ -25,6 +27,8 @@ class Hold(enum.Enum):
     """It is not expected to end in time."""
     UNSEEN = "unseen"
     """The cluster does not tell how it is."""
+    SHUT = "shut"
+    """Nothing new is submitted: it keeps no place from what operators have called off."""
 
 
 class Memory:
@@ -60,23 +64,36 @@ class Memory:
         self, track: Track, state: State, reason: str, replicas: Brokers | None = None
     ) -> Event:
         """Let go of a partition for good, with the replicas that someone else gave it."""
-        if track.tp in self.roster:
-            self.roster.withdraw(track.tp)
-        for held in self._held.values():
-            held.discard(track.tp)
-        self.doubts.clear(track.tp)
+        self.let_go(track.tp)
         return now_in(track, state, reason, replicas)
+
+    def let_go(self, tp: TopicPartition) -> None:
+        """Forget a partition for which nothing more is to be done."""
+        if tp in self.roster:
+            self.roster.withdraw(tp)
+        for held in self._held.values():
+            held.discard(tp)
+        self.doubts.clear(tp)
+
+    def landed(self, track: Track, situation: Situation) -> Next | None:
+        """End the step of a partition, and give what comes next; None if nothing is to come."""
+        if track.cancel is Kind.STOP:
+            self.roster.withdraw(track.tp)
+            return None
+        return self.roster.over(track.tp, situation)
 
     def failed(self, track: Track, reason: str) -> list[Event]:
         """Let go of a partition that Kafka refuses, and pause the run if that was chosen."""
         events = [self.give_up(track, State.FAILED, reason)]
-        if self.run.options.stop_on_failure and By.FAILURE not in self.run.pauses.whole:
+        stops = self.run.options.stop_on_failure and track.cancel is None
+        if stops and By.FAILURE not in self.run.pauses.whole:
             events.append(Paused(by=By.FAILURE, reason=f"{track.tp} has failed"))
         return events
 
     def taken_note(self, track: Track, situation: Situation) -> list[Event]:
         """File a waiting partition by how it was seen, and give what that changes for people."""
-        return stands(track, self.roster.seen(track.tp, situation))
+        following = self.roster.seen(track.tp, situation)
+        return stands(track, following, situation.replicas)
 
 
 def now_in(track: Track, state: State, reason: str = "", replicas: Brokers | None = None) -> NowIn:
@@ -85,21 +102,38 @@ def now_in(track: Track, state: State, reason: str = "", replicas: Brokers | Non
     return NowIn(topic=topic, partition=partition, state=state, reason=reason, replicas=replicas)
 
 
-def stands(track: Track, step: Next) -> list[Event]:
+def step_over(
+    track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
+) -> StepOver:
+    """Say that the step in flight of a partition has ended."""
+    return StepOver(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        replicas=situation.replicas,
+        leader=situation.leader,
+        reached=reached,
+        reason=reason,
+    )
+
+
+def stands(track: Track, step: Next, replicas: Brokers | None = None) -> list[Event]:
     """Say where a waiting partition stands now, if that is not where it stood.
 
-    One that waits for its turn keeps the reason why it waits again.
+    One that waits for its turn keeps the reason why it waits again; of one that someone else has
+    brought to its target the replicas are told, where they were seen.
     """
-    state, reason = _standing(step)
-    if state is track.state and (state is State.QUEUED or reason == track.reason):
+    state, reason = _standing(step, goal_in_words(track.cancel))
+    named = called_off(state, track.cancel)
+    if named is track.state and (not reason or reason == track.reason):
         return []
-    return [now_in(track, state, reason)]
+    brought = named is State.DONE and replicas != track.replicas
+    return [now_in(track, named, reason, replicas if brought else None)]
 
 
-def _standing(step: Next) -> tuple[State, str]:
+def _standing(step: Next, goal: str) -> tuple[State, str]:
     if isinstance(step, Done):
         return State.DONE, ""
     if isinstance(step, Blocked):
         foreign = step.why is Why.REASSIGNING
-        return (State.FOREIGN if foreign else State.BLOCKED), step.sentence
+        return (State.FOREIGN if foreign else State.BLOCKED), step.sentence_of(goal)
     return (State.READY if step.cut else State.QUEUED), ""

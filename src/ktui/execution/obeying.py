@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ktui import __version__
+from ktui.execution.adding import Adding
+from ktui.execution.beginning import parts
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_scope import act_on, acts_in_words, in_scope
 from ktui.execution.commands import (
+    Add,
     Answer,
     Asked,
+    CallOff,
     Continue,
     Leave,
     LeaveThrottles,
@@ -23,6 +29,7 @@ from ktui.execution.run import Run
 from ktui.execution.throttle_events import SettingsLeft, ThrottleChanged
 from ktui.execution.throttle_standing import setting_in_words, standing
 from ktui.pacing.limits import LimitsProblem, Mode, limits_from
+from ktui.planning.names import among
 from ktui.quantities import as_count
 
 Record = Callable[[Sequence[Event]], None]
@@ -48,12 +55,19 @@ class Obeying:
         self._decider = decider
         self._record = record
         self._check_throttle = check_throttle
+        self._adding = Adding(run, decider, record)
         self._version: int | None = None
         self.leave_reason: str | None = None
         """Why the run is to be left; None while it is not."""
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether something may have been asked since the last time."""
+        return self._journal.data_version() != self._version
+
     def take_commands(self) -> None:
-        """Carry out what was asked since the last time."""
+        """Carry out what was asked since the last time, and go on with what had to wait."""
+        self._adding.go_on()
         version = self._journal.data_version()
         if version == self._version:
             return
@@ -61,7 +75,7 @@ class Obeying:
             self._journal.answer(asked.id, self._carried_out(asked))
         self._version = version
 
-    def _carried_out(self, asked: Asked) -> Answer:  # noqa: PLR0911 - a case a command
+    def _carried_out(self, asked: Asked) -> Answer:  # noqa: C901, PLR0911 - a case a command
         match asked.command:
             case SetLimits():
                 return self._set_limits(asked.command, asked)
@@ -69,12 +83,16 @@ class Obeying:
                 return self._set_throttle(asked.command, asked)
             case LeaveThrottles():
                 return self._leave_throttles(asked)
-            case Pause() | Continue() as command if unknown := self._unknown(command):
+            case Pause() | Continue() | CallOff() as command if unknown := self._unknown(command):
                 return Answer(accepted=False, words=f"{unknown} is not in the run")
             case Pause():
                 return self._pause(asked.command, asked)
             case Continue():
                 return self._go_on(asked.command, asked)
+            case CallOff():
+                return self._call_off(asked.command, asked)
+            case Add():
+                return self._adding.carry_out(asked.command, asked)
             case Leave():
                 self.leave_reason = f"{asked.who} asked for it"
                 return Answer(accepted=True, words="the run is being left; `ktui resume` goes on")
@@ -152,10 +170,11 @@ class Obeying:
         )
         self._record([paused])
         self._decider.apply_pauses()
-        flying = self._run.in_flight
+        named = [*(f"topic {topic}" for topic in command.topics), *map(str, command.partitions)]
+        flying = 0 if named else self._run.in_flight
         words = "paused: nothing new is submitted"
-        if flying and not (command.topics or command.partitions):
-            words += f"; {flying:,} in flight will finish"
+        words += f" for {among(named, told=5)}" if named else ""
+        words += f"; {flying:,} in flight will finish" if flying else ""
         return Answer(accepted=True, words=words)
 
     def _go_on(self, command: Continue, asked: Asked) -> Answer:
@@ -177,7 +196,20 @@ class Obeying:
         held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
         return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
 
-    def _unknown(self, command: Pause | Continue) -> str | None:
+    def _call_off(self, command: CallOff, asked: Asked) -> Answer:
+        scope = in_scope(self._run, command.topics, command.partitions)
+        acts = {track.tp: act_on(track, command.kind) for track in scope}
+        some = [tp for tp, act in acts.items() if not act.idle]
+        words = acts_in_words(acts.values())
+        for part in parts(some):
+            called_off = CancelAsked(
+                kind=command.kind, partitions=part, command=asked.id, who=asked.who
+            )
+            self._record([called_off])
+        self._record(self._decider.call_off(some))
+        return Answer(accepted=True, words=words)
+
+    def _unknown(self, command: Pause | Continue | CallOff) -> str | None:
         """Name what of a command the run does not have."""
         topics = {tp.topic for tp in self._run.tracks} if command.topics else set()
         unknown = [

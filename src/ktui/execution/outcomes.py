@@ -8,16 +8,18 @@ from collections.abc import Set as AbstractSet
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.events import Answered, By, Event, Paused, Request
-from ktui.execution.flights import step_over
-from ktui.execution.memory import Memory
+from ktui.execution.memory import Memory, now_in, stands, step_over
 from ktui.execution.refusals import (
     MOST_TRIES,
+    NOTHING_TO_CANCEL,
     counts_against,
     denied,
     refusal_in_words,
     refused_too_often,
 )
+from ktui.execution.states import State
 from ktui.execution.track import Track
+from ktui.pacing.situation import Done
 
 FIRST_RETRY_S = 1.0
 """Doubled with each try."""
@@ -62,6 +64,8 @@ class Outcomes:
                 events += self._refused(track, result, now_s, last_try=missing is None)
             elif request is Request.ELECT and result.verdict is Verdict.REFUSED and not missing:
                 events += self._not_elected(track, result)
+            elif request is Request.CANCEL and result.verdict is Verdict.REFUSED:
+                events += _not_cancelled(track, result)
         if missing and By.FAILURE not in self._memory.run.pauses.whole:
             events.append(Paused(by=By.FAILURE, reason=missing))
         return events
@@ -82,13 +86,23 @@ class Outcomes:
         if last_try and tries >= MOST_TRIES:
             return self._memory.failed(track, refused_too_often(tries, result))
         situation = self._memory.roster.situation(track.tp)
-        self._memory.roster.over(track.tp, situation)
+        following = self._memory.landed(track, situation)
         self._retry_at[track.tp] = now_s + FIRST_RETRY_S * 2.0 ** max(0, tries - 1)
         reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"
-        return [step_over(track, situation, reached=False, reason=reason)]
+        over = step_over(track, situation, reached=False, reason=reason)
+        if not isinstance(following, Done):
+            return [over]
+        return [over, *stands(track, following)]  # called off before it was sent: it is back
 
     def _not_elected(self, track: Track, result: WriteResult) -> list[Event]:
         if track.refusals + 1 < MOST_TRIES or not counts_against(result):
             return []
         words = refusal_in_words(result)
         return self._memory.failed(track, f"its election was refused: {words}")
+
+
+def _not_cancelled(track: Track, result: WriteResult) -> list[Event]:
+    """Say why an operator's cancel has no effect; it is asked for again as long as it has none."""
+    if not track.step_called_off or result.code == NOTHING_TO_CANCEL:
+        return []
+    return [now_in(track, State.REFUSED, refusal_in_words(result))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel_events import CancelAsked
 from ktui.execution.events import By, Continued, Paused
 
 _WHO = {
@@ -21,6 +22,8 @@ class Pauses:
         self.whole: dict[By, str] = {}
         self.topics: set[str] = set()
         self.partitions: set[TopicPartition] = set()
+        self.freed: set[TopicPartition] = set()
+        """Called off since the last pause: an operator who rolls back means now."""
 
     @property
     def reason(self) -> str | None:
@@ -29,16 +32,22 @@ class Pauses:
 
     def holds(self, tp: TopicPartition) -> bool:
         """Whether a partition is paused by itself or with its topic."""
-        return tp in self.partitions or tp.topic in self.topics
+        return tp not in self.freed and self._paused(tp)
 
-    def apply(self, event: Paused | Continued) -> None:
-        """Take in a pause, or the end of one.
+    def stop(self, tp: TopicPartition) -> bool:
+        """Whether a pause, of whatever, lets nothing be submitted for a partition."""
+        return self.holds(tp) or (bool(self.whole) and tp not in self.freed)
+
+    def apply(self, event: Paused | Continued | CancelAsked) -> None:
+        """Take in a pause, the end of one, or partitions that none of them binds any more.
 
         A continue without topics and partitions ends the pauses of its kind; an operator's ends
         all there are.
         """
         if isinstance(event, Paused):
             self._pause(event)
+        elif isinstance(event, CancelAsked):
+            self.freed.update(event.partitions)
         elif event.topics or event.partitions:
             self.topics -= set(event.topics)
             lifted = (tp for tp in self.partitions if tp.topic in event.topics)
@@ -54,5 +63,10 @@ class Pauses:
         if event.topics or event.partitions:
             self.topics |= set(event.topics)
             self.partitions |= set(event.partitions)
+            self.freed = {tp for tp in self.freed if not self._paused(tp)}
         else:
             self.whole[event.by] = event.reason
+            self.freed.clear()
+
+    def _paused(self, tp: TopicPartition) -> bool:
+        return tp in self.partitions or tp.topic in self.topics

@@ -17,6 +17,9 @@ _BROKEN = "UNKNOWN_SERVER_ERROR"
 NOT_ALLOWED = "CLUSTER_AUTHORIZATION_FAILED"
 """What Kafka answers to whoever lacks a permission on the cluster: no partition's own fault."""
 
+NOTHING_TO_CANCEL = "NO_REASSIGNMENT_IN_PROGRESS"
+"""What Kafka answers to a cancel of what is over, or has not come yet."""
+
 DENIALS = frozenset({NOT_ALLOWED, "TOPIC_AUTHORIZATION_FAILED"})
 
 MOST_TRIES = 5

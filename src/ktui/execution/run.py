@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
+from ktui.execution.add_events import Added, Joined
+from ktui.execution.adding_fold import Additions
+from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
 from ktui.execution.copies import Copies
 from ktui.execution.events import (
     Answered,
@@ -38,10 +41,10 @@ from ktui.execution.events import (
 from ktui.execution.options import RunOptions
 from ktui.execution.pauses import Pauses
 from ktui.execution.refusals import counts_against
-from ktui.execution.states import UNWELL, State, sent
+from ktui.execution.states import UNWELL, State, called_off, sent
 from ktui.execution.throttle_events import ThrottleEvent
 from ktui.execution.throttled import Throttled
-from ktui.execution.track import OpenStep, Track
+from ktui.execution.track import OpenStep, Track, first_track
 from ktui.pacing.limits import Limits
 
 
@@ -80,9 +83,12 @@ class Run:
         """Those with a step in flight: the current batch, in the order in which they began."""
         self.troubled: dict[TopicPartition, Track] = {}
         """Those that are blocked, stalled, foreign, failed, gone or changed elsewhere."""
+        self.called_off: dict[TopicPartition, Track] = {}
+        """Those that an operator has called off, and that are not at rest yet."""
         self.batch = 0
         self.pauses = Pauses()
         self.gate = Gate(shut=False)
+        self.cancel_gate = CancelGate(shut=False)
         self.outage: Lost | None = None
         self.owner: Owner | None = None
         self.until: datetime | None = None
@@ -95,6 +101,7 @@ class Run:
         self.at: datetime | None = None
         """When the last event happened."""
         self.copies = Copies()
+        self.additions = Additions()
         self.throttled = Throttled()
 
     @property
@@ -110,7 +117,7 @@ class Run:
     @property
     def complete(self) -> bool:
         """Whether all of its partitions are known: its start was not cut off."""
-        return self.started is not None and len(self.tracks) == self.started.partitions
+        return self.started is not None and len(self.tracks) >= self.started.partitions
 
     @property
     def over(self) -> int:
@@ -127,7 +134,7 @@ class Run:
         self.seq, self.at = entry.seq, entry.at
         self._apply(entry.event, entry.at)
         if isinstance(entry.event, StepBegun | StepOver | NowIn | Replanned):
-            self._count(self.tracks[entry.event.tp])
+            self.copies.count(self.tracks[entry.event.tp])
 
     def fold(self, entries: Iterable[Entry]) -> Run:
         """Take in many entries, and give the run itself."""
@@ -135,7 +142,7 @@ class Run:
             self.apply(entry)
         return self
 
-    def _apply(self, event: Event, at: datetime) -> None:  # noqa: C901, PLR0912 - a case an event
+    def _apply(self, event: Event, at: datetime) -> None:  # noqa: C901, PLR0912, PLR0915 - a case an event
         match event:
             case StepBegun():
                 self._step(event, at)
@@ -162,8 +169,16 @@ class Run:
                 self.limits, self.limits_changed_at = event.new, event.batch
             case Paused() | Continued():
                 self.pauses.apply(event)
+            case CancelAsked():
+                self.pauses.apply(event)
+                self.additions.overrule(event)
+                self.ended_at = None
+                for tp in event.partitions:
+                    self._call_off(self.tracks[tp], event.kind, at)
             case Gate():
                 self.gate = event
+            case CancelGate():
+                self.cancel_gate = event
             case ThrottleEvent():
                 self.throttled.apply(event)
             case Outage():
@@ -174,35 +189,54 @@ class Run:
                 self.throttled.look_anew()
             case Left():
                 self.left, self.outage = event.reason, None
+            case Added() | Joined():
+                self._add(event, at)
             case Recovered():
                 self.damage = event.lost
             case Ended():
                 self.ended_at = at
 
-    def _plan(self, partitions: Iterable[Planned], at: datetime) -> None:
-        for planned in partitions:
-            number, original = len(self.tracks), planned.original
-            track = Track(planned, number, original, original, since=at)
+    def _plan(self, partitions: Sequence[Planned], at: datetime) -> None:
+        for planned in self.additions.take(partitions):
+            if planned.tp in self.tracks:
+                self.additions.wait(self.tracks[planned.tp], planned)
+                continue
+            track = first_track(planned, self.additions.number(), at)
             self.tracks[track.tp] = track
             self.counts[track.state] += 1
-            self._count(track)
+            self.copies.count(track)
+
+    def _add(self, event: Added | Joined, at: datetime) -> None:
+        if isinstance(event, Added):
+            self.additions.expect(event, at)
+            return
+        for tp in event.partitions:
+            track = self.tracks[tp] = self.tracks.pop(tp)  # it comes after those there are
+            self.additions.join(track)
+            self.pauses.freed.discard(tp)
+            self._move(track, State.QUEUED, at)
+            self.copies.count(track)
 
     def _step(self, event: StepBegun, at: datetime) -> None:
         track = self.tracks[event.tp]
         if not track.begun:
             track.original = event.before
+            track.led = event.leader if event.leader in event.before else None
+        track.under_way = True
         track.replicas = event.before
         track.steps += 1
         track.batch = self.batch = event.batch
         track.step = OpenStep(event, at)
         if event.alters:
-            track.sent = event.replicas
+            track.sent, track.open_alter = event.replicas, True
         self.flying[event.tp] = track
         adds, drops = bool(event.adding), bool(event.removing) or event.elect is None
         self._move(track, sent(adds=adds, drops=drops), at)
 
     def _answered(self, event: Answered) -> None:
         track = self.tracks[event.tp]
+        if event.request is Request.ALTER:
+            track.open_alter = event.verdict is Verdict.UNKNOWN
         if event.request is not Request.CANCEL:
             track.refusals = track.refusals + 1 if counts_against(event) else 0
         if track.step is None:
@@ -211,8 +245,10 @@ class Run:
             track.step.answered = event
         elif event.request is Request.ELECT:
             track.step.election = event
-        elif event.verdict is Verdict.REFUSED:
-            track.step.cancels = max(0, track.step.cancels - 1)
+        elif event.verdict is not Verdict.UNKNOWN:
+            track.step.open_cancels = max(0, track.step.open_cancels - 1)
+            if event.verdict is Verdict.REFUSED:
+                track.step.cancels = max(0, track.step.cancels - 1)
 
     def _elect(self, event: Elect, at: datetime) -> None:
         track = self.tracks[event.tp]
@@ -224,7 +260,20 @@ class Run:
         track = self.tracks[event.tp]
         if track.step is not None:
             track.step.cancels += 1
+            track.step.open_cancels += 1
         self._move(track, State.STOPPING, at, event.reason)
+
+    def _call_off(self, track: Track, kind: Kind, at: datetime) -> None:
+        track.under_way = track.under_way and not track.state.ended
+        track.cancel, track.refusals = kind, 0
+        if track.step is not None:
+            track.step.called_off = True
+            self._move(track, State.STOPPING, at)
+        elif track.begun:
+            self._move(track, State.QUEUED, at)
+        else:
+            self._move(track, State.STOPPED, at)
+        self.copies.count(track)
 
     def _step_over(self, event: StepOver, at: datetime) -> None:
         track = self.tracks[event.tp]
@@ -234,6 +283,7 @@ class Run:
         self._move(track, State.QUEUED, at, event.reason)
 
     def _move(self, track: Track, state: State, at: datetime, reason: str = "") -> None:
+        state = called_off(state, track.cancel)
         if state is not track.state:
             self.counts[track.state] -= 1
             self.counts[state] += 1
@@ -246,6 +296,8 @@ class Run:
         if state.ended:
             track.step = None
             self.flying.pop(track.tp, None)
-
-    def _count(self, track: Track) -> None:
-        self.copies.count(track.planned, track.original, track.replicas, track.state)
+            self.called_off.pop(track.tp, None)
+            if state in UNWELL:
+                self.additions.forget(track)
+        elif track.cancel is not None:
+            self.called_off[track.tp] = track

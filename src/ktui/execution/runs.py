@@ -26,7 +26,8 @@ class RunState(enum.StrEnum):
     PAUSED = "paused"
     """A process owns it and submits nothing new: someone asked for that."""
     GATED = "gated"
-    """A process owns it and submits nothing new: the cluster's health forbids it."""
+    """A process owns it and submits nothing new: the cluster's health forbids it, or its cancel
+    gate is shut; what is called off goes on."""
     RESUMABLE = "resumable"
     """No process owns it, and it is not at its end."""
     ENDED = "ended"
@@ -114,7 +115,7 @@ def run_state(run: Run, who: Holder | None) -> RunState:
         return RunState.RESUMABLE
     if run.pauses.whole:
         return RunState.PAUSED
-    return RunState.GATED if run.gate.shut else RunState.RUNNING
+    return RunState.GATED if run.gate.shut or run.cancel_gate.shut else RunState.RUNNING
 
 
 def _summary(run: Run, who: Holder | None, damage: str | None) -> RunSummary:
@@ -131,7 +132,7 @@ def _summary(run: Run, who: Holder | None, damage: str | None) -> RunSummary:
         ended_at=run.ended_at,
         holder=who,
         outage=None if who is None else run.outage,
-        partitions=run.started.partitions,
+        partitions=max(run.started.partitions, len(run.tracks)),
         counts={state: run.counts[state] for state in State if run.counts[state]},
         throttle=run.throttled.rates,
         throttle_left=still_to_be_taken_off(run) or (stays(run) if who is None else None),

@@ -46,6 +46,11 @@ class RunDir(msgspec.Struct, frozen=True):
         return self.path / "engine.log"
 
     @property
+    def rollback(self) -> Path:
+        """A plan of the replicas from before the run."""
+        return self.path / "rollback.json"
+
+    @property
     def lock(self) -> Path:
         """Locked by the process that owns it."""
         return self.path / "lock"

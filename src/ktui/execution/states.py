@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+from ktui.execution.cancel_events import Kind
+
 
 class State(enum.StrEnum):
     """Where a partition of a run stands."""
@@ -22,7 +24,15 @@ class State(enum.StrEnum):
     STALLED = "stalled"
     """Its step is in flight and makes no headway."""
     STOPPING = "stopping"
-    """A cancel of its step is on its way."""
+    """Its step is being cancelled, or what is beyond its original number dropped."""
+    REFUSED = "refused"
+    """What an operator asked for cannot be done now; it is once the reason has passed."""
+    ROLLING_BACK = "rolling_back"
+    """It is on its way back to its original replicas, or waits for its next step there."""
+    STOPPED = "stopped"
+    """An operator has called it off; it stays as it is."""
+    ROLLED_BACK = "rolled_back"
+    """It has its original replicas and leader again."""
     DONE = "done"
     CHANGED_ELSEWHERE = "changed_elsewhere"
     """Someone else gave it other replicas: it is left to them."""
@@ -50,12 +60,22 @@ class State(enum.StrEnum):
 UNWELL = (
     State.BLOCKED,
     State.STALLED,
+    State.REFUSED,
     State.FOREIGN,
     State.FAILED,
     State.CHANGED_ELSEWHERE,
     State.TOPIC_GONE,
 )
-_ENDED = frozenset({State.DONE, State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.FAILED})
+_ENDED = frozenset(
+    {
+        State.DONE,
+        State.STOPPED,
+        State.ROLLED_BACK,
+        State.CHANGED_ELSEWHERE,
+        State.TOPIC_GONE,
+        State.FAILED,
+    }
+)
 _IN_FLIGHT = frozenset(
     {State.ADDING, State.DROPPING, State.ELECTING, State.STALLED, State.STOPPING}
 )
@@ -66,3 +86,32 @@ def sent(*, adds: bool, drops: bool) -> State:
     if adds:
         return State.ADDING
     return State.DROPPING if drops else State.ELECTING
+
+
+def called_off(state: State, cancel: Kind | None) -> State:
+    """Name a state that a partition would be in, had no operator called its move off.
+
+    Args:
+        state: the one on its way to a target.
+        cancel: what the operator asked for; None for nothing.
+    """
+    return state if cancel is None else _CALLED_OFF[cancel].get(state, state)
+
+
+_ON_ITS_WAY = (State.QUEUED, State.READY, State.ADDING, State.DROPPING, State.ELECTING)
+_CALLED_OFF = {
+    Kind.STOP: {
+        **dict.fromkeys((*_ON_ITS_WAY, State.DONE), State.STOPPED),
+        State.BLOCKED: State.REFUSED,
+    },
+    Kind.TRIM: {
+        **dict.fromkeys(_ON_ITS_WAY, State.STOPPING),
+        State.DONE: State.STOPPED,
+        State.BLOCKED: State.REFUSED,
+    },
+    Kind.ROLLBACK: {
+        **dict.fromkeys(_ON_ITS_WAY, State.ROLLING_BACK),
+        State.DONE: State.ROLLED_BACK,
+        State.BLOCKED: State.REFUSED,
+    },
+}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ktui.execution.goal import goal
 from ktui.execution.track import Track
-from ktui.pacing.roster import Decision, Move, Wanted
+from ktui.pacing.decision import Decision, Move, Wanted
 from ktui.pacing.situation import Situation
 
 
@@ -21,12 +22,20 @@ def in_flight(tracks: Iterable[Track], batch: int) -> Decision:
 
 def as_left(track: Track) -> Wanted:
     """Give a partition as the run left it, with nothing to do until it has been seen."""
+    goes_to = goal(track, track.replicas, track.replicas, None)
     situation = Situation(
         replicas=track.replicas,
         isr=track.replicas,
         leader=None,
-        target=track.planned.target,
+        target=goes_to.replicas,
+        lead=goes_to.lead,
         online=frozenset(),
         reassigning=True,
     )
-    return Wanted(track.tp, situation, track.planned.size, track.begun)
+    return Wanted(
+        track.tp,
+        situation,
+        track.planned.size,
+        begun=track.under_way,
+        first=track.cancel is not None,
+    )

@@ -23,7 +23,7 @@ from ktui.cluster.throttle_settings import (
 from ktui.execution.events import StepBegun
 from ktui.execution.run import Run
 from ktui.execution.throttled import Entries, Key, Ours
-from ktui.pacing.roster import Move
+from ktui.pacing.decision import Move
 
 RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
 """The rate of brokers that binds the replicas of a list."""
@@ -199,9 +199,18 @@ class Due:
         return self._theirs(key) - self._gone.get(key, frozenset())
 
 
-def needs_any(move: Move, resources: Resources) -> bool:
-    """Whether a step adds replicas, and its throttle would stand on any of these resources."""
-    needs = {of_topic(move.tp.topic), *map(of_broker, move.step.adds)}
+def needs_any(move: Move, resources: Resources, states: States, *, leaders: bool = False) -> bool:
+    """Whether a step adds replicas, and its throttle would stand on any of these resources.
+
+    Args:
+        move: the step.
+        resources: topics and brokers.
+        states: the partitions as they were seen last.
+        leaders: whether leaders are throttled, too.
+    """
+    state = states.get(move.tp)
+    leading = _may_lead(state.replicas, state) if leaders and state is not None else ()
+    needs = {of_topic(move.tp.topic), *map(of_broker, (*move.step.adds, *leading))}
     return bool(move.step.adds) and not needs.isdisjoint(resources)
 
 
@@ -216,7 +225,7 @@ def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
             continue
         sides = {FOLLOWER_REPLICAS: joining}
         if run.options.throttle_leaders:
-            sides[LEADER_REPLICAS] = _leading(begun, state)
+            sides[LEADER_REPLICAS] = _may_lead(begun.before, state)
         for name, brokers in sides.items():
             if rated := frozenset(b for b in brokers if rates.of(b) is not None):
                 lists[of_topic(tp.topic), name][tp] = rated
@@ -229,6 +238,6 @@ def _joining(begun: StepBegun, state: PartitionState | None, near: Collection[Re
     return frozenset(b for b in joining if Replica(begun.tp, b) not in near)
 
 
-def _leading(begun: StepBegun, state: PartitionState | None) -> Brokers:
+def _may_lead(replicas: tuple[int, ...], state: PartitionState | None) -> Brokers:
     """Give those that may lead. None that is down: no rate can be set there until it is back."""
-    return frozenset(begun.before) - frozenset(() if state is None else state.offline)
+    return frozenset(replicas) - frozenset(() if state is None else state.offline)

@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel_events import Kind
 from ktui.execution.events import Answered, Brokers, Planned, StepBegun
 from ktui.execution.states import State
 
@@ -24,6 +25,10 @@ class OpenStep(msgspec.Struct):
     """The last answer to an election."""
     cancels: int = 0
     """How many cancels of it were asked for, and were not refused."""
+    open_cancels: int = 0
+    """How many of them have had no answer, or lost it."""
+    called_off: bool = False
+    """Whether an operator has called it off since."""
 
     @property
     def cancelled(self) -> bool:
@@ -50,10 +55,24 @@ class Track(msgspec.Struct):
     """The decision that submitted its last step; in wave mode, the wave."""
     sent: Brokers | None = None
     """What its last alter asked for."""
+    open_alter: bool = False
+    """Whether the answer to it has not come, or was lost."""
     refusals: int = 0
     """How often in a row Kafka has refused a request of it."""
     since: datetime | None = None
     """When it came into its state."""
+    led: int | None = None
+    """Who led it before its first step; None where nobody did, or no replica of it."""
+    cancel: Kind | None = None
+    """What an operator has asked for in place of its target."""
+    under_way: bool = False
+    """Whether a step was begun since it was last queued."""
+    then: Planned | None = None
+    """What an extra plan wants of it, once what the run does with it now is over."""
+    turned: bool = False
+    """Whether its target is that of an extra plan, in place of one that it had."""
+    intermediate: Brokers = ()
+    """Replicas that only an earlier target wanted: they are dropped first (KIP-236)."""
 
     @property
     def tp(self) -> TopicPartition:
@@ -61,6 +80,23 @@ class Track(msgspec.Struct):
         return self.planned.tp
 
     @property
+    def target(self) -> Brokers:
+        """What the plans want of it in the end; an operator may have called that off."""
+        return (self.then or self.planned).target
+
+    @property
+    def step_called_off(self) -> bool:
+        """Whether a step is in flight that an operator has called off since it began."""
+        return self.step is not None and self.step.called_off
+
+    @property
     def begun(self) -> bool:
         """Whether a step of it was ever begun."""
         return self.steps > 0
+
+
+def first_track(planned: Planned, number: int, at: datetime) -> Track:
+    """Give a partition as the run finds it."""
+    original = planned.original
+    led = planned.leader if planned.leader in original else None
+    return Track(planned, number, original, original, since=at, led=led)

@@ -7,8 +7,8 @@ from collections.abc import Container, Iterable, Mapping
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import Brokers, Cancel, Elect, Event, Request, StepBegun
-from ktui.pacing.roster import Decision, Move
+from ktui.execution.events import Brokers, Elect, Event, Request, StepBegun
+from ktui.pacing.decision import Decision, Move
 from ktui.pacing.situation import Situation
 
 
@@ -17,6 +17,10 @@ class Sending(msgspec.Struct, frozen=True):
 
     request: Request
     partitions: Mapping[TopicPartition, Brokers | None]
+
+    def only(self, some: Container[TopicPartition]) -> Sending:
+        """Give the request for these."""
+        return Sending(self.request, {t: to for t, to in self.partitions.items() if t in some})
 
     def without(self, some: Container[TopicPartition]) -> Sending:
         """Give the request for all others."""
@@ -46,21 +50,18 @@ def turn(
     decision: Decision,
     situations: Mapping[TopicPartition, Situation],
     elections: Iterable[Elect],
-    cancels: Iterable[Cancel],
 ) -> Turn:
-    """Put a turn together: cancels, then the alters of the steps, then each cut, then elections.
+    """Put a turn together: the alters of the steps, then each cut, then elections.
 
     Args:
         decision: the steps that begin.
         situations: how the partitions of the decision were seen.
         elections: those due at the end of steps.
-        cancels: those due.
     """
-    cancels, moves = tuple(cancels), list(decision.moves)
+    moves = list(decision.moves)
     begun = [_begun(move, decision.batch, situations[move.tp]) for move in moves]
     elections = (*elections, *(_election(move) for move in moves if not move.step.alters))
     sendings = [
-        Sending(Request.CANCEL, {cancel.tp: None for cancel in cancels}),
         *(
             Sending(Request.ALTER, {m.tp: m.step.target for m in together if m.step.alters})
             for together in (decision.steps, *decision.cuts)
@@ -69,7 +70,7 @@ def turn(
     ]
     return Turn(
         decision=decision if moves else None,
-        intents=(*cancels, *begun, *elections),
+        intents=(*begun, *elections),
         sendings=tuple(sending for sending in sendings if sending.partitions),
     )
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Verdict
 from ktui.execution.run import Run
-from ktui.execution.track import OpenStep
+from ktui.execution.track import Track
 
 Whose = TypeVar("Whose")
 
@@ -58,12 +57,10 @@ class Unanswered(Generic[Whose]):
 
 def left_open(run: Run) -> Iterable[TopicPartition]:
     """Give the partitions whose alter or cancel may not have been answered, by the journal."""
-    flying = run.flying.items()
-    return [tp for tp, track in flying if track.step is not None and _open(track.step)]
+    tracks = {**run.flying, **run.called_off}
+    return [tp for tp, track in tracks.items() if _open(track)]
 
 
-def _open(step: OpenStep) -> bool:
-    """Whether an answer may be missing; the one to a cancel is not kept with the step."""
-    answer = step.answered
-    altered = step.begun.alters and (answer is None or answer.verdict is Verdict.UNKNOWN)
-    return altered or step.cancelled
+def _open(track: Track) -> bool:
+    cancelling = track.step is not None and track.step.open_cancels > 0
+    return track.open_alter or cancelling

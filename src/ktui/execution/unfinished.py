@@ -14,6 +14,7 @@ from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.throttle_standing import standing
+from ktui.planning.names import among
 
 
 def unfinished_over(
@@ -33,22 +34,40 @@ def unfinished_over(
             yield run.name, left
 
 
-def check_one_throttle(state_dir: StateDir, cluster_id: str, name: str) -> None:
-    """See that no other live run of a cluster has a throttle, before one gets or keeps its own.
+def check_one_throttle(
+    state_dir: StateDir, cluster_id: str, name: str, *, resumed: bool = False
+) -> None:
+    """See that no other run of a cluster has a throttle, before one gets or keeps its own.
 
     A broker has one rate. Of two runs each would take it from under the other at its end, or give
     back what the other had set, for good.
+
+    Args:
+        state_dir: where the runs are.
+        cluster_id: which cluster.
+        name: the run that is to have a throttle.
+        resumed: whether it goes on with the one that it has: of two runs that died each with
+            rates of its own, either may.
 
     Raises:
         RunRefused: one has, or has some of it set still.
     """
     for run, owner in unfinished_runs(state_dir, cluster_id):
-        throttled = run.throttled.rates or standing(run.throttled)
-        if owner is not None and run.name != name and throttled:
+        if run.name == name:
+            continue
+        if owner is not None and (run.throttled.rates or standing(run.throttled)):
             raise RunRefused(
                 f"run {run.name} has a throttle, and a broker has one rate, which two runs would "
                 f"take from each other. Wait for the end of run {run.name}, or lift its throttle: "
                 f"ktui throttle {run.name} none"
+            )
+        if owner is None and not resumed and (brokers := run.throttled.brokers):
+            raise RunRefused(
+                f"run {run.name}, which nobody carries on, has left its rate on "
+                f"broker{'' if len(brokers) == 1 else 's'} {among(brokers, told=8)}, and a broker "
+                f"has one, which two runs would take from each other. Go on with it: ktui resume "
+                f"{run.name}; or stop it for good: ktui cancel {run.name} --stop --all; either "
+                "puts back what was there"
             )
 
 
@@ -57,18 +76,36 @@ def unfinished_runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run,
 
     What cannot be read is passed over.
     """
+    for follower, owner in unfinished_journals(state_dir, cluster_id):
+        with follower:
+            yield follower.run, owner
+
+
+def unfinished_journals(
+    state_dir: StateDir, cluster_id: str
+) -> Iterator[tuple[RunFollower, Holder | None]]:
+    """Give the same, to be followed further, and closed by whoever takes them."""
     for folder in state_dir.run_dirs():
         try:
             owner = holder(folder)
             if _ended(folder):
                 continue
-            with RunFollower(folder.journal) as follower:
-                follower.refresh()
+            follower = RunFollower(folder.journal)
         except RunProblem:
             continue
-        run = follower.run
-        if run.started is not None and run.started.cluster_id == cluster_id:
-            yield run, owner
+        if _is_of(follower, cluster_id):
+            yield follower, owner
+        else:
+            follower.close()
+
+
+def _is_of(follower: RunFollower, cluster_id: str) -> bool:
+    try:
+        follower.refresh()
+    except RunProblem:
+        return False
+    started = follower.run.started
+    return started is not None and started.cluster_id == cluster_id
 
 
 def _ended(folder: RunDir) -> bool:

@@ -9,7 +9,7 @@ from ktui.execution.events import Event, Replanned
 from ktui.execution.look import Look
 from ktui.execution.memory import Hold, Memory, now_in, stands
 from ktui.execution.options import OnForeignChange, RunOptions
-from ktui.execution.states import State
+from ktui.execution.states import State, called_off
 from ktui.execution.track import Track
 from ktui.pacing.situation import Situation
 
@@ -67,8 +67,9 @@ class Waiting:
             return []
         self._memory.hold(track.tp, Hold.UNSEEN)
         reason = look.hidden(track.tp.topic)
-        same = (State.BLOCKED, reason) == (track.state, track.reason)
-        return [] if same else [now_in(track, State.BLOCKED, reason)]
+        blocked = called_off(State.BLOCKED, track.cancel)
+        same = (blocked, reason) == (track.state, track.reason)
+        return [] if same else [now_in(track, blocked, reason)]
 
     def _odd(
         self, track: Track, state: PartitionState, situation: Situation, look: Look
@@ -96,6 +97,10 @@ class Waiting:
 def _expected(track: Track, state: PartitionState) -> bool:
     """Whether the replicas are as the run left them, or as it wants them.
 
-    What its own last request asked for is expected also after its answer was lost.
+    What its own last request asked for is expected also after its answer was lost. A cancel
+    keeps the replicas from before, and not their order.
     """
-    return state.replicas in (track.replicas, track.planned.target, track.sent)
+    wanted = track.planned.target if track.cancel is None else track.original
+    if state.replicas in (track.replicas, wanted, track.sent):
+        return True
+    return track.cancel is not None and set(state.replicas) == set(track.replicas)

@@ -72,13 +72,18 @@ class _Missing(Exception):
 
 
 def _from_file(path: object, folder: Path) -> str:
-    place = folder / Path(str(path)).expanduser()
+    try:
+        place = folder / Path(str(path)).expanduser()
+    except RuntimeError as error:  # "~nobody/..."
+        raise _Missing(f"cannot read {path}: {error}") from None
     try:
         return place.read_text(encoding="utf-8")
     except OSError as error:
         raise _Missing(f"cannot read {place}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise _Missing(f"cannot read {place}: it is not UTF-8 text") from None
+    except ValueError:
+        raise _Missing("cannot read it: no file's name has a NUL character") from None
 
 
 def _from_environment(name: object, _folder: Path) -> str:

@@ -6,10 +6,11 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 
 from ktui.cluster.partition import TopicPartition
+from ktui.pacing.decision import Decision, Move
 from ktui.pacing.limits import Limits, Mode
 from ktui.pacing.queue import Demand
 from ktui.pacing.room import Room
-from ktui.pacing.roster import Decision, Move, Roster
+from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
 
 
@@ -36,12 +37,14 @@ def cut_together(limits: Limits) -> int | None:
 
 
 def due_to_cut(roster: Roster) -> list[TopicPartition]:
-    """Give those ready who are cut now though more may become ready, for there are C of them."""
+    """Give those ready who are cut now though more may become ready.
+
+    Those who go first wait for nobody; of the others there have to be C.
+    """
+    first = [tp for tp in roster.ready if roster.goes_first(tp)]
     together = cut_together(roster.limits)
-    if together is None:
-        return []
-    count = len(roster.ready) // together * together
-    return heapq.nsmallest(count, roster.ready, key=roster.rank)
+    count = 0 if together is None else (len(roster.ready) - len(first)) // together * together
+    return heapq.nsmallest(len(first) + count, roster.ready, key=roster.rank)
 
 
 def wave_goes_on(roster: Roster) -> bool:

@@ -11,13 +11,13 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.situation import Brokers, Step
 
-Rank = tuple[int, str, int]
-"""Where a partition stands in the order: by size or place in the plan, then topic and number."""
+Rank = tuple[bool, int, str, int]
+"""Where a partition stands: who goes first, by size or place in the plan, by topic and number."""
 
 Place = tuple[Rank, TopicPartition]
 
 _FEW = 64
-"""So many are taken out of a list one by one; more, and it is written anew."""
+"""So many are put into a list or taken out one by one; more, and it is sorted or written anew."""
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
@@ -53,6 +53,8 @@ class Queue:
         self._places: dict[TopicPartition, tuple[Demand, Rank]] = {}
         self._order: list[Place] = []
         self._kinds: dict[Demand, list[Place]] = {}
+        self._new: dict[Demand, list[Place]] = {}
+        """Those who came since anybody asked: put into their places together."""
         self._tree: dict[Demand | None, dict[Demand, None]] = {}
         """The kinds, each below the same with one broker less, so that full brokers are skipped."""
 
@@ -75,8 +77,7 @@ class Queue:
         if demand not in self._kinds:
             self._kinds[demand] = []
             self._grow(demand)
-        bisect.insort(self._order, (rank, tp))
-        bisect.insort(self._kinds[demand], (rank, tp))
+        self._new.setdefault(demand, []).append((rank, tp))
 
     def take(self, partitions: Collection[TopicPartition]) -> None:
         """Take partitions out, whichever of them wait."""
@@ -85,6 +86,8 @@ class Queue:
             if tp in self._places:
                 demand, rank = self._places.pop(tp)
                 gone.setdefault(demand, []).append((rank, tp))
+        if gone:
+            self._settle()
         self._order = _without(self._order, [place for places in gone.values() for place in places])
         for demand, places in gone.items():
             left = _without(self._kinds[demand], places)
@@ -96,6 +99,7 @@ class Queue:
 
     def first(self, count: int) -> list[TopicPartition]:
         """Give the first who wait, whatever their steps ask."""
+        self._settle()
         return [tp for _, tp in self._order[:count]]
 
     def walk(self, fits: Callable[[Demand], bool]) -> Iterator[TopicPartition]:
@@ -104,8 +108,17 @@ class Queue:
         Whoever does not fit is passed over with all who ask for the same, once for the whole walk:
         `fits` may come to say no as it goes on, never yes again.
         """
+        self._settle()
         kinds = sorted((self._kinds[demand][0], n, demand) for n, demand in self._fitting(fits))
         return self._merged(kinds, fits)
+
+    def _settle(self) -> None:
+        """Give those who came their places."""
+        if self._new:
+            _insert(self._order, [place for places in self._new.values() for place in places])
+            for demand, places in self._new.items():
+                _insert(self._kinds[demand], places)
+            self._new = {}
 
     def _fitting(self, fits: Callable[[Demand], bool]) -> Iterator[tuple[int, Demand]]:
         """Give the kinds that fit, numbered."""
@@ -152,6 +165,15 @@ class Queue:
                 heapq.heapreplace(heads, (places[reached[demand]], number, demand))
             else:
                 heapq.heappop(heads)
+
+
+def _insert(places: list[Place], new: list[Place]) -> None:
+    if len(new) > _FEW:
+        places += new
+        places.sort()
+        return
+    for place in new:
+        bisect.insort(places, place)
 
 
 def _without(places: list[Place], gone: list[Place]) -> list[Place]:

@@ -3,55 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
+from ktui.pacing.decision import Decision, Move, Wanted
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.queue import Demand, Queue, Rank
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
-
-
-class Wanted(msgspec.Struct, frozen=True):
-    """One partition that is to reach its target, as a run takes it on."""
-
-    tp: TopicPartition
-    situation: Situation
-    size: int = 0
-    """Bytes, for the orders by size."""
-    begun: bool = False
-    """Whether a step of it was submitted before: by this run, before it was resumed."""
-
-
-class Move(msgspec.Struct, frozen=True):
-    """One partition's step, submitted or to be."""
-
-    tp: TopicPartition
-    step: Step
-    alone: bool = False
-    """Whether it can never fit the limits, and so goes when nothing else does."""
-    holds_place: bool = True
-    """Whether it counts under P: all but the cut of a partition that stood ready for it."""
-
-
-class Decision(msgspec.Struct, frozen=True):
-    """What to submit now."""
-
-    batch: int
-    """The number of this decision; in wave mode, of the wave."""
-    steps: tuple[Move, ...] = ()
-    """To be altered in one request, and elected afterwards."""
-    cuts: tuple[tuple[Move, ...], ...] = ()
-    """Each to be altered in one request of its own, which completes it."""
-
-    @property
-    def moves(self) -> Iterator[Move]:
-        """Everything that is submitted."""
-        yield from self.steps
-        for together in self.cuts:
-            yield from together
 
 
 class _Entry(msgspec.Struct):
@@ -60,6 +21,7 @@ class _Entry(msgspec.Struct):
     """When it came: its place in the plan."""
     situation: Situation
     begun: bool
+    first: bool
     placed: bool = False
     """Whether it holds a place under P."""
     held: bool = False
@@ -117,7 +79,7 @@ class Roster:
         """
         entries = []
         for one in wanted:
-            entries.append(_Entry(one, self._numbered, one.situation, one.begun))
+            entries.append(_Entry(one, self._numbered, one.situation, one.begun, one.first))
             self._entries[one.tp] = entries[-1]
             self._numbered += 1
         return self._file_all(entries)
@@ -136,6 +98,14 @@ class Roster:
     def over(self, tp: TopicPartition, situation: Situation) -> Next:
         """End the step that is in flight, and give what comes next."""
         self._land(tp)
+        return self.seen(tp, situation)
+
+    def redirect(self, tp: TopicPartition, situation: Situation) -> Next:
+        """Carry a partition elsewhere from now on, and before all others.
+
+        Its step in flight is left as it is: only `over` ends it.
+        """
+        self._entries[tp].first = True
         return self.seen(tp, situation)
 
     def withdraw(self, tp: TopicPartition) -> None:
@@ -191,16 +161,20 @@ class Roster:
     def rank(self, tp: TopicPartition) -> Rank:
         """Give a partition's place in the order in force."""
         entry = self._entries[tp]
-        order = self.limits.order
+        order, later = self.limits.order, not entry.first
         if order is Order.PLAN:
-            return (entry.number, "", 0)
+            return (later, entry.number, "", 0)
         size = entry.wanted.size
-        first = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
-        return (first, tp.topic, tp.partition)
+        rank = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
+        return (later, rank, tp.topic, tp.partition)
 
     def situation(self, tp: TopicPartition) -> Situation:
         """Give how a partition was when it was last seen."""
         return self._entries[tp].situation
+
+    def goes_first(self, tp: TopicPartition) -> bool:
+        """Whether a partition goes before the others, whatever the order."""
+        return self._entries[tp].first
 
     def holds_place(self, tp: TopicPartition) -> bool:
         """Whether a partition counts under P."""

@@ -32,7 +32,12 @@ def adds_below_min_isr(now: Situation, most: int) -> Brokers:
 
 
 def safe_drops(
-    now: Situation, most: int, adds_for: Callable[[int], Brokers], *, first_leads: bool
+    now: Situation,
+    most: int,
+    adds_for: Callable[[int], Brokers],
+    *,
+    first_leads: bool,
+    among: Brokers | None = None,
 ) -> Brokers:
     """Take the first of ER (KIP-435) that the rules let go.
 
@@ -41,10 +46,11 @@ def safe_drops(
         most: how many at most.
         adds_for: what the step adds when it drops so many.
         first_leads: whether FTR's first replica leads, or comes to in this step.
+        among: of which of ER; None for all.
     """
     drops: Brokers = ()
     dead = now.dead
-    for broker in now.excess:
+    for broker in now.excess if among is None else among:
         if broker in dead:
             continue
         if len(drops) == most:
@@ -130,7 +136,7 @@ def step_or_blocked(
         adds=adds,
         drops=tuple(b for b in now.replicas if b in gone),
         alters=alters,
-        elects=now.target[0] if elects else None,
+        elects=now.first if elects else None,
         moves_leader=elects or now.leader in gone,
         urgent=urgent,
     )
@@ -149,6 +155,6 @@ def blocked(now: Situation) -> Blocked:
     """
     if offline := tuple(b for b in now.target if b not in now.online):
         return Blocked(Why.TARGET_OFFLINE, offline)
-    if now.target[0] in now.replicas and not now.leads and not now.can_lead:
-        return Blocked(Why.FIRST_NOT_IN_SYNC, now.target[:1])
+    if now.first in now.replicas and not now.leads and not now.can_lead:
+        return Blocked(Why.FIRST_NOT_IN_SYNC, (now.first,))
     return Blocked(Why.BELOW_MIN_ISR, tuple(b for b in now.excess if b in now.isr))

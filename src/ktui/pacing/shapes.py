@@ -20,7 +20,7 @@ def all_at_once(now: Situation) -> Step | Blocked:
     "We practically default to the current behaviour" (KIP-435), but for what `start` promises:
     nothing falls below min ISR, nothing is dropped unreplaced, and FTR's first replica leads.
     """
-    first_leads = now.leads or now.can_lead or now.target[0] in now.missing
+    first_leads = now.leads or now.can_lead or now.first in now.missing
     adds = now.missing
     drops = safe_drops(now, len(now.excess), lambda _: adds, first_leads=first_leads)
     elects = first_leads and not now.leads
@@ -45,7 +45,7 @@ def enough_in_sync(now: Situation, most: int, *, elects: bool) -> Given:
     adds = adds_below_min_isr(now, most)
     if not adds:
         return None
-    first = elects and now.target[0] in adds
+    first = elects and now.first in adds
     final = elects and (first or now.leads)
     return step_or_blocked(now, adds, elects=first, final_order=final, urgent=True)
 
@@ -57,8 +57,8 @@ def leader_first(now: Situation) -> Given:
     unload pressure from the current leader"; "if the preferred leader is different in FTR and it
     is not yet reassigned, then add it to the NR" (KIP-435).
     """
-    if now.target[0] in now.missing:
-        return step_or_blocked(now, now.target[:1], elects=True, final_order=True)
+    if now.first in now.missing:
+        return step_or_blocked(now, (now.first,), elects=True, final_order=True)
     if now.can_lead and not now.leads:
         return reorder_and_elect(now)
     return None
@@ -75,7 +75,7 @@ def reorder_and_elect(now: Situation) -> Step:
         adds=(),
         drops=(),
         alters=target != now.replicas,
-        elects=now.target[0],
+        elects=now.first,
         moves_leader=True,
     )
 
@@ -122,6 +122,21 @@ def add_some(now: Situation, most: int, extra: int | None) -> Given:
     return step_or_blocked(now, adds) if adds else None
 
 
+def drop_intermediate(now: Situation) -> Step | None:
+    """Drop what only a target wanted that was given up on the way (KIP-236's drop set).
+
+    Without this, an intermediate replica "will remain in the assigned replicas until" the new ones
+    are in sync, "wasting network bandwidth and CPU". The rules of safe drops hold, and where too
+    few are in sync, adding comes first.
+    """
+    going = tuple(b for b in now.excess if b in now.intermediate and b not in now.dead)
+    if not going or adds_below_min_isr(now, 1):
+        return None
+    drops = safe_drops(now, len(going), lambda _: (), first_leads=False, among=going)
+    step = step_or_blocked(now, drops=drops, final_order=now.leads) if drops else None
+    return step if isinstance(step, Step) else None
+
+
 def make_room(now: Situation) -> Given:
     """Drop what is beyond FTR's number, adding nothing: "then remove one of the old replicas"."""
     beyond = len(now.living) - len(now.target)
@@ -145,7 +160,7 @@ def cut(now: Situation) -> Step | Blocked:
         adds=(),
         drops=now.excess,
         alters=True,
-        elects=now.target[0] if stays and not now.leads else None,
+        elects=now.first if stays and not now.leads else None,
         moves_leader=not now.leads,
         cut=True,
     )

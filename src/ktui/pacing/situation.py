@@ -22,6 +22,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     leader: int | None
     target: Brokers
     """What the plan asks for, in order (FTR)."""
+    lead: int | None = None
+    """Who of the target is to lead in the end; None for its first, the preferred leader."""
     online: frozenset[int]
     """Brokers that are neither fenced nor absent."""
     min_insync_replicas: int = 1
@@ -29,6 +31,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a step completes only when every replica of its target is in sync: before 4.3."""
     reassigning: bool = False
     """Whether the controller lists it: somebody's step is under way."""
+    intermediate: Brokers = ()
+    """Replicas of a target that was given up on the way: of the excess they go first (KIP-236)."""
 
     @property
     def min_isr(self) -> int:
@@ -36,14 +40,19 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.min_insync_replicas, len(self.target))
 
     @property
+    def first(self) -> int:
+        """Who is to lead in the end."""
+        return self.target[0] if self.lead is None else self.lead
+
+    @property
     def leads(self) -> bool:
-        """Whether the final preferred leader leads."""
-        return self.leader == self.target[0]
+        """Whether the final leader leads."""
+        return self.leader == self.first
 
     @property
     def can_lead(self) -> bool:
-        """Whether the final preferred leader could lead now."""
-        return self.in_sync(self.target[0])
+        """Whether the final leader could lead now."""
+        return self.in_sync(self.first)
 
     @property
     def missing(self) -> Brokers:
@@ -52,8 +61,14 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def excess(self) -> Brokers:
-        """What is to be dropped (ER), in CR's order."""
-        return tuple(b for b in self.replicas if b not in self.target)
+        """What is to be dropped (ER), in CR's order; first what only an earlier target wanted."""
+        excess = tuple(b for b in self.replicas if b not in self.target)
+        return excess if not self.intermediate else tuple(sorted(excess, key=self._keeps))
+
+    def _keeps(self, broker: int) -> tuple[bool, bool]:
+        """Sort the intermediate first, and of them those out of sync (KIP-236's drop set)."""
+        intermediate = broker in self.intermediate
+        return not intermediate, intermediate and broker in self.isr
 
     @property
     def dead(self) -> Brokers:
@@ -105,9 +120,9 @@ class Why(enum.StrEnum):
 _SENTENCES = {
     Why.REASSIGNING: "it is being reassigned: nothing is altered until that is over",
     Why.PARTITION_OFFLINE: "it is offline: no replica leads",
-    Why.TARGET_OFFLINE: "{brokers}, of its target, {is_} offline",
+    Why.TARGET_OFFLINE: "{brokers}, of its {goal}, {is_} offline",
     Why.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} offline: it would not complete",
-    Why.TARGET_NOT_IN_SYNC: "{brokers}, of its target, {is_} not in sync",
+    Why.TARGET_NOT_IN_SYNC: "{brokers}, of its {goal}, {is_} not in sync",
     Why.FIRST_NOT_IN_SYNC: "{brokers}, which is to lead, is not in sync",
     Why.BELOW_MIN_ISR: "dropping {brokers} would leave fewer in sync than min.insync.replicas",
 }
@@ -123,10 +138,14 @@ class Blocked(msgspec.Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """Say for people why: "broker 3, of its target, is offline"."""
+        return self.sentence_of("target")
+
+    def sentence_of(self, goal: str) -> str:
+        """Say why, with a name for where it is to go."""
         one = len(self.brokers) == 1
         named = ", ".join(map(str, self.brokers))
         brokers = f"broker{'' if one else 's'} {named}"
-        return _SENTENCES[self.why].format(brokers=brokers, is_="is" if one else "are")
+        return _SENTENCES[self.why].format(brokers=brokers, goal=goal, is_="is" if one else "are")
 
 
 class Done(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.rules import blocked
-from ktui.pacing.shapes import all_at_once, gentle, kip_435, reorder_and_elect
+from ktui.pacing.shapes import all_at_once, drop_intermediate, gentle, kip_435, reorder_and_elect
 from ktui.pacing.situation import DONE, Blocked, Next, Situation, Step, Why
 
 
@@ -17,6 +17,7 @@ def next_step(now: Situation, limits: Limits) -> Next:
     """
     if now.reassigning:
         return Blocked(Why.REASSIGNING)
+    now = _first_to_lead_first(now)
     if now.replicas == now.target and now.leads:
         return DONE
     if now.leader is None or now.leader not in now.online or not now.isr:
@@ -26,7 +27,20 @@ def next_step(now: Situation, limits: Limits) -> Next:
     return _shaped(now, limits)
 
 
+def _first_to_lead_first(now: Situation) -> Situation:
+    """Have whoever is to lead first in the target until it leads: only the first is elected.
+
+    The last step gives the target's own order back; a reorder moves no leader.
+    """
+    if now.lead is None or now.leads:
+        return now
+    others = (broker for broker in now.target if broker != now.lead)
+    return msgspec.structs.replace(now, target=(now.lead, *others))
+
+
 def _shaped(now: Situation, limits: Limits) -> Step | Blocked:
+    if now.intermediate and (step := drop_intermediate(now)):
+        return step
     if limits.replicas is None:
         return all_at_once(now)
     if limits.shape is Shape.KIP_435:

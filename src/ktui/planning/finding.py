@@ -102,6 +102,7 @@ class Kind(enum.StrEnum):
     LIST_TOO_LONG = "throttled list too long"
     THROTTLE_REPLACED = "throttle replaced"
     OTHERS_THROTTLED = "others throttled, too"
+    CANCEL_GATE_SHUT = "cancel gate shut"
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.roster import Wanted
+from ktui.pacing.decision import Wanted
 from ktui.pacing.situation import Situation
 from ktui.planning.finding import ClusterSnapshot
 from ktui.planning.plan import Plan

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.roster import Wanted
+from ktui.pacing.decision import Wanted
 from ktui.pacing.situation import Brokers, Situation
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from ktui.cluster.errors import Operation
+from ktui.pacing.decision import Wanted
 from ktui.pacing.limits import Limits, Shape
-from ktui.pacing.roster import Wanted
 from ktui.planning.disks import BrokerLoad, disk_of, disk_warnings, log_dir_warnings, warning
 from ktui.planning.finding import ClusterSnapshot, Finding, Kind, Severity
 from ktui.planning.moves import moves_of

@@ -15,8 +15,9 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Decision, Move, Wanted
 from ktui.pacing.limits import Limits, Order
-from ktui.pacing.roster import Decision, Move, Roster, Wanted
+from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done
 from ktui.pacing.steps import after
 from ktui.planning.inbound import Inbound

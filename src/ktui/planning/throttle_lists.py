@@ -16,7 +16,7 @@ from ktui.cluster.throttle_settings import (
     entries,
     entry,
 )
-from ktui.pacing.roster import Wanted
+from ktui.pacing.decision import Wanted
 from ktui.planning.disks import warning
 from ktui.planning.finding import Finding, Kind
 from ktui.planning.throttled_run import ThrottledRun, adds_of

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from ktui.cluster.partition import TopicPartition
+from ktui.pacing.decision import Wanted
 from ktui.pacing.limits import Limits
-from ktui.pacing.roster import Wanted
 from ktui.planning.finding import ClusterSnapshot
 from ktui.planning.names import among
 from ktui.planning.schedule import Schedule

@@ -31,7 +31,7 @@ _HINDRANCES = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
 
 _ENDINGS = {
     Phase.DONE: ("completed: replicas {now}", Severity.NEWS),
-    Phase.CANCELLED: ("cancelled by somebody else: replicas {now}", Severity.WARNING),
+    Phase.CANCELLED: ("cancelled: replicas {now}", Severity.WARNING),
     Phase.CHANGED_ELSEWHERE: (
         "changed elsewhere: replicas {now}, neither the target nor the original",
         Severity.WARNING,

@@ -14,7 +14,7 @@ from textual.binding import Binding
 RUN_BINDINGS = [
     Binding(
         "n", "start_plan", "start plan",
-        tooltip="Start a plan: choose its file, read what it would do, then start it",
+        tooltip="Choose a plan, read what it would do, then start it, or add it to the live run",
     ),
     Binding("l", "show_limits", "limits", tooltip="Show the run's limits, and change them"),
     Binding(
@@ -24,6 +24,10 @@ RUN_BINDINGS = [
     Binding(
         "p", "pause", "pause",
         tooltip="Pause the run: nothing new is submitted; or let it go on",
+    ),
+    Binding(
+        "c", "cancel", "cancel",
+        tooltip="Stop, roll back or trim partitions of the run, or pause them",
     ),
     Binding("r", "show_runs", "runs", tooltip="Show all runs: attach to one, or resume it"),
 ]  # fmt: skip
@@ -36,6 +40,14 @@ APP_BINDINGS = [
     ),
     Binding(
         "q", "quit_view", "quit", tooltip="Close this view; nothing on the cluster stops or changes"
+    ),
+    Binding(
+        "X", "cancel_foreign", "cancel this foreign reassignment", show=False,
+        tooltip="Cancel the reassignment under the cursor that somebody else has begun",
+    ),
+    Binding(
+        "O", "open_gate", "open the cancel gate", show=False,
+        tooltip="Open the cluster's cancel gate: runs may submit again",
     ),
     Binding(
         "ctrl+p", "command_palette", "commands", show=False, key_display="ctrl+p",
@@ -59,7 +71,7 @@ WATCH_BINDINGS = [
     ),
     Binding("T", "choose_topics", "choose topics", show=False, tooltip="Choose the topics to show"),
     Binding(
-        "space", "freeze", "freeze", key_display="space",
+        "f", "freeze", "freeze",
         tooltip="Freeze the list to read it, and let it go on again; the header goes on",
     ),
     Binding(

@@ -20,6 +20,7 @@ from ktui.execution.statedir import StateDir
 from ktui.progress.timeline import Progress
 from ktui.tui import farewell
 from ktui.tui.actions import APP_BINDINGS, HelpGroup
+from ktui.tui.cancelapp import CancelApp
 from ktui.tui.help_groups import help_groups
 from ktui.tui.leftovers import Leftovers
 from ktui.tui.outages import Outage, Outages
@@ -28,21 +29,18 @@ from ktui.tui.palette import Commands
 from ktui.tui.polling import Lost, Polled, Polling
 from ktui.tui.runapp import ShowsRun
 from ktui.tui.runs.engines import Engines
-from ktui.tui.runsapp import RunsApp
 from ktui.tui.screens.brokers import BrokersScreen
+from ktui.tui.screens.cancel import CancelScreen
 from ktui.tui.screens.detail import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.limits import LimitsScreen
+from ktui.tui.screens.plan import PlanScreen
 from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.screens.start import StartScreen
 from ktui.tui.screens.throttle import ThrottleScreen
 from ktui.tui.screens.watch import WatchScreen
 from ktui.tui.themes import DEFAULT, LoadedThemes, role_defaults
 from ktui.tui.widgets.status_header import Status, StatusHeader
-
-_KEEP_TITLE, _RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
-"""xterm's stack of titles; other terminals ignore it."""
 
 
 @runtime_checkable
@@ -54,7 +52,7 @@ class Shows(Protocol):
         ...
 
 
-class KtuiApp(RunsApp):
+class KtuiApp(CancelApp):
     """Watches a cluster until it is quit.
 
     Args:
@@ -140,7 +138,7 @@ class KtuiApp(RunsApp):
 
     def on_mount(self) -> None:
         """Begin to poll, and say what is wrong with themes."""
-        self._write(_KEEP_TITLE)
+        self._write(farewell.KEEP_TITLE)
         self.begin_with_run()
         self.run_worker(self._polling.run(), group="polling", exclusive=True, exit_on_error=False)
         for problem in self._themes.problems:
@@ -155,6 +153,8 @@ class KtuiApp(RunsApp):
         census = any(isinstance(screen, BrokersScreen) for screen in self.screen_stack)
         opened = {s.tp for s in self.screen_stack if isinstance(s, DetailScreen)}
         partitions = wanted.partitions | (opened if self.attached is not None else set())
+        for screen in self.screen_stack:
+            partitions |= frozenset(screen.concerned if isinstance(screen, CancelScreen) else ())
         return msgspec.structs.replace(wanted, census=census, partitions=partitions)
 
     @on(Polled)
@@ -193,10 +193,15 @@ class KtuiApp(RunsApp):
         """The cluster that is seen; None until it was."""
         return None if self._polled.last is None else self._polled.last.cluster_id
 
+    @on(WatchScreen.InterestChanged)
+    def look_now(self) -> None:
+        """Look at once, for what is to be looked at has changed."""
+        self._polling.look_now()
+
     def show_again(self) -> None:
         """Hand every screen what is known, as it is when a run has come."""
         self._show_all()
-        self._polling.look_now()
+        self.look_now()
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Have settings that the run has changed read again in the next poll."""
@@ -213,12 +218,9 @@ class KtuiApp(RunsApp):
             seen=self._polled.last,
             overview=self.overview,
             left_behind=self._leftovers.count,
+            cancel_gate=self.cancel_gate,
             outage=self._outages.current,
         )
-
-    @on(WatchScreen.InterestChanged)
-    def _look_now(self) -> None:
-        self._polling.look_now()
 
     @on(WatchScreen.DetailWanted)
     async def _show_detail(self, message: WatchScreen.DetailWanted) -> None:
@@ -227,7 +229,7 @@ class KtuiApp(RunsApp):
     async def action_show_brokers(self) -> None:
         """Show the brokers."""
         await self._open(BrokersScreen())
-        self._polling.look_now()
+        self.look_now()
 
     async def action_show_events(self) -> None:
         """Show what has happened."""
@@ -259,7 +261,7 @@ class KtuiApp(RunsApp):
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
         """Give the partition so many rows below in the list; None beyond its ends."""
-        return self.watch_screen.partition_list.neighbour(tp, step)
+        return self.watch_screen.partition_list.arrangement.neighbour(tp, step)
 
     def filter_by_broker(self, broker: int) -> None:
         """Show only the partitions that have to do with a broker."""
@@ -284,7 +286,7 @@ class KtuiApp(RunsApp):
     def on_unmount(self) -> None:
         """Give the terminal its own title back, and let go of the run's journal."""
         self.desk.detach()
-        self._write(_RESTORE_TITLE)
+        self._write(farewell.RESTORE_TITLE)
 
 
 _OPENS = {
@@ -293,5 +295,5 @@ _OPENS = {
     "show_limits": LimitsScreen,
     "show_runs": RunsScreen,
     "show_throttle": ThrottleScreen,
-    "start_plan": StartScreen,
+    "start_plan": PlanScreen,
 }

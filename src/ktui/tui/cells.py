@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.cancel_events import Kind
 from ktui.progress.slots import RECENT_SLOTS, telling
 from ktui.progress.timeline import Mark, Slots, Timeline
 
@@ -41,6 +42,14 @@ SIGNS: Final[Mapping[int, Cell]] = MappingProxyType(
     }
 )
 """The sign and the role of every mark that is not a share."""
+CALLED_OFF: Final[Mapping[Kind, Cell]] = MappingProxyType(
+    {
+        Kind.STOP: SIGNS[Mark.CANCELLED],
+        Kind.TRIM: SIGNS[Mark.CANCELLED],
+        Kind.ROLLBACK: Cell("↩", "next-leader"),
+    }
+)
+"""The sign of the moment in which an operator called a partition off."""
 ELLIPSIS: Final = "…"
 _LEFT_OUT = f" {ELLIPSIS}"
 
@@ -52,6 +61,13 @@ class Piece(NamedTuple):
     role: str = ""
     bold: bool = False
     underline: bool = False
+
+
+class SignAt(NamedTuple):
+    """A sign, and the monotonic second that it is about."""
+
+    at_s: float
+    cell: Cell
 
 
 def mark_cell(mark: int) -> Cell:
@@ -84,10 +100,11 @@ def timeline_cells(
     span: int = RECENT_SLOTS,
     *,
     waits_from_s: float | None = None,
+    sign: SignAt | None = None,
 ) -> list[Piece]:
     """Draw the last `span` slots up to now in `width` cells, the newest to the right.
 
-    From `waits_from_s` until anything was seen it is drawn as waiting.
+    From `waits_from_s` until anything was seen it is drawn as waiting; `sign` covers its cell.
 
     Cells lie on a grid of absolute time: a mark stays in its cell, and the whole moves left by
     one cell whenever a cell's time has passed.
@@ -105,7 +122,17 @@ def timeline_cells(
     ]
     if waits_from_s is not None:
         _wait(marks, math.floor(waits_from_s / slots.slot_s) // per_cell - (newest - width + 1))
-    return _runs(map(_CELLS.__getitem__, marks))
+    cells = [_CELLS[mark] for mark in marks]
+    if sign is not None:
+        place = math.floor(sign.at_s / slots.slot_s) // per_cell - (newest - width + 1)
+        put(cells, place, sign.cell)
+    return _runs(cells)
+
+
+def put(cells: list[Cell], place: int, cell: Cell) -> None:
+    """Put a sign at its place; one that lies outside is not in sight."""
+    if 0 <= place < len(cells):
+        cells[place] = cell
 
 
 def _wait(marks: list[int], start: int) -> None:

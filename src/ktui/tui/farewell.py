@@ -7,6 +7,9 @@ from ktui.tui import figures, run_sentences
 from ktui.tui.overview import Overview
 from ktui.tui.runs.attached import RunStatus
 
+KEEP_TITLE, RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
+"""xterm's stack of titles; other terminals ignore it."""
+
 
 def title(overview: Overview, run: RunStatus | None) -> str:
     """Give the terminal's title: how far the run is, or what moves."""

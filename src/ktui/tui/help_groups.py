@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from ktui.tui.actions import HelpGroup, help_group
 from ktui.tui.screens.asking import AskingScreen
 from ktui.tui.screens.brokers import BrokersScreen, BrokerTable
+from ktui.tui.screens.cancel import CancelScreen
 from ktui.tui.screens.detail import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.limits import LimitsScreen
+from ktui.tui.screens.plan import PlanScreen
 from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.screens.start import StartScreen
 from ktui.tui.screens.throttle import ThrottleScreen
 from ktui.tui.screens.watch import WatchScreen
 from ktui.tui.widgets.eventlist import EventList
@@ -30,7 +31,8 @@ def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:
         help_group(
             "limits", [*AskingScreen.BINDINGS, *LimitsScreen.BINDINGS, *LimitInput.BINDINGS]
         ),
+        help_group("cancel", CancelScreen.BINDINGS),
         help_group("throttle", [*AskingScreen.BINDINGS, *ThrottleScreen.BINDINGS]),
         help_group("runs", RunsScreen.BINDINGS),
-        help_group("start a plan", StartScreen.BINDINGS),
+        help_group("start or add a plan", PlanScreen.BINDINGS),
     ]

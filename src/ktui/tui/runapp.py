@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.commands import Answer, Command, Continue, Pause
+from ktui.execution.commands import Add, Command, Continue, Pause
 from ktui.execution.problem import RunProblem
+from ktui.execution.rollback_plan import write_rollback_anew
 from ktui.execution.statedir import RunDir
 from ktui.execution.throttled import Key
 from ktui.progress.timeline import Progress
@@ -122,9 +123,10 @@ class RunApp(NewsApp):
 
     def ask(self, command: Command, what: str) -> None:
         """Ask something of the process that owns the run; its answer is told when it comes."""
-        self.run_worker(self._ask(command, what), group="asking", exit_on_error=False)
+        self.run_worker(self.ask_for(command, what), group="asking", exit_on_error=False)
 
-    async def _ask(self, command: Command, what: str) -> None:
+    async def ask_for(self, command: Command, what: str) -> None:
+        """Write down what is asked of the run; its answer is told when it comes."""
         attached = self.attached
         if attached is None:
             return
@@ -133,18 +135,34 @@ class RunApp(NewsApp):
         except RunProblem as problem:
             self.tell(str(problem), title=what, severity="error")
         else:
-            self._commands[number] = what
+            self.await_answers([number], what)
+
+    def await_answers(self, numbers: Iterable[int], what: str) -> None:
+        """Tell the answers to commands, once they are there."""
+        self._commands |= dict.fromkeys(numbers, what)
 
     def _tell_answers(self, attached: AttachedRun) -> None:
         for number, what in list(self._commands.items()):
             try:
-                answer = attached.answer_to(number).answer
+                asked = attached.answer_to(number)
             except RunProblem as problem:
-                answer = Answer(accepted=False, words=str(problem))
-            if answer is not None:
                 del self._commands[number]
-                severity = "information" if answer.accepted else "error"
-                self.tell(answer.words, title=what, severity=severity)
+                self.tell(str(problem), title=what, severity="error")
+                continue
+            if (answer := asked.answer) is None:
+                continue
+            del self._commands[number]
+            severity = "information" if answer.accepted else "error"
+            self.tell(answer.words, title=what, severity=severity)
+            if answer.accepted and isinstance(asked.command, Add):
+                self.run_worker(self._write_way_back(attached), exit_on_error=False)
+
+    async def _write_way_back(self, attached: AttachedRun) -> None:
+        """Put what an extra plan brought into the plan that leads back."""
+        try:
+            await asyncio.to_thread(write_rollback_anew, attached.folder)
+        except RunProblem as problem:
+            self.tell(str(problem), severity="warning")
 
     def may_change(self, status: RunStatus | None) -> RunStatus | None:
         """Give the run if something may be asked of it now; else tell why not."""

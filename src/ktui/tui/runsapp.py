@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from ktui.cluster.clock import Clock
+from ktui.execution.adding_check import Extra
 from ktui.execution.problem import RunProblem
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.progress.timeline import Progress
@@ -13,7 +14,9 @@ from ktui.tui import run_sentences
 from ktui.tui.runapp import RunApp
 from ktui.tui.runs.desk import unfinished
 from ktui.tui.runs.engines import Engines
+from ktui.tui.screens.add import AddScreen
 from ktui.tui.screens.offer import Choice, OfferScreen
+from ktui.tui.screens.plan import OtherWay, Outcome, PlanScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.start import StartScreen
 
@@ -89,17 +92,45 @@ class RunsApp(RunApp):
         await self.attach(run)
 
     async def action_start_plan(self) -> None:
-        """Open the screen on which a plan is chosen, looked at, and started."""
-        problem = self.resume_problem()
-        if problem is not None or self.engines is None or self.state_dir is None:
+        """Choose a plan: for the run that is shown, if it is live, else for a run of its own."""
+        await self._choose_plan(adds=True)
+
+    async def _choose_plan(self, *, adds: bool, path: str = "") -> None:
+        """Open the screen on which a plan is chosen, looked at, and added or started.
+
+        Args:
+            adds: whether it is to be added, where the run that is shown takes plans.
+            path: its file, where it was typed before.
+        """
+        engines, state_dir, problem = self.engines, self.state_dir, self.resume_problem()
+        if problem is not None or engines is None or state_dir is None:
             self.tell(problem or run_sentences.NO_ENGINES, severity="warning")
             return
+        attached = self.attached
+        takes = attached is not None and attached.status.owned
+        screen: PlanScreen
+        if attached is not None and takes and adds:
+            screen = AddScreen(engines, state_dir, attached, path=path)
+        else:
+            taker = attached.name if attached is not None and takes else ""
+            screen = StartScreen(engines, state_dir, taker=taker, path=path)
 
-        def started(run: RunDir | None) -> None:
-            if run is not None:
-                self.run_worker(self.attach(run), group="attach", exit_on_error=False)
+        def decided(outcome: Outcome | None) -> None:
+            if isinstance(outcome, OtherWay):
+                other = self._choose_plan(adds=not adds, path=outcome.path)
+                self.run_worker(other, group="choosing", exit_on_error=False)
+            elif isinstance(outcome, Extra):
+                self.run_worker(self._add(outcome), group="asking", exit_on_error=False)
+            elif outcome is not None:
+                self.run_worker(self.attach(outcome), group="attach", exit_on_error=False)
 
-        await self.push_screen(StartScreen(self.engines, self.state_dir), started)
+        await self.push_screen(screen, decided)
+
+    async def _add(self, extra: Extra) -> None:
+        """Have the process that carries the run on take an extra plan in."""
+        what = f"add {extra.name}"
+        self.tell(f"It is asked of run {extra.run.name} …", title=what)
+        await self.ask_for(await asyncio.to_thread(extra.command), what)
 
     def _look_for_newcomers(self, cluster_id: str | None) -> None:
         """While no live run is shown, see whether one has come, and tell of it."""
@@ -107,7 +138,7 @@ class RunsApp(RunApp):
             return
         if {"attach", "starting", "newcomers"} & {w.group for w in self.workers}:
             return
-        if self.desk.idle and not isinstance(self.screen, StartScreen):
+        if self.desk.idle and not isinstance(self.screen, PlanScreen):
             telling = self._tell_newcomers(self.state_dir, cluster_id)
             self.run_worker(telling, group="newcomers", exit_on_error=False)
 

@@ -57,12 +57,12 @@ def interest(view: View, topics: frozenset[str], rows: RunRows | None) -> Intere
 
     Of a run those in flight, which the controller does not list while they elect; those of which
     the journal has told something new, for a cut may fall between two looks; those in trouble, and
-    those that wait for their next step.
+    those that wait for their next step, and those called off.
     """
     looked_at: Iterable[TopicPartition] = ()
     if rows is not None:
         run = rows.run
-        looked_at = chain(run.flying, rows.lately, run.troubled, rows.between)
+        looked_at = chain(run.flying, run.called_off, rows.lately, run.troubled, rows.between)
     return Interest(
         topics=topics if view is View.TOPICS else frozenset(),
         partitions=frozenset(islice(looked_at, _MOST_LOOKED_AT)),

@@ -9,6 +9,8 @@ import pytest
 from ktui.cli.engine import OneCluster, drop_what_is_past, folded
 from ktui.cli.engine_log import EngineLog, Warnings
 from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
 from ktui.execution.commands import (
     Continue,
     Leave,
@@ -102,6 +104,31 @@ def test_its_log_tells_of_throttles_that_are_changed_or_left_and_not_of_each_tha
         ("INFO", "decision 1: 1 step; 0 of 2 partitions have ended"),
         ("INFO", "throttle: none -> 50 MB/s into each broker, at once"),
         ("WARNING", "broker 4: rate left as it is: someone else set it to 7"),
+    ]
+
+
+def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_of_refusals(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now, run = VirtualClock().now(), Run("drain")
+    orders_1 = TopicPartition("orders", 1)
+    asked = CancelAsked(kind=Kind.ROLLBACK, partitions=(orders_1,), who="ada@ops1 (1)")
+    refused = NowIn(topic="orders", partition=1, state=State.REFUSED, reason="broker 1 is offline")
+    back = NowIn(topic="orders", partition=1, state=State.DONE)
+    gate = CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain")
+    events = [*a_start(), step(1), asked, refused, gate, CancelGate(shut=False), back]
+    told = [Entry(n, now, event) for n, event in enumerate(events, start=1)]
+    for entry in told:
+        run.apply(entry)
+
+    with caplog.at_level("INFO", "ktui.cli.engine_log"):
+        EngineLog(run).tell(told[len(a_start()) + 1 :])
+
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "roll back orders-1, asked by ada@ops1 (1)"),
+        ("WARNING", "orders-1: refused: broker 1 is offline"),
+        ("WARNING", f"the cancel gate is shut by {gate.reason}: nothing but cancels is submitted"),
+        ("INFO", "the cancel gate is open again"),
     ]
 
 

@@ -9,12 +9,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel_events import CancelAsked, Kind
 from ktui.execution.events import Event, NowIn
 from ktui.execution.problem import RunRefused
 from ktui.execution.statedir import StateDir
 from ktui.execution.states import State
 from ktui.planning.planfile import read_plan
-from support.journals import a_start, accepted, step, written
+from support.journals import a_start, accepted, over, step, written
 
 
 @pytest.fixture
@@ -49,6 +51,18 @@ def test_what_is_not_done_is_a_plan_that_kafkas_tool_reads_too(here: StateDir) -
             {"topic": "orders", "partition": n, "replicas": [1, 2, 4]} for n in (1, 2, 4)
         ],
     }
+
+
+def test_what_was_stopped_or_rolled_back_remains(here: StateDir) -> None:
+    off = tuple(TopicPartition("orders", n) for n in (0, 1))
+    events = (
+        now_in(2, State.DONE), now_in(3, State.DONE), now_in(4, State.DONE), step(0),
+        CancelAsked(kind=Kind.ROLLBACK, partitions=off), over(0), now_in(0, State.DONE),
+    )  # fmt: skip
+
+    done = remaining(here, *events)
+
+    assert [each["partition"] for each in json.loads(done.stdout)["partitions"]] == [0, 1]
 
 
 def test_it_is_written_to_a_file(here: StateDir, tmp_path: Path) -> None:

@@ -14,12 +14,16 @@ from click.testing import CliRunner, Result
 from ktui.cli.config import Context
 from ktui.cli.main import ktui
 from ktui.cli.start_launch import Launch, resume_command, target
+from ktui.cluster.clock import SystemClock
+from ktui.execution.cancel_events import Kind
+from ktui.execution.commands import CallOff
 from ktui.execution.events import Ended, Event, Left, NowIn, Owned
+from ktui.execution.journal import Journal
 from ktui.execution.ownership import take
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.states import State
-from support.journals import planned, started, written
+from support.journals import over, planned, started, step, written
 from support.moving_clusters import a_cluster
 
 UNTIL = datetime(2026, 11, 21, 15, 0, tzinfo=UTC)
@@ -141,6 +145,18 @@ def test_a_run_that_has_ended_says_how(office: Office, last: State, code: int) -
     assert result.exit_code == code
     assert "run drain has ended" in result.stderr
     assert office.chosen == []
+
+
+def test_an_ended_run_of_which_something_was_called_off_since_goes_on(office: Office) -> None:
+    moved = [event for n in range(2) for event in (step(n), over(n))]
+    done = [NowIn(topic="orders", partition=n, state=State.DONE) for n in range(2)]
+    run = office.run(*moved, *done, Ended(counts={}), context="prod")
+    with Journal.open(run.journal, SystemClock()) as journal:
+        journal.ask(CallOff(Kind.STOP), "ada@ops1 (1)")
+        assert office.resume().exit_code == 0
+        journal.ask(CallOff(Kind.ROLLBACK), "ada@ops1 (1)")
+
+    assert isinstance(office.resume().exception, Spawned)
 
 
 def test_in_a_read_only_context_nothing_is_resumed(office: Office) -> None:

@@ -56,10 +56,10 @@ def test_each_run_is_a_row_with_how_far_it_is_and_who_owns_it(here: StateDir) ->
         text = runs(here).stdout
 
     who = owned.holder
-    assert "left waiting for resume 1/3 1 0 20" in row(text, "left")
+    assert "left waiting for resume 1/3 0 1 0 20" in row(text, "left")
     assert row(text, "left").endswith(f"- {CLUSTER} drain.json")
     assert "over ended" in row(text, "over")
-    assert "live paused 0/3 0 0" in row(text, "live")
+    assert "live paused 0/3 0 0 0" in row(text, "live")
     assert f"{who.pid} of {who.user} on {who.host}" in row(text, "live")
 
 
@@ -104,7 +104,7 @@ def test_what_is_no_run_is_shown_and_the_others_stay(here: StateDir) -> None:
     done = runs(here)
 
     assert row(done.stdout, "good").startswith("good waiting for resume 0/3")
-    assert row(done.stdout, "garbage") == "garbage unreadable - - - - - - -"
+    assert row(done.stdout, "garbage") == "garbage unreadable - - - - - - - -"
     assert "ktui: run garbage: " in done.stderr
     assert "no SQLite file" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
 from ktui.execution.events import (
     By,
     Event,
@@ -287,3 +288,46 @@ def test_times_are_utc_for_scripts_whatever_the_zone(
 
     assert datetime.fromisoformat(at) == datetime(2026, 1, 1, tzinfo=UTC)
     assert at.endswith("Z")
+
+
+def test_what_was_called_off_is_told_with_what_it_has_and_had(tmp_path: Path) -> None:
+    stop, back = (TopicPartition("orders", n) for n in (1, 0))
+    run = a_run(
+        tmp_path,
+        step(0),
+        over(0),
+        CancelAsked(kind=Kind.STOP, partitions=(stop,)),
+        CancelAsked(kind=Kind.ROLLBACK, partitions=(back,)),
+    )
+
+    lines, answer = text(status(run)), told(status(run, "--json"))
+
+    assert "done 0 of 4 partitions" in lines
+    assert "stopped 1" in lines
+    at = lines.index("called off: 2 partitions")
+    first, second = lines[at + 2 : at + 4]
+    assert first.startswith("orders-0 roll back rolling back 20")
+    assert first.endswith(" 1,2,3,4 1,2,3 1,2,4")
+    assert second.startswith("orders-1 stop stopped 20")
+    assert (answer["counts"]["stopped"], answer["counts"]["rolling_back"]) == (1, 1)
+    one, two = answer["called_off"]
+    assert (one["partition"], one["cancel"], one["state"]) == (0, "rollback", "rolling_back")
+    assert (one["replicas"], one["original"]) == ([1, 2, 3, 4], [1, 2, 3])
+    assert (two["partition"], two["cancel"], two["state"]) == (1, "stop", "stopped")
+
+
+def test_forty_of_those_called_off_are_shown_and_the_rest_is_counted(tmp_path: Path) -> None:
+    every = tuple(TopicPartition("orders", n) for n in range(50))
+    run = a_run(tmp_path, CancelAsked(kind=Kind.STOP, partitions=every), partitions=50)
+
+    lines = text(status(run))
+
+    assert sum(" stop stopped " in line for line in lines) == 40
+    assert lines[-1] == "and 10 more"
+    assert len(told(status(run, "--json"))["called_off"]) == 50
+
+
+def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
+    run = a_run(tmp_path, CancelGate(shut=True, reason="ada@ops1 (1), to stop all of run drain"))
+    with take(run):
+        assert text(status(run))[0] == "run drain-b3: gated"

@@ -1,4 +1,4 @@
-"""A broker has one rate: of two live runs on a cluster only one may have a throttle."""
+"""A broker has one rate: of the runs on a cluster only one may have a throttle."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.errors import BadInput
 from ktui.cli.start_launch import Launch, take_up
 from ktui.execution.events import Event
 from ktui.execution.ownership import take
 from ktui.execution.problem import RunRefused
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.throttle_events import ThrottleChanged
+from ktui.execution.unfinished import check_one_throttle
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
-from support.journals import a_start, planned, started, written
+from support.journals import planned, started, written
 from support.office import Office
+from support.owned_run import owned_run
 from support.throttled_journals import call, throttled
 
 RATED = ThrottleChanged(old=NO_THROTTLE, new=rates_from("50MB"))
@@ -26,6 +27,22 @@ def a_run(state: StateDir, name: str, *events: Event) -> RunDir:
     run = state.create_run(name)
     written(run.journal, events or throttled()).close()
     return run
+
+
+def left_standing(cluster_id: str) -> list[Event]:
+    """Give a run that has set a rate on broker 4 of a cluster."""
+    return [started(2, cluster_id), *throttled()[1:]]
+
+
+def a_launch(state: StateDir, name: str) -> Launch:
+    return Launch(
+        state=state,
+        name=name,
+        cluster_id=started(1).cluster_id,
+        names={},
+        until=None,
+        concurrent=True,
+    )
 
 
 def test_a_second_throttle_is_not_started_even_where_another_run_may_be_live(
@@ -66,24 +83,63 @@ def test_a_throttle_that_is_lifted_and_not_off_every_broker_yet_is_one_still(
     tmp_path: Path,
 ) -> None:
     state = StateDir(tmp_path / "state")
-    mine = a_run(state, "mine", *a_start(2))
     other = a_run(state, "other", *throttled(), LIFTED)
 
-    with take(mine), take(other):
-        result = call(mine, "20MB")
-
-    assert "run other has a throttle" in str(result.exception)
+    with take(other), pytest.raises(RunRefused, match="run other has a throttle"):
+        check_one_throttle(state, started(1).cluster_id, "mine")
 
 
-def test_no_throttle_is_set_live_beside_another(tmp_path: Path) -> None:
+def test_a_throttle_is_not_set_live_beside_another(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
-    mine, other = a_run(state, "mine", *a_start(2)), a_run(state, "other")
+    other = a_run(state, "other", *left_standing("simulated"))
 
-    with take(mine), take(other):
-        refused = call(mine, "20MB").exception
+    with owned_run(state, "mine") as mine, take(other):
+        refused = call(mine, "20MB")
 
-    assert isinstance(refused, RunRefused | BadInput)
-    assert "ktui throttle other none" in str(refused)
+    assert refused.exit_code == 2
+    assert "refused: run other has a throttle" in refused.stderr
+    assert "ktui throttle other none" in refused.stderr
+
+
+def test_no_throttle_is_begun_while_one_stands_of_a_run_that_died(
+    office: Office,
+) -> None:
+    a_run(office.state, "other", *left_standing(office.cluster_id))
+
+    told = office.refusal(office.plan(), "--throttle", "20MB")
+    without = office.start(office.plan())
+
+    assert told.startswith(
+        "run other, which nobody carries on, has left its rate on broker 4, and a broker has one"
+    )
+    assert "ktui resume other; or stop it for good: ktui cancel other --stop --all" in told
+    assert str(without.exception) == "no engine is to be started"
+
+
+def test_nor_is_one_set_live_then(tmp_path: Path) -> None:
+    state = StateDir(tmp_path / "state")
+    a_run(state, "other", *left_standing("simulated"))
+
+    with owned_run(state, "mine") as mine:
+        refused = call(mine, "20MB")
+        lifted = call(mine, "none")
+
+    assert refused.exit_code == 2
+    assert "run other, which nobody carries on, has left its rate on broker 4" in refused.stderr
+    assert lifted.exit_code == 0
+
+
+def test_of_two_that_died_with_rates_of_their_own_either_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawned: list[str] = []
+    monkeypatch.setattr("ktui.cli.start_launch.spawn", lambda run, _: spawned.append(run.name))
+    state = StateDir(tmp_path / "state")
+    for name in ("one", "other"):
+        a_run(state, name)
+        take_up(a_launch(state, name))
+
+    assert spawned == ["one", "other"]
 
 
 def test_a_run_with_a_throttle_is_not_resumed_beside_another(
@@ -93,14 +149,7 @@ def test_a_run_with_a_throttle_is_not_resumed_beside_another(
     monkeypatch.setattr("ktui.cli.start_launch.spawn", lambda run, _: spawned.append(run.name))
     state = StateDir(tmp_path / "state")
     a_run(state, "mine")
-    launch = Launch(
-        state=state,
-        name="mine",
-        cluster_id=started(1).cluster_id,
-        names={},
-        until=None,
-        concurrent=True,
-    )
+    launch = a_launch(state, "mine")
 
     with take(a_run(state, "other")), pytest.raises(RunRefused, match="run other has a throttle"):
         take_up(launch)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
 from ktui.execution.events import (
     By,
     Ended,
@@ -70,6 +72,35 @@ def test_the_line_tells_why_nothing_goes_on() -> None:
     )
     assert progress_line(a_run(gate, Paused(by=By.OPERATOR)), None).endswith(
         "paused: by the operator"
+    )
+
+
+def test_what_was_called_off_is_counted_by_itself_and_never_as_done() -> None:
+    some = tuple(TopicPartition("orders", n) for n in (1, 2))
+    run = a_run(
+        now_in(0, State.DONE),
+        CancelAsked(kind=Kind.STOP, partitions=some),
+        step(3),
+        CancelAsked(kind=Kind.ROLLBACK, partitions=(TopicPartition("orders", 3),)),
+        over(3),
+    )
+
+    assert progress_line(run, None).startswith("drain: 1 of 4 done, ")
+    assert progress_line(run, None).endswith(", 2 stopped, 1 rolling back")
+
+    for event in (now_in(3, State.DONE), Ended(counts={})):
+        run.apply(Entry(run.seq + 1, AT, event))
+    assert end_lines(run)[0].startswith(
+        "run drain has ended: 2 stopped, 1 rolled back, 1 done, after"
+    )
+    assert outcome(run) is Outcome.SOME_NOT_DONE
+
+
+def test_the_line_tells_who_has_shut_the_cancel_gate() -> None:
+    run = a_run(CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain"))
+
+    assert progress_line(run, 130.0).endswith(
+        "cancel gate shut by ada@ops1 (1) at 14:00, to stop all of run drain"
     )
 
 

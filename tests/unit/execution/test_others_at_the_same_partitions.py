@@ -26,6 +26,7 @@ def test_a_queued_partition_that_someone_else_brings_to_its_target_is_done(tmp_p
     assert story.at_target("orders-0", "orders-1")
     assert story.sent("orders-1") == []
     assert story.states("orders-1") == [State.QUEUED, State.FOREIGN, State.DONE]
+    assert story.folded.tracks[tp("orders-1")].replicas == (5, 2, 3)
 
 
 def test_a_queued_partition_that_someone_else_is_moving_waits_and_is_then_left_to_them(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.ports import ConfigOp, ConfigSource, Setting, Verdict
+from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigSource, Setting, Verdict
 from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -30,8 +30,8 @@ from ktui.execution.throttle_events import (
     ThrottleChanged,
 )
 from ktui.execution.throttled import Key
+from ktui.pacing.decision import Move
 from ktui.pacing.limits import Limits
-from ktui.pacing.roster import Move
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from support.moving_clusters import tp
 from support.runs_throttled import broker, change_list, many_entries, set_rate, topic
@@ -284,6 +284,24 @@ def test_a_step_needs_its_topic_and_the_brokers_that_it_adds_and_a_cut_needs_non
     assert begun is not None
     move = Move(tp("orders-0"), begun.begun.step, alone=False, holds_place=True)
 
-    assert needs_any(move, frozenset({broker(4)}))
-    assert needs_any(move, frozenset({topic("orders")}))
-    assert not needs_any(move, frozenset({broker(1), topic("payments")}))
+    assert needs_any(move, frozenset({broker(4)}), {})
+    assert needs_any(move, frozenset({topic("orders")}), {})
+    assert not needs_any(move, frozenset({broker(1), topic("payments")}), {})
+
+
+def test_with_leaders_throttled_a_step_needs_the_brokers_that_may_lead_too() -> None:
+    ground = Ground(leaders=True)
+    ground.begins("orders-0")
+    begun = ground.run.flying[tp("orders-0")].step
+    assert begun is not None
+    move = Move(tp("orders-0"), begun.begun.step, alone=False, holds_place=True)
+    ground.states[tp("orders-0")] = PartitionState(
+        tp("orders-0"), "t", replicas=RF3, isr=RF3, leader=1, offline=(3,)
+    )
+
+    def needs(resource: ConfigResource, *, leaders: bool) -> bool:
+        return needs_any(move, frozenset({resource}), ground.states, leaders=leaders)
+
+    assert needs(broker(1), leaders=True)
+    assert not needs(broker(1), leaders=False)
+    assert not needs(broker(3), leaders=True)

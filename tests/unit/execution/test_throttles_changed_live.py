@@ -25,7 +25,7 @@ CHANGES: dict[str, list[tuple[float, str]]] = {
     "far down": [(5.0, "100kB"), (60.0, "900kB")],
     "lifted": [(5.0, "none")],
     "lifted and set again": [(5.0, "none"), (8.0, "400kB")],
-    "lifted while it waits for its cut": [(20.3, "none")],
+    "lifted while it waits for its cut": [(20.1, "none")],
     "lifted for one broker": [(5.0, "500kB,4=none")],
     "lifted for all others": [(5.0, "4=500kB")],
     "another rate for one broker": [(5.0, "500kB,4=700kB")],

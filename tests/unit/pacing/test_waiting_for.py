@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Wanted
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.room import Full
-from ktui.pacing.roster import Roster, Wanted
+from ktui.pacing.roster import Roster
 from ktui.pacing.waiting_for import (
     NothingElse,
     OneAlone,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Wanted
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.pacing.roster import Roster, Wanted
+from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done
 from ktui.pacing.steps import after
 from support.pacing import (
@@ -468,3 +469,20 @@ def test_a_decision_changes_nothing() -> None:
 
     assert decide_steps(roster) == decide_steps(roster)
     assert not roster.in_flight
+
+
+def test_what_is_carried_elsewhere_goes_before_all_others_in_flight_or_not() -> None:
+    one_add = replace(KIP, partitions=3, replica_movements=1)
+    roster = roster_of(one_add, *several(4, ALL_MOVE))
+    submit(roster)
+    complete(roster)
+    back = replace(on_the_way((4, 2, 3), (0, 1, 2), leader=4), isr=(4, 2, 3))
+    assert numbers(submit(roster)) == [0, 1]
+
+    roster.redirect(tp(1), roster.situation(tp(1)))
+    complete(roster, 0)
+    roster.over(tp(1), back)
+    roster.redirect(tp(3), replace(roster.situation(tp(3)), target=(5, 1, 2)))
+
+    ranked = sorted([*roster.between, *roster.queue.first(9)], key=roster.rank)
+    assert [each.partition for each in ranked] == [1, 3, 0, 2]

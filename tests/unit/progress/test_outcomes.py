@@ -56,7 +56,7 @@ def test_the_original_replicas_back_in_any_order_mean_cancelled() -> None:
     assert timeline(folded(polls(MOVE, back, back))).phase is Phase.SETTLING
     now = folded(polls(MOVE, back, back, back))
     assert timeline(now).phase is Phase.CANCELLED
-    assert told(now)[-1] == "cancelled by somebody else: replicas [1,2,3]"
+    assert told(now)[-1] == "cancelled: replicas [1,2,3]"
 
 
 def test_polls_in_quick_succession_do_not_shorten_the_grace() -> None:

@@ -6,13 +6,16 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.cancel_events import Kind
 from ktui.progress.slots import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots
 from ktui.tui.cells import (
     BARS,
+    CALLED_OFF,
     SIGNS,
     SPANS,
     Piece,
+    SignAt,
     cut_pieces,
     mark_cell,
     partition_text,
@@ -114,6 +117,18 @@ def test_cells_move_left_with_time_and_never_change_what_they_show(
     before = "".join(piece.text for piece in timeline_cells(slots, width, now_s))
     after = "".join(piece.text for piece in timeline_cells(slots, width, now_s + 5.0 * per_cell))
     assert after == before[1:] + " "
+
+
+def test_the_sign_of_a_moment_stands_in_its_cell_and_moves_left_with_it() -> None:
+    slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes((Mark.IN_SYNC,)) * 120)
+    sign = SignAt(542.0, CALLED_OFF[Kind.ROLLBACK])
+    pieces = timeline_cells(slots, 120, 599.0, sign=sign)
+    drawn = "".join(piece.text for piece in pieces)
+    assert drawn.index("↩") == 542 // 5
+    later = timeline_cells(slots, 120, 604.0, sign=sign)
+    assert "".join(piece.text for piece in later).index("↩") == 542 // 5 - 1
+    gone = timeline_cells(slots, 120, 1_200.0, sign=sign)
+    assert "↩" not in "".join(piece.text for piece in gone)
 
 
 def test_a_timeline_that_was_not_continued_moves_on_to_the_left() -> None:

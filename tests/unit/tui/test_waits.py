@@ -8,11 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
 from ktui.execution.events import (
     By,
     Entry,
     Event,
     Gate,
+    NowIn,
     Outage,
     Paused,
     Planned,
@@ -35,9 +37,9 @@ AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 FIRST, LAST = TopicPartition("a", 0), TopicPartition("a", 2)
 
 
-def a_run(*events: Event, limits: Limits | None = None) -> Run:
+def a_run(*events: Event, limits: Limits | None = None, target: tuple[int, ...] = (4, 2, 3)) -> Run:
     """Three partitions, the first of which is about to be given broker 4."""
-    planned = tuple(Planned("a", n, None, (4, 2, 3), (1, 2, 3), 1, size=10**9) for n in range(3))
+    planned = tuple(Planned("a", n, None, target, (1, 2, 3), 1, size=10**9) for n in range(3))
     begun = StepBegun(
         topic="a", partition=0, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
         elect=None, before=(1, 2, 3), leader=1,
@@ -53,7 +55,7 @@ def waits_for(
 ) -> Hold | WaitsFor | None:
     rows = RunRows(run)
     track = run.tracks[tp]
-    between = [each for each in run.tracks.values() if each.begun and each.step is None]
+    between = [each for each in run.tracks.values() if each.under_way and each.step is None]
     rows.waits = Waits(
         run, between=between, pace=pace or Pace(), seen=None, now=AT, owned=owned_by_one
     )
@@ -143,3 +145,53 @@ def test_a_step_in_flight_that_is_the_last_of_its_partition_takes_its_room() -> 
     run = a_run(all_at_once, limits=Limits(partitions=2))
 
     assert waits_for(run) == Full("partitions", 2, 2)
+
+
+# --- called off -------------------------------------------------------------------------------
+
+
+def a_run_going_back(*events: Event) -> Run:
+    """The first is over; the last had its step, and is to go back to its original replicas."""
+    over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
+    asked = CancelAsked(kind=Kind.ROLLBACK, partitions=(FIRST,))
+    return a_run(over, asked, *events)
+
+
+def test_what_is_called_off_is_not_held_by_a_pause_from_before_but_by_a_later_one() -> None:
+    before = a_run(
+        StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1),
+        Paused(by=By.OPERATOR),
+        CancelAsked(kind=Kind.ROLLBACK, partitions=(FIRST,)),
+    )
+    assert waits_for(before, FIRST) is None
+    assert waits_for(before) is Hold.RUN_PAUSED
+    assert waits_for(a_run_going_back(Paused(by=By.OPERATOR)), FIRST) is Hold.RUN_PAUSED
+
+
+def test_what_is_called_off_does_not_wait_for_the_places_of_those_that_are_paused() -> None:
+    over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
+    also = StepBegun(
+        topic="a", partition=2, batch=2, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+        elect=None, before=(1, 2, 3), leader=1,
+    )  # fmt: skip
+    done = NowIn(topic="a", partition=0, state=State.DONE)
+    between = StepOver(topic="a", partition=2, replicas=(1, 2, 3, 4), leader=1)
+    asked = CancelAsked(kind=Kind.ROLLBACK, partitions=(FIRST,))
+    going_on = a_run(over, done, also, between, asked, target=(4, 5, 3))
+    assert waits_for(going_on, FIRST) == Full("partitions", 1, 1)
+    paused = a_run(over, done, also, between, Paused(by=By.OPERATOR), asked, target=(4, 5, 3))
+    assert waits_for(paused, FIRST) is None
+
+
+def test_the_cancel_gate_holds_all_but_what_is_called_off_and_says_how_it_opens() -> None:
+    run = a_run_going_back(CancelGate(shut=True, reason="ada@ops1 (4711) at 14:02"))
+    assert waits_for(run, FIRST) is None
+    assert waits_for(run) is Hold.CANCEL_GATE_SHUT
+    words = waiting_words(Hold.CANCEL_GATE_SHUT, run, run.tracks[LAST])
+    assert words.sentence == "The cancel gate is shut by ada@ops1 (4711) at 14:02. O opens it."
+
+
+def test_the_gate_of_the_clusters_health_holds_only_what_adds_of_what_is_called_off() -> None:
+    gate = Gate(shut=True, reason="3 partitions under-replicated")
+    assert waits_for(a_run_going_back(gate), FIRST) is None
+    assert waits_for(a_run_going_back(gate)) is Hold.GATE_SHUT

@@ -25,7 +25,7 @@ from ktui.execution.statedir import RunDir
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, limits_from
 from ktui.progress.timeline import Event, Progress
-from ktui.tui.runs.news import news
+from ktui.tui.runs.news import called_off, news
 from ktui.tui.runs.rows import RunRows
 from ktui.tui.runs.throttle_news import ThrottleNews
 from ktui.tui.runs.throttle_now import Inflows, ThrottleNow, inflows_of, throttle_now
@@ -43,6 +43,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     state: RunState
     why: str = ""
     """Who paused it, or why the gate is shut."""
+    cancel_gate: str = ""
+    """Who had shut the cluster's cancel gate when its process looked last; empty while open."""
     limits: Limits = Limits()
     coming: Limits | None = None
     """What was asked for, and is not in force yet."""
@@ -89,6 +91,8 @@ class AttachedRun:
         self.news: deque[Event] = deque(maxlen=MOST_EVENTS)
         """What has happened in the run, oldest first."""
         self.throttle_news = ThrottleNews(self.name)
+        self._asked: list[tuple[frozenset[TopicPartition], Event]] = []
+        """What operators called off, and the event that says so."""
         self.inflows: Inflows = {}
         """What comes into each broker by the steps in flight, as of the last look."""
         self._throttle = ThrottleNow()
@@ -121,13 +125,15 @@ class AttachedRun:
         touched = self.rows.take(entries)
         self._estimate.take(entries)
         self.news.extend(news(self.name, entries[-MOST_EVENTS:]))
+        self._asked.extend(called_off(self.name, entries))
         self.throttle_news.take(entries)
         return entries, touched
 
     def events_of(self, tp: TopicPartition) -> list[Event]:
         """Give what has happened to a partition in the run, oldest first."""
         own = (event for event in self.news if event.tp == tp)
-        return list(heapq.merge(own, self.throttle_news.of(tp), key=attrgetter("at")))
+        asked = (event for partitions, event in self._asked if tp in partitions)
+        return list(heapq.merge(own, asked, self.throttle_news.of(tp), key=attrgetter("at")))
 
     def look(self, progress: Progress) -> None:
         """Take in what is seen of the steps under way, and of what others move."""
@@ -175,6 +181,7 @@ class AttachedRun:
             name=self.name,
             state=state,
             why=_why(run, state),
+            cancel_gate=run.cancel_gate.reason if run.cancel_gate.shut else "",
             limits=run.limits,
             coming=self._coming(),
             batch=run.batch,
@@ -213,7 +220,9 @@ def limits_after(limits: Limits, commands: Sequence[Command | None]) -> Limits |
 def _why(run: Run, state: RunState) -> str:
     if state is RunState.PAUSED:
         return run.pauses.reason or ""
-    return run.gate.reason if state is RunState.GATED else ""
+    if state is RunState.GATED:
+        return run.gate.reason if run.gate.shut else "the cancel gate; O opens it"
+    return ""
 
 
 def _batches(run: Run, rows: RunRows) -> int | None:

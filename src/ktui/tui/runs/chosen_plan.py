@@ -22,6 +22,7 @@ from ktui.quantities import as_count
 from ktui.tui.runs.engines import Engines
 
 MOST_FINDINGS = 50
+PROBLEMS = "The plan has problems, which are told above: nothing is sent."
 _COLOURS = {Severity.PROBLEM: "bold $error", Severity.WARNING: "$warning", Severity.NOTE: "$dim"}
 _UNFINISHED = (
     "warning: run {} waits for resume, with {} left that this plan has, too; R in the list of"
@@ -71,14 +72,23 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         found = await asyncio.to_thread(check_plan, self.plan, self.seen, allowed)
         findings = tuple(each for each in (*found, *figures.warnings) if self._known(each))
         told = [(self._left(*run), _COLOURS[Severity.WARNING]) for run in self.unfinished]
-        if throttle and not self.measured:
-            told.append((_MEASURING, "$dim"))
-        told += [(_sentence(each), _COLOURS[each.severity]) for each in findings[:MOST_FINDINGS]]
-        if (more := len(findings) - MOST_FINDINGS) > 0:
-            told.append((f"and {more:,} more", "$dim"))
-        if told:
-            told.append(("", ""))
+        found_words = self.told_of(findings, throttled=bool(throttle))
+        told += found_words or ([("", "")] if told else [])
         return findings, [*told, *((line, "") for line in lines(figures))]
+
+    def told_of(self, findings: Sequence[Finding], *, throttled: bool) -> list[Told]:
+        """Give what was found, and below it an empty line; of very many the first ones.
+
+        Args:
+            findings: what was found.
+            throttled: whether there is a throttle, for which it is measured what is written.
+        """
+        told = [(_MEASURING, "$dim")] if throttled and not self.measured else []
+        known = [each for each in findings if self._known(each)]
+        told += [(_sentence(each), _COLOURS[each.severity]) for each in known[:MOST_FINDINGS]]
+        if (more := len(known) - MOST_FINDINGS) > 0:
+            told.append((f"and {more:,} more", "$dim"))
+        return [*told, ("", "")] if told else []
 
     def _known(self, finding: Finding) -> bool:
         return self.measured or finding.kind is not Kind.INBOUND_UNKNOWN
@@ -112,7 +122,7 @@ def of_throttle(findings: Sequence[Finding]) -> list[str]:
 def forbids(findings: Sequence[Finding]) -> str | None:
     """Say why a plan with these findings is not started; None if it may be."""
     if any(each.severity is Severity.PROBLEM for each in findings):
-        return "The plan has problems, which are told above: nothing is sent."
+        return PROBLEMS
     if any(each.kind is Kind.NOTHING_TO_DO for each in findings):
         return "All of it is at its target already: there is nothing to do."
     return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
+from ktui.execution.cancel_foreign_outcome import Listed, Settled
 from ktui.execution.statedir import RunDir
 from ktui.pacing.limits import Limits
 from ktui.planning.finding import Allowances, ClusterSnapshot
@@ -65,11 +67,24 @@ class Engines(Protocol):
         """
         ...
 
-    async def resume(self, run: RunDir) -> None:
+    async def resume(self, run: RunDir, ask: Callable[[], None] = lambda: None) -> None:
         """Have a process go on with a run; it is owned when this returns.
+
+        Args:
+            run: its folder.
+            ask: asks of the process what it is to begin with, once nothing is in its way.
 
         Raises:
             RunProblem: it is not gone on with; says why.
+            ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def cancel_foreign(self, move: Listed) -> Settled:
+        """Cancel a reassignment that no run has begun, and give what became of it.
+
+        Raises:
+            RunProblem: a run has begun it, or it cannot be written down; nothing is sent.
             ClusterError: the cluster cannot be asked.
         """
         ...

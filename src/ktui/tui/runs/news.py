@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
+from ktui.execution.cancel_events import CancelAsked, CancelGate
 from ktui.execution.event_words import words
 from ktui.execution.events import (
     Answered,
@@ -27,7 +29,8 @@ from ktui.progress.news import Severity
 _STATES = {
     **dict.fromkeys((State.FAILED, State.STALLED), Severity.TROUBLE),
     **dict.fromkeys(
-        (State.BLOCKED, State.CHANGED_ELSEWHERE, State.FOREIGN, State.TOPIC_GONE), Severity.WARNING
+        (State.BLOCKED, State.REFUSED, State.CHANGED_ELSEWHERE, State.FOREIGN, State.TOPIC_GONE),
+        Severity.WARNING,
     ),
 }
 
@@ -43,6 +46,16 @@ def news(run: str, entries: Iterable[Entry]) -> Iterator[timeline.Event]:
             yield timeline.Event(entry.at, what, tp, severity=_severity(event))
 
 
+def called_off(
+    run: str, entries: Iterable[Entry]
+) -> Iterator[tuple[frozenset[TopicPartition], timeline.Event]]:
+    """Give what operators have called off, each with the event that says so."""
+    for entry in entries:
+        if isinstance(entry.event, CancelAsked):
+            (told,) = news(run, [entry])
+            yield frozenset(entry.event.partitions), told
+
+
 def _severity(event: Event) -> Severity:
     match event:
         case NowIn(state=state):
@@ -51,8 +64,8 @@ def _severity(event: Event) -> Severity:
             return Severity.TROUBLE
         case SettingsLeft(reason=""):
             return Severity.NEWS
-        case Paused() | Left() | Answered() | Configured() | SettingsLeft():
+        case CancelAsked() | Paused() | Left() | Answered() | Configured() | SettingsLeft():
             return Severity.WARNING
-        case StepOver(reached=False) | Gate(shut=True) | Outage(lost=True):
+        case StepOver(reached=False) | Gate(shut=True) | CancelGate(shut=True) | Outage(lost=True):
             return Severity.WARNING
     return Severity.NEWS

@@ -10,7 +10,7 @@ from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.pacing.limits import Order
 
-Rank = tuple[int, str, int]
+Rank = tuple[bool, int, str, int]
 
 
 class Places:
@@ -49,13 +49,15 @@ class Places:
 
 
 def _waits(track: Track) -> bool:
-    return track.state is State.QUEUED and not track.begun
+    goes_back = track.cancel is not None and track.state in (State.ROLLING_BACK, State.STOPPING)
+    return not track.under_way and (track.state is State.QUEUED or goes_back)
 
 
 def _rank(track: Track, order: Order) -> Rank:
-    """Rank as the engine does (KIP-1335, and the orders that are ours)."""
+    """Rank as the engine does (KIP-1335, and the orders that are ours), the called off first."""
+    later = track.cancel is None
     if order is Order.PLAN:
-        return (track.number, "", 0)
+        return (later, track.number, "", 0)
     size = track.planned.size
     first = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
-    return (first, track.tp.topic, track.tp.partition)
+    return (later, first, track.tp.topic, track.tp.partition)

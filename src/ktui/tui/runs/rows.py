@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.add_events import Joined
+from ktui.execution.cancel_events import CancelAsked
 from ktui.execution.events import (
     Cancel,
     Elect,
@@ -19,8 +21,8 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.goal import goal
 from ktui.execution.run import Run
-from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
@@ -28,7 +30,7 @@ from ktui.pacing.steps import all_steps
 from ktui.planning.ways import Ways, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, Timeline
 from ktui.tui.runs.places import Places
-from ktui.tui.runs.waits import Waits, situation
+from ktui.tui.runs.waits import BETWEEN, Waits, situation
 
 _NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
 _OF_PARTITION = (Cancel, Elect, NowIn, Replanned, StepBegun, StepOver)
@@ -54,6 +56,8 @@ class RunRows:
         self._taken: dict[TopicPartition, tuple[TakenStep, ...]] = {}
         self._ways = (run.limits, Ways(run.limits))
         self._left: dict[TopicPartition, int] = {}
+        self.called_off: dict[TopicPartition, datetime] = {}
+        """When partitions were last called off, or queued anew for another plan."""
         self.between: dict[TopicPartition, Track] = {}
         """Those that have begun, and wait for their next step."""
         self.lately: frozenset[TopicPartition] = frozenset()
@@ -69,22 +73,27 @@ class RunRows:
         touched: set[TopicPartition] = set()
         over = (entry.event for entry in entries if isinstance(entry.event, StepOver))
         self.lately = frozenset(event.tp for event in over)
-        ordered = self._places.order
+        ordered, moved = self._places.order, False
         for entry in entries:
             event = entry.event
             if isinstance(event, _OF_PARTITION):
                 touched.add(event.tp)
                 self._note_step(entry)
+            elif isinstance(event, CancelAsked | Joined):  # they stand elsewhere in the queue
+                moved = True
+                touched.update(event.partitions)
+                self.called_off.update(dict.fromkeys(event.partitions, entry.at))
             elif isinstance(event, PlannedPart) or (
                 isinstance(event, LimitsChanged) and event.new.order is not ordered
             ):
                 touched.update(self.run.tracks)
-        if len(self._places) != len(self.run.tracks) or self.run.limits.order is not ordered:
+        moved = moved or len(self._places) != len(self.run.tracks)
+        if moved or self.run.limits.order is not ordered:
             self._places = Places(self.run.tracks.values(), self.run.limits.order)
         for tp in touched:
             track = self.run.tracks[tp]
             self._places.take(track)
-            if track.begun and track.state in (State.QUEUED, State.READY):
+            if track.under_way and track.step is None and track.state in BETWEEN:
                 self.between[tp] = track
             else:
                 self.between.pop(tp, None)
@@ -137,7 +146,10 @@ class RunRows:
             return 0
         if self._ways[0] != self.run.limits:
             self._ways = (self.run.limits, Ways(self.run.limits))
-        return len(self._ways[1].steps(pattern_of(situation(track))[0]))
+        now = situation(track)
+        if now.lead not in (None, now.target[0]):  # patterns know only of a first that leads
+            return len(all_steps(now, self.run.limits))
+        return len(self._ways[1].steps(pattern_of(now)[0]))
 
 
 def steps_to_come(track: Track, limits: Limits) -> list[Step]:
@@ -147,6 +159,7 @@ def steps_to_come(track: Track, limits: Limits) -> list[Step]:
 
 def _unseen(track: Track, since: datetime | None) -> Timeline:
     """Make the timeline of a partition of which only the run knows."""
+    goes_to = goal(track, track.replicas, track.replicas, None)
     return Timeline(
         state=PartitionState(
             tp=track.tp,
@@ -162,7 +175,7 @@ def _unseen(track: Track, since: datetime | None) -> Timeline:
         ended_at=None,
         original=track.original,
         original_ordered=True,
-        target=track.planned.target,
+        target=goes_to.replicas,
         lanes={},
         recent=_NEVER_SEEN,
     )

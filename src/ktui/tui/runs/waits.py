@@ -10,13 +10,15 @@ from functools import cached_property
 import msgspec
 
 from ktui.cluster.observation import Observation
+from ktui.execution.goal import goal
 from ktui.execution.look import Look
 from ktui.execution.pace import Pace
 from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.track import Track
-from ktui.pacing.roster import Decision, Move, Roster, Wanted
-from ktui.pacing.situation import Situation, Step
+from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Next, Situation, Step
 from ktui.pacing.steps import next_step
 from ktui.pacing.waiting_for import WaitsFor, waiting_for
 
@@ -27,6 +29,8 @@ class Hold(enum.Enum):
     NO_PROCESS = enum.auto()
     """No process carries the run on."""
     CLUSTER_LOST = enum.auto()
+    CANCEL_GATE_SHUT = enum.auto()
+    """An operator has cancelled everything on the cluster, and nothing new is submitted on it."""
     RUN_PAUSED = enum.auto()
     GATE_SHUT = enum.auto()
     TIME_UP = enum.auto()
@@ -35,6 +39,10 @@ class Hold(enum.Enum):
     """The partition is, or its topic."""
     TOO_LATE = enum.auto()
     """It is not expected to end by the time given with --until."""
+
+
+BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
+"""Where a partition stands that waits for its next step."""
 
 
 class Waits:
@@ -68,27 +76,37 @@ class Waits:
 
     def of(self, track: Track) -> Hold | WaitsFor | None:
         """Say what a partition waits for; None for one that does not, or goes next."""
-        if track.state not in (State.QUEUED, State.READY):
+        if track.step is not None or track.state not in BETWEEN:
             return None
-        return self._held(track) or self._waits(track)
+        step = next_step(self._situation(track), self._run.limits)
+        adds = isinstance(step, Step) and bool(step.adds)
+        return self._held(track, adds=adds) or self._waits(track, step)
 
-    def _held(self, track: Track) -> Hold | None:
-        run, until = self._run, self._run.until
-        left_s = None if until is None else (until - self._now).total_seconds()
-        needed_s = self._pace.needed_s(track, run.throttled.rates)
+    def _held(self, track: Track, *, adds: bool) -> Hold | None:
+        """Say what holds a partition; one that is called off is bound by less than others."""
+        run, onward = self._run, track.cancel is None
         holds = (
             (Hold.NO_PROCESS, not self._owned),
             (Hold.CLUSTER_LOST, run.outage is not None),
-            (Hold.RUN_PAUSED, bool(run.pauses.whole)),
-            (Hold.GATE_SHUT, run.gate.shut),
-            (Hold.TIME_UP, left_s is not None and left_s <= 0),
+            (Hold.CANCEL_GATE_SHUT, run.cancel_gate.shut and onward),
+            (Hold.RUN_PAUSED, bool(run.pauses.whole) and run.pauses.stop(track.tp)),
+            (Hold.GATE_SHUT, run.gate.shut and (onward or adds)),
             (Hold.PAUSED, run.pauses.holds(track.tp)),
-            (Hold.TOO_LATE, left_s is not None and needed_s > left_s),
         )
-        return next((hold for hold, holds_it in holds if holds_it), None)
+        held = next((hold for hold, holds_it in holds if holds_it), None)
+        return held or (self._late(track) if onward else None)
 
-    def _waits(self, track: Track) -> WaitsFor | None:
-        step = next_step(self._situation(track), self._run.limits)
+    def _late(self, track: Track) -> Hold | None:
+        """Say whether the time given with --until has come, or comes too soon."""
+        if self._run.until is None:
+            return None
+        left_s = (self._run.until - self._now).total_seconds()
+        if left_s <= 0:
+            return Hold.TIME_UP
+        needed_s = self._pace.needed_s(track, self._run.throttled.rates)
+        return Hold.TOO_LATE if needed_s > left_s else None
+
+    def _waits(self, track: Track, step: Next) -> WaitsFor | None:
         if not isinstance(step, Step):
             return None
         return waiting_for(self._roster, track.tp, step, self._others)
@@ -124,11 +142,24 @@ class Waits:
         for tp in flying:
             roster.stall(tp, stalled=run.tracks[tp].state is State.STALLED)
         roster.add(
-            Wanted(track.tp, situation(track), track.planned.size, begun=True)
+            Wanted(
+                track.tp,
+                situation(track),
+                track.planned.size,
+                begun=True,
+                first=track.cancel is not None,
+            )
             for track in self._between
-            if not run.pauses.holds(track.tp)
+            if self._may_go(track)
         )
         return roster
+
+    def _may_go(self, track: Track) -> bool:
+        """Whether a partition that has begun keeps its place: while it is held it does not."""
+        run = self._run
+        if not (run.pauses.whole or run.gate.shut or run.cancel_gate.shut):
+            return not run.pauses.holds(track.tp)
+        return track.cancel is not None and not run.pauses.stop(track.tp)
 
 
 def _flying(track: Track) -> Situation:
@@ -139,16 +170,18 @@ def _flying(track: Track) -> Situation:
 def situation(track: Track) -> Situation:
     """Give a partition as it will be when its step in flight, if there is one, is over."""
     replicas, leader = track.replicas, track.planned.leader
-    if track.step is not None:
+    if track.step is not None and not track.step.called_off:
         begun = track.step.begun
         replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
     elif track.sent is not None:  # a step of ours is over, and its first may have been elected
         leader = replicas[0]
     leader = leader if leader in replicas else replicas[0]
+    goes_to = goal(track, replicas, replicas, leader)
     return Situation(
         replicas=replicas,
         isr=replicas,
         leader=leader,
-        target=track.planned.target,
-        online=frozenset((*replicas, *track.planned.target)),
+        target=goes_to.replicas,
+        lead=goes_to.lead,
+        online=frozenset((*replicas, *goes_to.replicas)),
     )

@@ -164,8 +164,9 @@ class DetailScreen(Screen[None]):
         taken, limits = attached.rows.taken(self.tp), attached.run.limits
         steps = run_steps(attached.name, track, taken, limits, width)
         waits = run_waits(track, attached.rows)
-        stalled_s = moment_of(self._observation, attached.rows, health_first=True).stalled_s(track)
-        return OfRun(track, taken, steps, attached.events_of(self.tp), waits, stalled_s)
+        moment = moment_of(self._observation, attached.rows, health_first=True)
+        stalled_s, sign = moment.stalled_s(track), moment.called_off(track)
+        return OfRun(track, taken, steps, attached.events_of(self.tp), waits, stalled_s, sign)
 
     def _absent(self) -> str:
         if self._progress.last is None:

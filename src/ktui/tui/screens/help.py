@@ -12,9 +12,10 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from ktui.execution.cancel_events import Kind
 from ktui.progress.timeline import Mark
 from ktui.tui.actions import HelpGroup
-from ktui.tui.cells import SIGNS, Piece
+from ktui.tui.cells import CALLED_OFF, SIGNS, Piece
 from ktui.tui.paint import content
 
 _REPLICA_SIGNS = (
@@ -27,6 +28,7 @@ _REPLICA_SIGNS = (
 )
 _TIMELINE_SIGNS = (
     (Piece("▁▃▅█", "adding"), "share caught up of the slowest replica being added"),
+    (Piece(*CALLED_OFF[Kind.ROLLBACK]), "rolled back from here on"),
     *(
         (Piece(*SIGNS[mark]), words)
         for mark, words in (
@@ -34,7 +36,7 @@ _TIMELINE_SIGNS = (
             (Mark.LEADER_MOVED, "the leader moved"),
             (Mark.STALLED, "stalled: no headway"),
             (Mark.OUT_OF_SYNC, "a replica was out of the ISR"),
-            (Mark.CANCELLED, "cancelled, or changed by somebody else"),
+            (Mark.CANCELLED, "cancelled or stopped, or changed by somebody else"),
             (Mark.WAITING, "waiting for its turn"),
             (Mark.GONE, "the topic is gone"),
         )

@@ -29,7 +29,7 @@ from ktui.tui.widgets.status_header import StatusHeader
 EVERY_S = 5.0
 """Between two looks: each reads the journals of all runs."""
 NONE_YET = "There are no runs yet. n starts a plan, and so does: ktui start PLAN"
-_HEADINGS = ("run", "state", "done", "failed", "started")
+_HEADINGS = ("run", "state", "done", "failed", "called off", "started")
 _AROUND = 2
 """Cells that the table puts about each cell."""
 _LEAST_NAME = 12
@@ -77,6 +77,7 @@ class RunsScreen(Screen[None]):
         Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back"),
         Binding("enter", "attach", "show it", key_display="↵", tooltip="Attach the view to it"),
         Binding("R", "resume", "resume", tooltip="Have a process go on with it"),
+        Binding("c", "roll_back", "roll back", tooltip="Attach the view to it, and roll it back"),
     ]
 
     def __init__(self, state_dir: StateDir, *, may_resume: str | None) -> None:
@@ -193,6 +194,18 @@ class RunsScreen(Screen[None]):
         self.dismiss()
         resume(self._state_dir.run(run.name))
 
+    def action_roll_back(self) -> None:
+        """Show the run under the cursor, and what its rollback would come to."""
+        run = self.selected
+        roll_back = getattr(self.app, "roll_back_run", None)
+        if run is None or roll_back is None:
+            return
+        if run.state is RunState.UNREADABLE:
+            self.notify(run.problem or "It cannot be read.", severity="error", markup=False)
+            return
+        self.dismiss()
+        roll_back(self._state_dir.run(run.name))
+
     def action_back(self) -> None:
         """Go back to where this was opened."""
         self.dismiss()
@@ -209,18 +222,20 @@ def _widths(rows: Iterable[Sequence[tuple[str, str]]], room: int) -> list[int]:
 def _row(run: RunSummary) -> list[tuple[str, str]]:
     word, role = state_words(run.state)
     done, failed = run.counts.get(State.DONE, 0), run.counts.get(State.FAILED, 0)
+    called_off = sum(run.counts.get(state, 0) for state in (State.STOPPED, State.ROLLED_BACK))
     started = "" if run.started_at is None else f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
     return [
         (run.name, "foreground"),
         (word, role),
         (f"{done:,}/{run.partitions:,}", "foreground"),
         (f"{failed:,}", "stalled" if failed else "dim"),
+        (f"{called_off:,}", "cancelled" if called_off else "dim"),
         (started, "dim"),
     ]
 
 
 def _facts(run: RunSummary) -> list[str]:
-    counts = ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in run.counts.items())
+    counts = ", ".join(f"{n:,} {State(state).words}" for state, n in run.counts.items())
     lines = [
         f"plan {run.plan or '-'}   cluster {run.cluster_id or '-'}",
         f"{run.over:,} of {run.partitions:,} ended{f': {counts}' if counts else ''}",

@@ -98,6 +98,7 @@ class WatchedScreen(Screen[None]):
             ordering=arrangement.ordering,
             held=self.partition_list.holds_places,
             filter_text=arrangement.rowfilter.text,
+            marked=len(self.partition_list.marked),
             frozen_for="" if frozen is None else figures.as_age(self.clock.monotonic() - frozen),
             failures=() if last is None else last.failures,
         )

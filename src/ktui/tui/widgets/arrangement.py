@@ -54,6 +54,13 @@ class Arrangement:
             self._index = {each: row for row, each in enumerate(self.rows)}
         return None if tp is None else self._index.get(tp)
 
+    def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
+        """Give the partition so many rows below; None beyond the ends."""
+        row = self.index_of(tp)
+        if row is None or not 0 <= row + step < len(self.rows):
+            return None
+        return self.rows[row + step]
+
     def arrange(
         self,
         *,

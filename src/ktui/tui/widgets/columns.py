@@ -10,7 +10,7 @@ import msgspec
 from ktui.tui.cells import SPANS, timeline_width
 
 CURSOR_WIDTH = 2
-"""The sign of the cursor and a space, before the first column."""
+"""The sign of the cursor and that of a mark, before the first column."""
 
 
 class Column(enum.StrEnum):

@@ -13,10 +13,12 @@ import msgspec
 from textual.content import Content
 
 from ktui.cluster.observation import Observation
+from ktui.execution.goal import goal
+from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.progress.timeline import Event, Phase, Timeline
 from ktui.tui import figures
-from ktui.tui.cells import replica_pieces
+from ktui.tui.cells import SignAt, replica_pieces
 from ktui.tui.paint import content
 from ktui.tui.runs.rows import TakenStep
 from ktui.tui.widgets.eventlist import SIGNS
@@ -46,6 +48,8 @@ class OfRun(NamedTuple):
     """What it waits for."""
     stalled_s: float | None = None
     """The monotonic second since which the run tells that its step stalls."""
+    sign: SignAt | None = None
+    """Of when an operator called it off."""
 
 
 def detail_body(
@@ -59,15 +63,16 @@ def detail_body(
     if of_run is not None:
         timeline = _with_run(timeline, of_run)
     lines = [
-        *facts([_span(timeline, of_run, observation.at), *_facts(timeline)], width),
+        *facts([_span(timeline, of_run, observation.at), *_facts(timeline, of_run)], width),
         *_alarms(timeline, observation.monotonic_s, of_run),
-        *([] if of_run is None else _waits(of_run, width)),
+        *([] if of_run is None else [*_waits(of_run, width), *_extra(of_run, width)]),
         Content(""),
         *([] if of_run is None else [*of_run.steps, Content("")]),
     ]
     times = (timeline.began_at, timeline.ended_at or observation.at)
     begin, end = map(figures.as_time, times)
-    table = lane_table(timeline, observation.brokers, width, (begin, end))
+    sign = None if of_run is None else of_run.sign
+    table = lane_table(timeline, observation.brokers, width, (begin, end), sign)
     lines += [*table.lines, *_lanes_begin(timeline, of_run), Content("")]
     return lines + _curve_and_events(timeline, table, width, height - len(lines))
 
@@ -80,6 +85,20 @@ def _waits(of_run: OfRun, width: int) -> list[Content]:
     return [Content(""), *(line.stylize(f"${of_run.waits.role}") for line in lines)]
 
 
+def _extra(of_run: OfRun, width: int) -> list[Content]:
+    """Say that a stop has left more replicas than there were, and than there were to be."""
+    track = of_run.track
+    most = max(len(track.original), len(track.planned.target))
+    if track.state is not State.STOPPED or len(track.replicas) <= most:
+        return []
+    words = (
+        f"It was stopped with {len(track.replicas)} replicas; it had {len(track.original)}, and was"
+        f" to have {len(track.planned.target)}. c and trim drop what is beyond its original number."
+    )
+    lines = Content(words).wrap(width)
+    return [Content(""), *(line.stylize("$warning") for line in lines)]
+
+
 def _lanes_begin(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
     """Say that the lanes are of a later step: each is a reassignment of its own to Kafka."""
     first = of_run.taken[0].over_at if of_run is not None and of_run.taken else None
@@ -90,12 +109,14 @@ def _lanes_begin(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
 
 
 def _with_run(timeline: Timeline, of_run: OfRun) -> Timeline:
-    """Give the whole way's original and target, not a step's, and what happened on it."""
+    """Give the whole way's original, and where it goes, not a step's; and what happened on it."""
+    track, state = of_run.track, timeline.state
+    goes_to = goal(track, track.replicas, state.isr, state.leader)
     return msgspec.structs.replace(
         timeline,
-        original=of_run.track.original,
+        original=track.original,
         original_ordered=True,
-        target=of_run.track.planned.target,
+        target=goes_to.replicas,
         events=tuple(heapq.merge(of_run.events, timeline.events, key=attrgetter("at"))),
     )
 
@@ -136,14 +157,21 @@ def _lag(timeline: Timeline) -> list[Content]:
     return lines
 
 
-def _facts(timeline: Timeline) -> list[tuple[str, Content]]:
+def _target(timeline: Timeline, of_run: OfRun | None) -> Content:
+    """Give the target; of one that was called off the plan's, and that it does not go there."""
+    if of_run is None or of_run.track.cancel is None:
+        return Content(_brokers(timeline.target))
+    return Content(f"{_brokers(of_run.track.planned.target)}  (called off)")
+
+
+def _facts(timeline: Timeline, of_run: OfRun | None) -> list[tuple[str, Content]]:
     state = timeline.state
     order = "" if timeline.original_ordered else "  (order not known)"
     return [
         ("leader", _leader(timeline)),
         ("topic id", Content(state.topic_id or figures.UNKNOWN)),
         ("original", Content(f"{_brokers(timeline.original)}{order}")),
-        ("target", Content(_brokers(timeline.target))),
+        ("target", _target(timeline, of_run)),
         ("ISR", Content(_brokers(state.isr) if state.described else figures.UNKNOWN)),
         ("replicas", content(replica_pieces(state))),
     ]
@@ -183,7 +211,8 @@ def _span_of_run(of_run: OfRun, now: datetime) -> tuple[str, Content]:
     took = figures.as_duration(((ended or now) - began).total_seconds())
     if ended is None:
         return "under way", Content(f"since {figures.as_time(began)}, for {took}")
-    return "moved", Content(f"{figures.as_time(began)} to {figures.as_time(ended)}, {took}")
+    what = of_run.track.state.words if of_run.track.cancel is not None else "moved"
+    return what, Content(f"{figures.as_time(began)} to {figures.as_time(ended)}, {took}")
 
 
 def _brokers(ids: Sequence[int]) -> str:

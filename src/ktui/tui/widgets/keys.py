@@ -13,10 +13,10 @@ from textual.widgets._footer import FooterKey
 
 _LEFT_OUT_FIRST = (
     "freeze", "play_again", "sort", "tell_story", "show_events", "show_brokers", "filter", "view",
-    "show_runs", "pause", "show_throttle",
+    "mark", "show_runs", "pause", "show_throttle",
 )  # fmt: skip
 """The actions whose keys make place where the line is too short; `?` lists them all."""
-_OF_A_RUN = ("show_throttle", "show_limits", "pause", "start_plan", "show_runs")
+_OF_A_RUN = ("cancel", "mark", "show_throttle", "show_limits", "pause", "start_plan", "show_runs")
 """Those that make place before all others while the view is attached to no run."""
 _SEVERITIES = {
     "information": ("·", "$foreground"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import floor
 
 import msgspec
 from rich.cells import cell_len
@@ -11,7 +12,7 @@ from textual.content import Content
 from ktui.cluster.broker import Broker
 from ktui.progress.timeline import Lane, Role, Timeline
 from ktui.tui import figures
-from ktui.tui.cells import mark_cell
+from ktui.tui.cells import SignAt, mark_cell, put
 from ktui.tui.widgets.timeaxis import TimeAxis
 
 ROLE_SIGNS = {Role.LEADER: "*", Role.ADDING: "+", Role.RETIRING: "-"}
@@ -57,9 +58,16 @@ class LaneTable(msgspec.Struct, frozen=True):
 
 
 def lane_table(
-    timeline: Timeline, brokers: Mapping[int, Broker], width: int, now: tuple[str, str]
+    timeline: Timeline,
+    brokers: Mapping[int, Broker],
+    width: int,
+    now: tuple[str, str],
+    sign: SignAt | None = None,
 ) -> LaneTable:
-    """Lay the lanes out in `width` cells; `now` is the axis's begin and end as local times."""
+    """Lay the lanes out in `width` cells; `now` is the axis's begin and end as local times.
+
+    Each lane has the sign of something that has happened to the partition.
+    """
     lanes = list(timeline.lanes.values())
     if not lanes:
         words = Content.styled("Nothing is known of its replicas yet.", "$dim")
@@ -70,7 +78,7 @@ def lane_table(
     axis = TimeAxis.over(histories, width - left)
     lines = [_heading(columns, axis, width - left, now)]
     for row, lane in enumerate(lanes):
-        lines.append(Content.assemble(*_row(columns, row), _bar(lane, axis)))
+        lines.append(Content.assemble(*_row(columns, row), _bar(lane, axis, sign)))
         if width < _WIDE:
             lines.extend(_second_line(lane, columns[0].width + _GAP))
     return LaneTable(tuple(lines), axis, left)
@@ -191,8 +199,10 @@ def _second_line(lane: Lane, indent: int) -> list[Content]:
     return [Content.assemble(*parts)]
 
 
-def _bar(lane: Lane, axis: TimeAxis | None) -> Content:
+def _bar(lane: Lane, axis: TimeAxis | None, sign: SignAt | None) -> Content:
     if axis is None or lane.history is None:
         return Content("")
-    cells = map(mark_cell, axis.marks(lane.history))
+    cells = list(map(mark_cell, axis.marks(lane.history)))
+    if sign is not None:
+        put(cells, floor((sign.at_s - axis.start_s) / axis.cell_s), sign.cell)
     return Content.assemble(*((cell.glyph, f"${cell.role}") for cell in cells))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 import msgspec
 
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Observation
+from ktui.execution.cancel_events import Kind
 from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.progress.timeline import Phase, Timeline
+from ktui.tui.cells import CALLED_OFF, SignAt
 from ktui.tui.runs.rows import RunRows
 from ktui.tui.widgets.health_words import HealthWords, health_words
 from ktui.tui.widgets.run_words import told_by_run
@@ -37,10 +40,26 @@ class Moment(msgspec.Struct, frozen=True):
 
     def stalled_s(self, track: Track) -> float | None:
         """Give the monotonic second since which the run tells that a step stalls."""
-        began_at = None if self.run is None else self.run.run.started_at
-        if track.state is not State.STALLED or track.since is None or began_at is None:
+        if track.state is not State.STALLED or track.since is None:
             return None
-        return self.run_began_s + (track.since - began_at).total_seconds()
+        return self._second_of(track.since)
+
+    def called_off(self, track: Track) -> SignAt | None:
+        """Give the sign of when an operator called a partition of the run off.
+
+        One that had not begun is stopped by a rollback, too.
+        """
+        asked_at = None if self.run is None else self.run.called_off.get(track.tp)
+        at_s = None if asked_at is None else self._second_of(asked_at)
+        if at_s is None or track.cancel is None:
+            return None
+        kind = track.cancel if track.begun else Kind.STOP
+        return SignAt(at_s, CALLED_OFF[kind])
+
+    def _second_of(self, at: datetime) -> float | None:
+        """Give the monotonic second of a moment in the run's journal."""
+        began_at = None if self.run is None else self.run.run.started_at
+        return None if began_at is None else self.run_began_s + (at - began_at).total_seconds()
 
     def health(self, timeline: Timeline) -> HealthWords:
         """Give what is wrong with a partition apart from any move."""

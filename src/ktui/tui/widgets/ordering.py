@@ -35,7 +35,9 @@ _OF_RUN = {
     State.STALLED: float(_STALLED),
     State.FAILED: 1.5,
     State.BLOCKED: 2.5,
+    State.REFUSED: 2.6,
     State.STOPPING: 4.5,
+    State.ROLLING_BACK: 4.6,
     State.ADDING: 5.0,
     State.DROPPING: 5.1,
     State.ELECTING: 5.2,
@@ -43,6 +45,8 @@ _OF_RUN = {
     State.FOREIGN: 5.4,
     State.QUEUED: 5.5,
     State.CHANGED_ELSEWHERE: 7.0,
+    State.STOPPED: 8.0,
+    State.ROLLED_BACK: 8.5,
     State.TOPIC_GONE: 9.0,
     State.DONE: 10.0,
 }
@@ -152,6 +156,6 @@ def _trouble(timeline: Timeline, moment: Moment) -> float:
 def _of_run(track: Track, timeline: Timeline, moment: Moment) -> float:
     if track.state is State.QUEUED and not track.begun and moment.run is not None:
         return _NOT_BEGUN + _QUEUE * moment.run.share_of_queue(track.tp)
-    if track.state.in_flight and timeline.phase is Phase.STALLED:
+    if track.step is not None and timeline.phase is Phase.STALLED:
         return _STALLED
     return _OF_RUN[track.state]

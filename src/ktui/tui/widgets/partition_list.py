@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -15,17 +14,14 @@ from textual.strip import Strip
 
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Timeline
-from ktui.tui.cells import SPANS, Piece, faded
+from ktui.tui.cells import SPANS
 from ktui.tui.paint import Paint
 from ktui.tui.widgets.arrangement import Arrangement, Belongs
-from ktui.tui.widgets.columns import Layout, layout
+from ktui.tui.widgets.columns import CURSOR_WIDTH, Layout, layout
+from ktui.tui.widgets.drawn_rows import DrawnFrom, DrawnRows
 from ktui.tui.widgets.moment import Moment
 from ktui.tui.widgets.ordering import Ordering
-from ktui.tui.widgets.row import CURSOR, row_pieces
 from ktui.tui.widgets.rowfilter import RowFilter
-
-_CACHED_STRIPS = 2_000
-_DrawnFrom = tuple[Timeline, Moment, bool]
 
 
 class PartitionList(ScrollView, can_focus=True):
@@ -56,6 +52,11 @@ class PartitionList(ScrollView, can_focus=True):
         ),
         Binding("end,G", "last", "last", show=False, tooltip="Go to the last row"),
         Binding("enter", "open", "detail", key_display="↵", tooltip="Open the partition's detail"),
+        Binding(
+            "space", "mark", "mark", key_display="space",
+            tooltip="Mark the partition under the cursor for c, or lift its mark",
+        ),
+        Binding("u", "unmark", "unmark all", show=False, tooltip="Lift all marks"),
     ]  # fmt: skip
 
     class Opened(Message):
@@ -82,7 +83,9 @@ class PartitionList(ScrollView, can_focus=True):
         """Whether the figures are not current, and are drawn grey."""
         self._anchor: TopicPartition | None = None
         self._moment = Moment(0.0)
-        self._strips: LRUCache[TopicPartition, tuple[_DrawnFrom, Strip]] = LRUCache(_CACHED_STRIPS)
+        self.marked: set[TopicPartition] = set()
+        """Chosen by the operator, whether they are in sight or not."""
+        self._drawn = DrawnRows()
         self._paint: Paint | None = None
 
     @property
@@ -137,14 +140,6 @@ class PartitionList(ScrollView, can_focus=True):
         self.span = SPANS[(SPANS.index(self.span) + 1) % len(SPANS)]
         self._lay_out()
 
-    def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
-        """Give the partition so many rows below; None beyond the ends."""
-        row = self.arrangement.index_of(tp)
-        rows = self.arrangement.rows
-        if row is None or not 0 <= row + step < len(rows):
-            return None
-        return rows[row + step]
-
     def _settle(self) -> None:
         """Find the cursor's partition again, at the same height on the screen if possible."""
         rows = self.arrangement.rows
@@ -174,15 +169,15 @@ class PartitionList(ScrollView, can_focus=True):
         return True
 
     def _forget_drawn(self) -> None:
-        self._strips.clear()
+        self._drawn.forget()
         self.refresh()
 
     def _redraw_changed(self) -> None:
         top = self.scroll_offset.y
         rows = self.arrangement.rows[top : top + self.size.height]
         for y, tp in enumerate(rows):
-            drawn = self._strips.get(tp)
-            if drawn is None or drawn[1] != self._strip(top + y):
+            drawn = self._drawn.known(tp)
+            if drawn is None or drawn != self._strip(top + y):
                 self.refresh(Region(0, y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
@@ -196,24 +191,9 @@ class PartitionList(ScrollView, can_focus=True):
         """Draw a row, or take what was drawn from the same figures, cursor and theme."""
         tp = self.arrangement.rows[row]
         timeline = self.arrangement.timelines[tp]
-        under_cursor = row == self.row
-        drawn = self._strips.get(tp)
-        if drawn is not None:
-            (was, moment, marked), strip = drawn
-            if was is timeline and moment is self._moment and marked is under_cursor:
-                return strip
-        strip = self._draw(timeline, under_cursor=under_cursor)
-        self._strips.set(tp, ((timeline, self._moment, under_cursor), strip))
-        return strip
-
-    def _draw(self, timeline: Timeline, *, under_cursor: bool) -> Strip:
-        pieces = row_pieces(timeline, self.layout_in_force, self._moment)
-        if self.stale:
-            pieces = faded(pieces)
-        mark = Piece(f"{CURSOR} " if under_cursor else "  ", "moving")
-        behind = "cursor" if under_cursor else "background"
-        strip = Strip(self.paint.segments([mark, *pieces], behind))
-        return strip.adjust_cell_length(self.size.width, self.paint.background(behind))
+        drawn_from = DrawnFrom(timeline, self._moment, row == self.row, tp in self.marked)
+        layout, width = self.layout_in_force, self.size.width
+        return self._drawn.strip(drawn_from, layout, self.paint, width, stale=self.stale)
 
     @property
     def paint(self) -> Paint:
@@ -226,7 +206,7 @@ class PartitionList(ScrollView, can_focus=True):
         """Forget what was drawn in another theme."""
         super().notify_style_update()
         self._paint = None
-        self._strips.clear()
+        self._drawn.forget()
 
     def on_resize(self) -> None:
         """Fit the columns, and keep the cursor in sight."""
@@ -259,6 +239,19 @@ class PartitionList(ScrollView, can_focus=True):
         """Open the detail of the partition under the cursor."""
         self.post_message(self.Opened(self.cursor))
 
+    def action_mark(self) -> None:
+        """Mark the partition under the cursor, or lift its mark."""
+        if self.cursor is not None:
+            self.marked ^= {self.cursor}
+            self._refresh_row(self.row)
+            self.post_message(self.Arranged())
+
+    def action_unmark(self) -> None:
+        """Lift all marks."""
+        self.marked.clear()
+        self.refresh()
+        self.post_message(self.Arranged())
+
     def _go(self, row: int) -> None:
         """Put the cursor on a row on the operator's behalf: rows keep their places from now on."""
         rows = self.arrangement.rows
@@ -289,10 +282,13 @@ class PartitionList(ScrollView, can_focus=True):
             self.refresh(Region(0, y, self.size.width, 1))
 
     def on_click(self, event: events.Click) -> None:
-        """Select the row; a double click opens it."""
-        row = self.scroll_offset.y + event.get_content_offset_capture(self).y
+        """Select the row; in front of it, mark it; a double click opens it."""
+        at = event.get_content_offset_capture(self)
+        row = self.scroll_offset.y + at.y
         if row >= len(self.arrangement.rows):
             return
         self._go(row)
-        if event.chain == 2:  # noqa: PLR2004 - the second click of a double click
+        if at.x < CURSOR_WIDTH:
+            self.action_mark()
+        elif event.chain == 2:  # noqa: PLR2004 - the second click of a double click
             self.action_open()

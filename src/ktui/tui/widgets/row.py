@@ -92,7 +92,7 @@ def reason(timeline: Timeline, moment: Moment) -> Piece | None:
         told = run_reason(track, moment.run)
         if track.state in OF_OTHERS and timeline.phase is Phase.STALLED:
             return _stalled_theirs(timeline, moment) or told
-        if told is not None or not track.state.in_flight:
+        if told is not None or track.step is None:
             return told
     stall = None if timeline.phase in _ENDED else timeline.stall
     if stall is not None:
@@ -145,7 +145,8 @@ def _history(timeline: Timeline, width: int, moment: Moment, span: int) -> list[
     now_s = moment.now_s
     if track is not None and track.state.ended and timeline.phase is Phase.SETTLED:
         waits_from_s = None
-    return timeline_cells(timeline.recent, width, now_s, span, waits_from_s=waits_from_s)
+    sign = None if track is None else moment.called_off(track)
+    return timeline_cells(timeline.recent, width, now_s, span, waits_from_s=waits_from_s, sign=sign)
 
 
 def _batch(timeline: Timeline, _width: int, moment: Moment) -> list[Piece]:

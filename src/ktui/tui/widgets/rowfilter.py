@@ -102,7 +102,7 @@ def _in_state(text: str) -> Test:
 def _states(timeline: Timeline, moment: Moment) -> Iterator[str]:
     """Give every state word that holds of a partition; the run's in place of its move's."""
     track = moment.track(timeline)
-    if track is None or track.state.in_flight:
+    if track is None or track.step is not None:
         yield timeline.phase.value
     if track is not None:
         yield track.state.value

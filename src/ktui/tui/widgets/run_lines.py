@@ -129,6 +129,11 @@ def _counts(status: RunStatus) -> Iterator[Part]:
 _WORTH_TELLING = (
     (State.STALLED, "STALLED", "stalled"),
     (State.BLOCKED, "blocked", "falling-behind"),
+    (State.REFUSED, "refused", "falling-behind"),
+    (State.STOPPING, "stopping", "cancelled"),
+    (State.ROLLING_BACK, "rolling back", "next-leader"),
+    (State.STOPPED, "stopped", "cancelled"),
+    (State.ROLLED_BACK, "rolled back", "cancelled"),
     (State.FOREIGN, "foreign", "foreign"),
     (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
     (State.TOPIC_GONE, "topic gone", "gone"),
@@ -138,23 +143,25 @@ _WORTH_TELLING = (
 def _copied(copied: Copied, *, ended: bool) -> Iterator[Part]:
     if copied.share is None:
         return
+    if ended:  # a share would be one of what was not called off
+        yield Part((Piece(f"{figures.as_bytes(copied.done)} copied"),), rank=4)
+        return
     sizes = f"{figures.as_bytes(copied.done)} of {figures.as_bytes(copied.whole)}"
     yield Part((Piece(sizes),), rank=4)
-    if not ended:
-        full = int(copied.share * _BAR_CELLS)
-        bar = (
-            Piece("▕", "dim"),
-            Piece("█" * full, "moving"),
-            Piece("·" * (_BAR_CELLS - full), "dim"),
-        )
-        yield Part((*bar, Piece("▏", "dim")), rank=7)
+    full = int(copied.share * _BAR_CELLS)
+    bar = (
+        Piece("▕", "dim"),
+        Piece("█" * full, "moving"),
+        Piece("·" * (_BAR_CELLS - full), "dim"),
+    )
+    yield Part((*bar, Piece("▏", "dim")), rank=7)
     yield Part((Piece(figures.as_share(copied.share)),), rank=3)
 
 
 def _stuck(status: RunStatus) -> bool:
     """Whether the run has partitions of which nobody can say when they go on, or end."""
     return bool(status.throttle.too_low) or any(
-        status.counts.get(state) for state in (State.STALLED, State.BLOCKED)
+        status.counts.get(state) for state in (State.STALLED, State.BLOCKED, State.REFUSED)
     )
 
 

@@ -21,6 +21,10 @@ _WORDS = {
     State.DROPPING: ("dropping", "retiring"),
     State.ELECTING: ("electing", "next-leader"),
     State.STOPPING: ("stopping", "cancelled"),
+    State.REFUSED: ("refused", "falling-behind"),
+    State.ROLLING_BACK: ("rolling back", "next-leader"),
+    State.STOPPED: ("stopped", "cancelled"),
+    State.ROLLED_BACK: ("rolled back", "cancelled"),
     State.BLOCKED: ("blocked", "falling-behind"),
     State.FOREIGN: ("foreign", "foreign"),
     State.DONE: ("done", "done"),
@@ -33,6 +37,7 @@ _REASONS = {
 }
 _ROLES = {
     State.BLOCKED: "falling-behind",
+    State.REFUSED: "falling-behind",
     State.FOREIGN: "foreign",
     State.CHANGED_ELSEWHERE: "foreign",
     State.FAILED: "stalled",
@@ -65,7 +70,7 @@ def run_state(
     """Give the word for where a partition of the run stands."""
     if track.state is State.QUEUED:
         return Piece(_queued(track, rows), "waiting")
-    ours = track.state.in_flight and timeline.phase is Phase.STALLED
+    ours = track.step is not None and timeline.phase is Phase.STALLED
     if track.state is State.STALLED or ours:
         stall = timeline.stall
         since_s = stalled_s if stall is None else as_told(stall, stalled_s).since_s

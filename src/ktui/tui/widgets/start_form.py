@@ -11,6 +11,7 @@ from ktui.planning.finding import Allowances
 from ktui.tui.widgets.allowance import Allowance
 from ktui.tui.widgets.entry import Entry
 from ktui.tui.widgets.limits_form import LimitsForm
+from ktui.tui.widgets.plan_allowances import PlanAllowances
 from ktui.tui.widgets.throttle_form import ThrottleForm
 
 
@@ -24,8 +25,7 @@ class StartForm(Vertical):
         yield Static("throttle", classes="title")
         yield ThrottleForm("rate", with_leaders=True, disabled=True)
         yield Static("allowances", classes="title")
-        yield Allowance("allow replication factor changes", id="allow-factor")
-        yield Allowance("allow fewer replicas than min.insync.replicas", id="allow-below")
+        yield PlanAllowances()
         yield Allowance("allow another live run beside it", id="allow-concurrent", classes="-away")
         yield Static("start", classes="title")
         with Horizontal(classes="line"):
@@ -33,8 +33,8 @@ class StartForm(Vertical):
             yield Entry(id="start-name", disabled=True)
         with Horizontal(classes="line"):
             yield Static("type it again")
-            yield Entry(id="start-again", placeholder="↵ starts the run", disabled=True)
-        yield Static(id="start-said", markup=False)
+            yield Entry(id="plan-again", placeholder="↵ starts the run", disabled=True)
+        yield Static(id="plan-said", markup=False)
 
     def open(self, limits: Limits, throttle: str, name: str) -> None:
         """Let it be typed into; what is typed there already stays.
@@ -49,17 +49,14 @@ class StartForm(Vertical):
         if throttles.disabled:
             throttles.text = throttle
         field.value = field.value or name
-        again = self.query_one("#start-again", Input)
+        again = self.query_one("#plan-again", Input)
         for widget in (self.query_one(LimitsForm), throttles, field, again):
             widget.disabled = False
 
     @property
     def allowed(self) -> Allowances:
         """What is allowed of the plan."""
-        return Allowances(
-            replication_factor_change=self.query_one("#allow-factor", Checkbox).value,
-            below_min_isr=self.query_one("#allow-below", Checkbox).value,
-        )
+        return self.query_one(PlanAllowances).allowed
 
     @property
     def concurrent(self) -> bool:

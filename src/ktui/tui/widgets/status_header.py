@@ -45,6 +45,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     overview: Overview
     left_behind: int = 0
     """Throttles that nobody needs, of what is looked at."""
+    cancel_gate: str = ""
+    """By whom the cluster's cancel gate is shut; empty while it is open."""
     outage: Outage | None = None
     """Why the last poll failed as a whole; None while the cluster answers."""
     simulated_speed: float | None = None
@@ -107,7 +109,8 @@ def line(parts: Sequence[Part], right: Part, width: int) -> list[Piece]:
     while len(kept) > 1 and _width(kept) > room and max(part.rank for part in kept) > 0:
         kept.remove(max(reversed(kept), key=lambda part: part.rank))
     pieces = [piece for part in kept for piece in (*part.pieces, Piece("  "))]
-    return [Piece("  "), *cut_pieces(pieces, room), *right.pieces, Piece(" ")]
+    gap = Piece(" " if right.pieces and _width(kept) > room else "")
+    return [Piece("  "), *cut_pieces(pieces, room - len(gap.text)), gap, *right.pieces, Piece(" ")]
 
 
 def _width(parts: Sequence[Part]) -> int:
@@ -137,6 +140,9 @@ def _who(status: Status) -> list[Part]:
         parts.append(_part(" WRITE ", "badge"))
     else:
         parts.append(_part(" READ-ONLY ", "badge", rank=0 if status.outage is None else 1))
+    if status.cancel_gate:
+        parts.append(_part("CANCEL GATE SHUT", "stalled", bold=True))
+        parts.append(_part(status.cancel_gate, "stalled", rank=1))
     return parts
 
 

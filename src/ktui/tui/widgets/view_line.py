@@ -11,6 +11,7 @@ from ktui.tui import figures
 from ktui.tui.cells import Piece, cut_pieces, pieces_width
 from ktui.tui.paint import content
 from ktui.tui.views import View
+from ktui.tui.widgets.drawn_rows import MARK
 from ktui.tui.widgets.ordering import Ordering
 
 
@@ -30,6 +31,8 @@ class ViewState(msgspec.Struct, frozen=True, kw_only=True):
     held: bool = False
     filter_text: str = ""
     frozen_for: str = ""
+    marked: int = 0
+    """How many partitions the operator has marked, in sight or not."""
     failures: tuple[Failure, ...] = ()
 
 
@@ -74,6 +77,8 @@ def _chosen(state: ViewState) -> list[Piece]:
         pieces += [dot, Piece(f"{', '.join(sorted(state.missing))}: no such topic", "stalled")]
     if state.filter_text:
         pieces += [dot, Piece("filter ", "dim"), Piece(state.filter_text, "next-leader")]
+    if state.marked:
+        pieces += [dot, Piece(f"{MARK} {state.marked:,} marked", "next-leader", bold=True)]
     if state.frozen_for:
         pieces += [dot, Piece(f"FROZEN {state.frozen_for}", "falling-behind", bold=True)]
     return pieces

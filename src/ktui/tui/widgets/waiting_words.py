@@ -64,6 +64,10 @@ def _held(hold: Hold, run: Run) -> WaitingWords:
             "the run has lost the cluster",
             "The run's process has lost the cluster, and decides nothing meanwhile.",
         ),
+        Hold.CANCEL_GATE_SHUT: (
+            "the cancel gate is shut",
+            f"The cancel gate is shut by {run.cancel_gate.reason}. O opens it.",
+        ),
         Hold.RUN_PAUSED: (
             "the run is paused",
             f"The run is paused: {run.pauses.reason}. Nothing new is submitted.",

@@ -1,0 +1,98 @@
+"""Some words of which one is chosen: told from the others by a sign, and by a click too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from ktui.tui.cells import Piece, cut_pieces, pieces_width
+from ktui.tui.paint import content
+
+_CHOSEN, _OTHER = "● ", "○ "
+_GAP = "   "
+
+
+class Choices(Widget):
+    """Shows them one below another, or side by side.
+
+    Args:
+        label: what is chosen.
+        words: the choices.
+        across: whether they stand side by side.
+    """
+
+    LABEL_ROLE: ClassVar = "dim"
+    """How what stands before them is drawn."""
+    DEFAULT_CSS = "Choices { height: auto; padding: 0 1; }"
+
+    class Chosen(Message):
+        """One was clicked."""
+
+        def __init__(self, choices: Choices, place: int) -> None:
+            super().__init__()
+            self.choices, self.place = choices, place
+
+        @property
+        def control(self) -> Choices:
+            """The choices of which it is one."""
+            return self.choices
+
+    def __init__(
+        self,
+        label: str,
+        words: Sequence[str],
+        *,
+        id: str,  # noqa: A002 - as Textual names it
+        across: bool = False,
+    ) -> None:
+        super().__init__(id=id)
+        self._label, self._words, self._across = f"{label:<7}", words, across
+        self._place = 0
+
+    def show(self, place: int) -> None:
+        """Show which is chosen."""
+        self._place = place
+        self.refresh()
+
+    def render(self) -> Content:
+        """Draw them."""
+        pieces = [self._piece(place) for place in range(len(self._words))]
+        label = Piece(self._label, self.LABEL_ROLE)
+        if self._across:
+            gaps = [part for piece in pieces for part in (Piece(_GAP), piece)][1:]
+            return content(cut_pieces([label, *gaps], self.content_size.width))
+        lines = [
+            [Piece(" " * len(self._label)) if place else label, piece]
+            for place, piece in enumerate(pieces)
+        ]
+        return Content("\n").join(
+            content(cut_pieces(line, self.content_size.width)) for line in lines
+        )
+
+    def _piece(self, place: int) -> Piece:
+        chosen = place == self._place
+        sign = _CHOSEN if chosen else _OTHER
+        return Piece(f"{sign}{self._words[place]}", "" if chosen else "dim", bold=chosen)
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose what was clicked."""
+        at = event.get_content_offset(self)
+        if at is None:
+            return
+        place = at.y if not self._across else self._across_at(at.x)
+        if place is not None and place < len(self._words):
+            self.post_message(self.Chosen(self, place))
+
+    def _across_at(self, x: int) -> int | None:
+        start = len(self._label)
+        for place in range(len(self._words)):
+            end = start + pieces_width([self._piece(place)])
+            if start <= x < end:
+                return place
+            start = end + len(_GAP)
+        return None

@@ -1,0 +1,111 @@
+"""Fault schedules: whatever befalls a run, what is called off does not go on to its target."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.execution.track import Track
+from support.runs_called_off_troubled import CalledOffTrouble, ThrottledAndCalledOff
+from support.runs_troubled import LONGEST_S
+from support.runs_witnessed import facts
+
+AGAIN_S = 400.0
+"""Long enough for what is on its way, and for brokers that come back."""
+
+
+def _carried(run: CalledOffTrouble) -> None:
+    try:
+        outcome = asyncio.run(_played(run))
+        run.check_requests(meddled=run.foreign())
+        run.check_called_off(outcome)
+        for track in outcome.tracks.values():
+            assert track.state.ended or _says_why(run, outcome, track), track
+        assert facts(Run("run").fold(run.entries())) == facts(outcome)
+        if isinstance(run, ThrottledAndCalledOff):
+            run.check_settings(outcome)
+    except Exception as error:
+        error.add_note(f"killed at {run.reaper.where}, limits {run.limits}")
+        error.add_note(f"options {run.options}, commands {run.commands}")
+        for due in run.acts:
+            error.add_note(str(due))
+        raise
+
+
+async def _played(run: CalledOffTrouble) -> Run:
+    """Carry it on; once more where it was left or paused, now that everything is well."""
+    outcome = await run.to_its_end()
+    await run.clock.sleep(AGAIN_S)
+    if not outcome.ended:
+        run.reaper.at = frozenset()
+        leaving = asyncio.create_task(_leave(run))
+        outcome = await run.carry_on()
+        leaving.cancel()
+        await run.clock.sleep(AGAIN_S)
+    run.cluster.catch_up()
+    return outcome
+
+
+async def _leave(run: CalledOffTrouble) -> None:
+    await run.clock.sleep(LONGEST_S)
+    assert run.engine is not None
+    run.engine.leave("nothing happens any more")
+
+
+def _says_why(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
+    """Tell whether a partition that has not ended is truly kept from it, for what is told."""
+    if outcome.pauses.stop(track.tp):
+        return True
+    known, moving = run.cluster.controller.get(track.tp), run.cluster.controller.reassigning
+    assert known is not None
+    match track.state:
+        case State.BLOCKED | State.REFUSED:
+            return track.reason == "it is offline: no replica leads" and known.leader is None
+        case State.FOREIGN:
+            return track.tp in moving
+        case State.QUEUED | State.ROLLING_BACK | State.STOPPING:
+            full = bool(moving) and not outcome.flying  # what others add leaves no room
+            return full or outcome.gate.shut
+        case _:
+            return False
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_called_off_in_trouble_ends_right(seed: int, tmp_path: Path) -> None:
+    _carried(CalledOffTrouble(seed, tmp_path))
+
+
+@pytest.mark.parametrize("seed", range(28))
+def test_what_is_called_off_ends_right_where_the_engine_is_killed_too(
+    seed: int, tmp_path: Path
+) -> None:
+    _carried(CalledOffTrouble(seed, tmp_path, killed=True))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(60, 360))
+def test_what_is_called_off_in_300_runs_in_trouble_ends_right(seed: int, tmp_path: Path) -> None:
+    _carried(CalledOffTrouble(seed, tmp_path))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(28, 228))
+def test_what_is_called_off_in_200_runs_ends_right_where_the_engine_is_killed_too(
+    seed: int, tmp_path: Path
+) -> None:
+    _carried(CalledOffTrouble(seed, tmp_path, killed=True))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_no_throttle_stays_of_what_is_called_off_in_trouble(seed: int, tmp_path: Path) -> None:
+    _carried(ThrottledAndCalledOff(seed, tmp_path, killed=seed % 2 == 0))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(24, 324))
+def test_no_throttle_stays_of_what_is_called_off_in_300_runs(seed: int, tmp_path: Path) -> None:
+    _carried(ThrottledAndCalledOff(seed, tmp_path, killed=seed % 2 == 0))

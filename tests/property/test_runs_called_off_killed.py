@@ -1,0 +1,184 @@
+"""kill -9 of an engine while partitions are stopped or rolled back: the end is the same."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigOp
+from ktui.execution.cancel_events import Kind
+from ktui.execution.commands import CallOff
+from ktui.execution.run import Run
+from ktui.execution.states import State
+from ktui.pacing.limits import Limits, Shape
+from support.cancel_stories import CalledOffStory, begun, nth
+from support.moving_clusters import tp
+from support.runs_killed import Killed, KilledRun, Reaper
+from support.runs_throttled import ThrottledStory, change_list, set_rate
+
+BROKERS = range(1, 8)
+TOPICS = ("accounts", "orders")
+
+
+class KilledAsCalledOff(CalledOffStory, KilledRun):
+    """A story that a seed decides, whose engine is killed at some instants.
+
+    Args:
+        seed: of the plan, the limits, and what is called off when.
+        folder: where the journal is.
+        at: the instants at which it dies, counted from 1.
+    """
+
+    def __init__(self, seed: int, folder: Path, at: set[int]) -> None:
+        dice = random.Random(seed)  # noqa: S311 - a test's dice
+        names = [f"{topic}-{n}" for topic in TOPICS for n in range(dice.randint(1, 2))]
+        ways = {}
+        for name in names:
+            replicas = tuple(dice.sample(BROKERS, 3))
+            ways[name] = (replicas, tuple(dice.sample(BROKERS, dice.choice((2, 3, 3, 4)))))
+        limits = Limits(
+            replicas=dice.choice((None, 1, 1, 2)),
+            partitions=dice.choice((None, 1, 2)),
+            leader_movements=dice.choice((None, None, 1)),
+            shape=dice.choice(tuple(Shape)),
+        )
+        cluster = {"version": dice.choice(("4.1", "4.2", "4.3")), "messages": 4_000}
+        super().__init__(folder, ways, limits, cluster)
+        self.chance, self.reaper = random.Random(seed), Reaper(at)  # noqa: S311 - a test's dice
+        self.kind = dice.choice(tuple(Kind))
+        some = tuple(tp(name) for name in names if dice.random() < 0.5)
+        command = dice.choice(
+            (CallOff(self.kind), CallOff(self.kind, ("orders",)), CallOff(self.kind, (), some))
+        )
+        self.called_off(nth(dice.randint(1, 4), begun(dice.choice(names))), command)
+
+    def to_the_end(self) -> Run:
+        """Carry it on through all its deaths; what comes late has come by then."""
+        carry_on = self.played
+        while True:
+            try:
+                outcome = carry_on(3_000.0)
+                break
+            except Killed:
+                self.clock.pass_time(self.chance.choice((0.0, 0.3, 2.0, 9.0, 60.0)))
+                carry_on = self.resumed
+        self.clock.pass_time(70.0)
+        self.cluster.catch_up()
+        return outcome
+
+    def check(self, outcome: Run) -> None:
+        """Each ends where a cancel leaves it, and nothing is done that was not to be."""
+        assert outcome.ended
+        self.check_requests()
+        for track in outcome.tracks.values():
+            now = self.now(track.tp)
+            match track.cancel:
+                case None:
+                    assert track.state is State.DONE
+                    assert now == (track.planned.target, track.planned.target[0])
+                case Kind.ROLLBACK:
+                    assert track.state in {State.ROLLED_BACK, State.STOPPED}
+                    assert now == self.before[track.tp]
+                case Kind.TRIM:
+                    assert track.state is State.STOPPED
+                    assert len(now[0]) <= max(len(track.original), len(track.planned.target))
+                case Kind.STOP:
+                    assert track.state is State.STOPPED
+                    assert set(now[0]) in self._between(track.tp)
+
+    def _between(self, each: TopicPartition) -> list[set[int]]:
+        """Give the replicas that a partition has between its steps."""
+        mine = [step for step in self.steps if step.tp == each]
+        found = [{*self.before[each][0]}]
+        for step in mine:
+            found += [{*step.before}, {*step.replicas}]
+        return found[-3:]
+
+
+def _carried(seed: int, folder: Path, at: set[int]) -> Reaper:
+    folder.mkdir()
+    story = KilledAsCalledOff(seed, folder, at)
+    try:
+        story.check(story.to_the_end())
+    except Exception as error:
+        error.add_note(f"seed {seed}, {story.kind}, killed at {story.reaper.where}")
+        raise
+    return story.reaper
+
+
+def _at_seeded_instants(seed: int, folder: Path) -> None:
+    count = _carried(seed, folder / "whole", set()).count
+    dice = random.Random(f"instants {seed}")  # noqa: S311 - a test's dice
+    at = {dice.randint(1, count) for _ in range(dice.choice((1, 1, 2, 3, 6)))}
+    _carried(seed, folder / "killed", at)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_engine_killed_while_it_cancels_is_gone_on_with_to_the_same_end(
+    seed: int, tmp_path: Path
+) -> None:
+    _at_seeded_instants(seed, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20, 220))
+def test_engines_killed_at_200_seeded_instants_of_cancels_come_to_the_same_end(
+    seed: int, tmp_path: Path
+) -> None:
+    _at_seeded_instants(seed, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1_000, 1_006))
+def test_no_instant_of_a_cancel_is_a_bad_one_to_be_killed_at(seed: int, tmp_path: Path) -> None:
+    for instant in range(1, _carried(seed, tmp_path / "whole", set()).count + 1):
+        _carried(seed, tmp_path / str(instant), {instant})
+
+
+TWO = {"orders-0": ((1, 2, 3), (4, 5, 3)), "orders-1": ((1, 2, 3), (5, 2, 3))}
+
+
+class _ThrottledAndCalledOff(CalledOffStory, ThrottledStory):
+    """A throttled story that is called off."""
+
+
+def _throttled(kind: Kind, shape: Shape, instant: int, folder: Path) -> Reaper:
+    """Kill a throttled run at one of its instants, and at another one after that."""
+    folder.mkdir()
+    limits = Limits(replicas=1, partitions=2, shape=shape)
+    story = _ThrottledAndCalledOff(folder, TWO, limits=limits)
+    story.cluster.configure([set_rate(4, 3_000_000), change_list(ConfigOp.SET, "0:9")])
+    story.called_off(nth(2, begun("orders-0")), CallOff(kind))
+    story.reaper.at = frozenset({instant, instant + 7} - {0, 7})
+    try:
+        story.to_the_end()
+        story.assert_left_as_found()
+        for each in map(tp, TWO):
+            assert kind is not Kind.ROLLBACK or story.now(each) == story.before[each]
+    except Exception as error:
+        error.add_note(f"{kind} {shape}, killed at {story.reaper.where}")
+        raise
+    return story.reaper
+
+
+@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("kind", [Kind.STOP, Kind.ROLLBACK])
+def test_a_throttled_run_that_is_called_off_and_killed_leaves_no_throttle_behind(
+    kind: Kind, shape: Shape, tmp_path: Path
+) -> None:
+    count = _throttled(kind, shape, 0, tmp_path / "0").count
+    for instant in range(1, count + 1, 13):
+        _throttled(kind, shape, instant, tmp_path / str(instant))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("kind", Kind)
+def test_no_instant_of_a_throttled_cancel_is_a_bad_one_to_be_killed_at(
+    kind: Kind, shape: Shape, tmp_path: Path
+) -> None:
+    for instant in range(1, _throttled(kind, shape, 0, tmp_path / "0").count + 1):
+        _throttled(kind, shape, instant, tmp_path / str(instant))

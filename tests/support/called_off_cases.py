@@ -1,0 +1,112 @@
+"""The ways to call a run off: at which stage of which run, of what kind, and how much of it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ktui.execution.cancel_events import Kind
+from ktui.execution.events import Request
+from ktui.execution.states import State
+from ktui.pacing.limits import Shape
+
+Replicas = tuple[int, ...]
+
+
+class Stage(enum.StrEnum):
+    """How far a partition is when it is called off."""
+
+    QUEUED = "queued"
+    ADDING = "adding"
+    LEADS = "leader-first done"
+    MID = "mid"
+    LAST = "last step"
+    DONE = "done"
+
+
+class Scope(enum.StrEnum):
+    """What is called off."""
+
+    PARTITION = "partition"
+    TOPIC = "topic"
+    ALL = "all"
+
+
+class Case(NamedTuple):
+    """One way to call a run off."""
+
+    shape: Shape
+    replicas: int | None
+    stage: Stage
+    kind: Kind
+    scope: Scope
+
+    @property
+    def name(self) -> str:
+        """Spell it so that it fits into a topic's name."""
+        return "-".join(str(part).replace(" ", "-").lower() for part in self)
+
+
+class Moment(NamedTuple):
+    """When to call off, and what waits until then."""
+
+    at: tuple[Request, int] | State
+    """The so-manieth answer to such a request about the partition, or a state of it."""
+    held: Mapping[int, Replicas] = MappingProxyType({})
+    """By partition of its topic, the brokers that do not get along with copying it."""
+    partitions: int = 1
+    """P."""
+    holds_other: bool = False
+    """Whether the partition of the other topic does not get along either."""
+
+
+def moment(case: Case) -> Moment:  # noqa: PLR0911 - a case a stage
+    """Give the moment of a case's stage."""
+    both, last = {0: (4, 5)}, {0: (5,)}
+    match case.stage, case.shape, case.replicas:
+        case (Stage.QUEUED, _, _):
+            return Moment((Request.ALTER, 1), holds_other=True)
+        case (Stage.ADDING, _, _):
+            return Moment((Request.ALTER, 1), both)
+        case (Stage.LEADS, Shape.KIP_435, _):
+            return Moment((Request.ELECT, 1), last)
+        case (Stage.MID, Shape.GENTLE, 2):  # ready to be cut, and waits for the other
+            return Moment(State.READY, {1: (4, 5)}, partitions=2, holds_other=True)
+        case (Stage.MID, _, 1):
+            return Moment((Request.ALTER, 2), last)
+        case (Stage.LAST, Shape.GENTLE, int() as at_once):
+            return Moment((Request.ALTER, 4 - at_once), {1: (4, 5)})
+        case (Stage.LAST, Shape.KIP_435, int() as at_once):
+            return Moment((Request.ALTER, 4 - at_once), last)
+        case (Stage.DONE, _, _):
+            return Moment(State.DONE, {} if case.scope is Scope.ALL else {1: (4, 5)})
+    raise LookupError(case)
+
+
+def a_grid() -> Iterator[Case]:
+    """Give every case that there can be."""
+    for shape in Shape:
+        for replicas in (1, 2, None):
+            for stage in Stage:
+                for kind in Kind:
+                    for scope in Scope:
+                        case = Case(shape, replicas, stage, kind, scope)
+                        if can_be(case):
+                            yield case
+
+
+def can_be(case: Case) -> bool:
+    """Whether a run of three replicas comes to such a stage, and something is left to call off."""
+    one_step = case.replicas is None
+    match case.stage:
+        case Stage.LEADS:
+            return case.shape is Shape.KIP_435 and not one_step
+        case Stage.MID:
+            return not one_step and (case.shape is Shape.GENTLE or case.replicas == 1)
+        case Stage.LAST:
+            return not one_step
+        case Stage.DONE:
+            return case.scope is not Scope.ALL or case.kind is Kind.ROLLBACK
+    return True

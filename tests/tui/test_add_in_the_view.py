@@ -1,0 +1,382 @@
+"""An extra plan, added from the view to the run that it is attached to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ktui.execution.add_events import OnConflict
+from ktui.execution.cancel_gate import CancelGateFile
+from ktui.execution.commands import Add
+from ktui.execution.journal import Journal
+from ktui.execution.states import State
+from ktui.planning.plan import Plan, written
+from ktui.tui.screens.add import AddScreen
+from ktui.tui.screens.start import StartScreen
+from ktui.tui.screens.watch import WatchScreen
+from support.cancel_dialog import known, state_of
+from support.moving_clusters import tp
+from support.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
+from support.runs import plan_of
+from support.watching import LARGE, SMALL
+
+SIZES = [SMALL, (120, 40), LARGE]
+OTHER = (7, 2, 3)
+
+
+def a_plan(folder: Path, plan: Plan | str, name: str = "more.json") -> Path:
+    path = folder / name
+    path.write_text(plan if isinstance(plan, str) else written(plan), encoding="utf-8")
+    return path
+
+
+def a_slow_cluster(*names: str, **how: Any) -> Any:
+    """One on which nothing that is copied comes to its end while a test looks at it."""
+    return a_quiet_cluster(*names, **{"messages": 500_000, **how})
+
+
+async def chosen(watch: RunWatched, path: Path) -> None:
+    """Choose a plan that is to join the run, and read what becomes of it."""
+    await watch.press("n")
+    assert isinstance(watch.app.screen, AddScreen)
+    watch.app.screen.query_one("#plan-path").value = str(path)  # type: ignore[attr-defined]  # an Input's
+    await watch.press("enter")
+    await watch.until(lambda: not report(watch).startswith(("A plan is", "Reading")))
+
+
+async def choose_conflict(watch: RunWatched, *keys: str) -> None:
+    watch.app.screen.query_one("#plan-conflict").focus()
+    await watch.press(*keys)
+
+
+async def confirm(watch: RunWatched, name: str = "drain-3") -> None:
+    watch.app.screen.query_one("#plan-again").focus()
+    await watch.type(name)
+    await watch.press("enter")
+
+
+async def added(watch: RunWatched) -> None:
+    """Let the run's process take in what was asked for, and the view see it."""
+    await watch.until(lambda: isinstance(watch.app.screen, WatchScreen))
+    await watch.until(lambda: asked(watch))
+    await watch.see()
+    await watch.see()
+
+
+def report(watch: RunWatched) -> str:
+    return str(watch.app.screen.query_one("#plan-report").render())
+
+
+def said(watch: RunWatched) -> str:
+    return words_of(str(watch.app.screen.query_one("#plan-said").render()))
+
+
+def words_of(text: str) -> str:
+    return " ".join(text.split())
+
+
+def asked(watch: RunWatched) -> list[Add]:
+    """What was asked to be added, answered or not."""
+    with Journal.open(watch.run.journal, watch.clock, read_only=True) as journal:
+        commands = [each.command for each in journal.asked(unanswered=False)]
+    return [each for each in commands if isinstance(each, Add)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_plan_joins_the_live_run_once_it_was_read_and_the_runs_name_typed(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0", "b-1")))
+    cluster = a_quiet_cluster("a-0", "b-0", "b-1")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=size) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "in run drain-3: 2 join the queue" in report(watch))
+        assert "replica movements" in report(watch)
+        await confirm(watch)
+        await added(watch)
+        await watch.pass_until("done 3/3")
+        assert watch.app.attached is not None
+        assert watch.app.attached.name == "drain-3"
+
+
+async def test_the_answer_of_the_run_is_told(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0")))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        await confirm(watch)
+        await added(watch)
+        await watch.pass_until("add more.json: 1 joins the queue")
+
+
+async def test_what_is_asked_for_is_the_plan_as_a_whole_by_its_files_name(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0") | moved("a-0", target=OTHER)))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        await confirm(watch)
+        await added(watch)
+        (command,) = asked(watch)
+        assert command.plan == "more.json"
+        assert command.on_conflict is OnConflict.ROLLBACK
+        assert {(each.tp, each.target) for each in command.partitions} == {
+            (tp("b-0"), (4, 5, 6)),
+            (tp("a-0"), OTHER),
+        }
+
+
+async def test_a_partition_that_the_run_moves_elsewhere_is_named_and_rolled_back_first(
+    tmp_path: Path,
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
+    cluster = a_slow_cluster("a-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        assert "1 is rolled back first, then queued" in report(watch)
+        assert "a-0  roll back: 4,5,6 in the run, 7,2,3 in the plan" in report(watch)
+        await confirm(watch)
+        await added(watch)
+        await watch.pass_time(10)
+        assert watch.app.attached is not None
+        assert watch.app.attached.run.tracks[tp("a-0")].target == OTHER
+
+
+async def test_what_the_run_moves_elsewhere_keeps_its_target_where_that_is_chosen(
+    tmp_path: Path,
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0") | moved("a-0", target=OTHER)))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        await choose_conflict(watch, "right")
+        await watch.say("● keep")
+        await watch.until(lambda: "1 keeps the run's own target" in report(watch))
+        assert "a-0  keep: 4,5,6 in the run, 7,2,3 in the plan" in report(watch)
+        await confirm(watch)
+        await added(watch)
+        assert asked(watch)[0].on_conflict is OnConflict.KEEP
+        assert state_of(watch, "a-0") is State.ADDING
+
+
+async def test_what_the_run_moves_elsewhere_goes_on_from_where_it_is_where_that_is_chosen(
+    tmp_path: Path,
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
+    cluster = a_slow_cluster("a-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        await choose_conflict(watch, "left")
+        await watch.until(lambda: "1 is cancelled, then goes on to the new target" in report(watch))
+        await confirm(watch)
+        await added(watch)
+        assert asked(watch)[0].on_conflict is OnConflict.RETARGET
+        await watch.pass_until("+7")
+        assert 4 not in known(watch, "a-0").replicas
+
+
+async def test_what_is_to_become_of_a_conflict_is_chosen_by_a_click_too(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
+    cluster = a_slow_cluster("a-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        line = watch.line("on conflict")
+        await watch.pilot.click("#plan-conflict", offset=(line.index("keep") - 1, 0))
+        await watch.until(lambda: "1 keeps the run's own target" in report(watch))
+
+
+async def test_what_becomes_of_it_follows_the_run(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
+    cluster = a_quiet_cluster("a-0", "a-1", messages=20_000)
+    async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), size=LARGE) as watch:
+        await chosen(watch, path)
+        assert "1 is rolled back first" in report(watch)
+        for _ in range(200):
+            if state_of(watch, "a-0") is State.DONE:
+                break
+            await watch.see()
+        await watch.until(lambda: "1 that had ended is queued again" in report(watch))
+
+
+async def test_another_name_than_the_runs_adds_nothing(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0")))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        await confirm(watch, "more")
+        await watch.until(lambda: "Type drain-3 to add the plan" in said(watch))
+        await watch.press("escape")
+        assert isinstance(watch.app.screen, WatchScreen)
+        assert not asked(watch)
+
+
+async def test_what_must_be_allowed_by_name_is_a_problem_until_it_is(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0", target=(1, 2))))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        assert "the replication factor changes from 3 to 2" in report(watch)
+        await confirm(watch)
+        await watch.until(lambda: "The plan has problems" in said(watch))
+        watch.app.screen.query_one("#allow-factor").focus()
+        await watch.press("space")
+        await watch.until(lambda: "problem" not in report(watch))
+        watch.app.screen.query_one("#plan-again").focus()
+        await watch.press("enter")
+        await added(watch)
+        assert asked(watch)
+
+
+async def test_a_bad_plan_is_told_with_its_lines(tmp_path: Path) -> None:
+    bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]}]}'
+    path = a_plan(tmp_path, bad)
+    async with watching_run(a_slow_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "more.json:2:" in report(watch))
+
+
+async def test_a_plan_read_before_is_not_added_once_another_cannot_be_read(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0")))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        watch.app.screen.query_one("#plan-path").value = "none.json"  # type: ignore[attr-defined]  # an Input's
+        watch.app.screen.query_one("#plan-path").focus()
+        await watch.press("enter")
+        await watch.until(lambda: "none.json" in report(watch) and "Reading" not in report(watch))
+        await confirm(watch)
+        await watch.until(lambda: "No plan was read yet" in said(watch))
+        assert not asked(watch)
+
+
+async def test_a_plan_of_which_the_run_has_all_already_is_not_asked_for(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_run(a_slow_cluster("a-0"), tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        await confirm(watch)
+        await watch.until(lambda: "There is nothing to do: 1 is at that target" in said(watch))
+        assert not asked(watch)
+
+
+async def test_under_a_throttle_it_is_measured_what_is_written(tmp_path: Path) -> None:
+    cluster = a_slow_cluster("a-0", "b-0", inbound_s=2_000)
+    path = a_plan(tmp_path, plan_of(moved("b-0")))
+    async with watching_run(cluster, tmp_path, moved("a-0"), throttle="1MB", size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
+        await watch.pass_time(5)
+        await watch.until(lambda: "never ends" in report(watch))
+
+
+async def test_the_way_back_beside_the_journal_has_what_was_added(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0")))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        await confirm(watch)
+        await added(watch)
+        await watch.until(lambda: "b" in watch.run.rollback.read_text())
+        kept = json.loads(watch.run.rollback.read_text())["partitions"]
+        assert [(each["topic"], each["replicas"]) for each in kept] == [
+            ("a", [1, 2, 3]),
+            ("b", [1, 2, 3]),
+        ]
+
+
+async def test_a_run_of_its_own_is_one_key_away_and_so_is_the_way_back(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0")))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=(120, 40)) as watch:
+        await chosen(watch, path)
+        await watch.press("shift+tab", "right")
+        await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
+        await watch.until(lambda: "gentle, in force" in report(watch))
+        watch.app.screen.query_one("#plan-way").focus()
+        await watch.press("left")
+        await watch.until(lambda: isinstance(watch.app.screen, AddScreen))
+        await watch.until(lambda: "1 joins the queue" in report(watch))
+        await watch.press("escape")
+        assert isinstance(watch.app.screen, WatchScreen)
+
+
+async def test_a_read_only_view_adds_nothing_and_says_which_does(tmp_path: Path) -> None:
+    async with watching_run(a_slow_cluster("a-0"), tmp_path, moved("a-0"), write=False) as watch:
+        await watch.press("n")
+        assert isinstance(watch.app.screen, WatchScreen)
+        await watch.say("This view is read-only; ktui watch --write opens one that is not.")
+
+
+async def test_while_the_cancel_gate_is_shut_nothing_is_added(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0")))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        gate = CancelGateFile(watch.state_dir, cluster.spec.name)
+        gate.shut(watch.clock.now(), "ada@ops1 (7)", "all of it")
+        await watch.see()
+        await chosen(watch, path)
+        assert "shut by ada@ops1 (7): nothing is started or added" in words_of(watch.text)
+        await confirm(watch)
+        await watch.until(lambda: "open it with O" in said(watch))
+        assert not asked(watch)
+        gate.open()
+        await watch.pass_time(3)  # until the run's process has looked, too
+        assert not watch.app.screen.query_one("#plan-live").display
+        await watch.press("enter")
+        await added(watch)
+
+
+async def test_a_run_that_ends_meanwhile_takes_nothing_and_the_way_out_is_told(
+    tmp_path: Path,
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0")))
+    cluster = a_quiet_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.pass_until("ENDED")
+        await watch.say("Run drain-3 has ended and takes no plan: start it as a run of its own.")
+        await confirm(watch)
+        await watch.until(lambda: "Run drain-3 has ended" in said(watch))
+        watch.app.screen.query_one("#plan-way").focus()
+        await watch.press("right")
+        await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
+        await watch.until(lambda: "gentle, in force" in report(watch))
+        assert not watch.app.screen.query("#plan-way")
+
+
+async def test_a_run_that_no_process_carries_on_is_to_be_resumed_first(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("b-0")))
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.engines.aclose()
+        await watch.pass_until("WAITING FOR RESUME")
+        await confirm(watch)
+        await watch.until(lambda: "No process carries run drain-3 on" in said(watch))
+        assert "ktui resume drain-3" in said(watch)
+        assert not asked(watch)
+        await watch.press("escape", "n")
+        assert isinstance(watch.app.screen, StartScreen)
+        await watch.say("it takes plans once it is resumed")
+
+
+async def test_a_live_run_that_is_not_shown_is_named_with_the_way_to_it(tmp_path: Path) -> None:
+    cluster = a_slow_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+        watch.app.desk.detach()
+        await watch.press("n")
+        assert isinstance(watch.app.screen, StartScreen)
+        await watch.until(
+            lambda: (
+                "To add the plan to run drain-3, leave with esc, show the run with r"
+                in words_of(watch.text)
+            )
+        )
+
+
+async def test_without_a_run_there_is_nothing_to_add_to(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await watch.press("n")
+        assert isinstance(watch.app.screen, StartScreen)
+        assert "carry it out" not in watch.text

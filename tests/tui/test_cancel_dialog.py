@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.states import State
+from ktui.simulated import acts
+from ktui.tui.screens.cancel import CancelScreen
+from ktui.tui.screens.watch import WatchScreen
+from support.cancel_dialog import asked, open_dialog, state_of
+from support.moving_clusters import move
+from support.running import (
+    a_quiet_cluster,
+    moved,
+    watching_run,
+    watching_runs,
+)
+from support.watching import LARGE, MIDDLE, SMALL
+
+NAMES = ("a-0", "a-1", "b-0")
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
+async def test_the_dialog_says_what_is_sent_and_what_each_partition_will_be(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    cluster = a_quiet_cluster(*NAMES, messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES), size=size) as watch:
+        await open_dialog(watch, "up")
+        assert "● everything in the run (3 partitions)" in watch.text
+        assert watch.line("a-0 ").split() == ["a-0", "adding", "cancel", *"123", "3", "1"]
+        assert watch.line("b-0 ").split() == ["b-0", "queued", "nothing", *"123", "3", "1"]
+        assert "1 in flight is cancelled, 2 go no further" in watch.text
+        assert "The cancel gate of the cluster is shut with it" in watch.text
+
+
+async def test_what_it_would_come_to_follows_what_is_chosen(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+        await watch.pass_until("done 1/3")
+        await open_dialog(watch)
+        assert "● stop" in watch.text
+        assert "partition a-1" in watch.line("●")
+        await watch.press("down", "right")
+        await watch.see()
+        assert "● topic a (2 partitions)" in watch.text
+        assert "● roll back" in watch.text
+        assert watch.line("a-0 ").split()[:4] == ["a-0", "done", "4", "steps"]
+        assert "1 in flight is cancelled, 1 goes back" in watch.text
+        await watch.pilot.click("#deeds", offset=(12, 0))
+        assert "● stop" in watch.text
+        assert watch.line("a-0 ").split()[:3] == ["a-0", "done", "nothing:"]
+        await watch.pilot.click("#scopes", offset=(12, 0))
+        assert "● partition a-1" in watch.text
+
+
+async def test_enter_asks_for_nothing_and_esc_leaves_everything_as_it_is(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+        await open_dialog(watch)
+        await watch.press("enter", "enter")
+        assert isinstance(watch.app.screen, CancelScreen)
+        await watch.press("escape")
+        await watch.see()
+        assert isinstance(watch.app.screen, WatchScreen)
+        assert asked(watch) == []
+        assert state_of(watch, "a-0") is State.ADDING
+
+
+async def test_the_marked_ones_come_first_and_those_of_no_run_are_left_out(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*NAMES, "x-0", messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+        await watch.press("down", "space", "v")
+        await watch.do(move("x-0", 4, 2, 3))
+        while watch.cursor != "x-0":
+            await watch.press("down")
+        await watch.press("space")
+        await open_dialog(watch)
+        assert "● 1 marked partition; 1 marked is not in the run" in watch.text
+        assert "a-1" in watch.line("queued")
+
+
+async def test_a_read_only_view_shows_the_dialog_and_says_why_nothing_can_be_asked(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", messages=50_000)
+    async with watching_run(cluster, tmp_path, moved("a-0"), write=False) as watch:
+        await open_dialog(watch)
+        assert "This view is read-only; ktui watch --write opens one that is not." in watch.text
+        assert "1 in flight is cancelled" in watch.text
+        await watch.press("y")
+        await watch.see()
+        assert isinstance(watch.app.screen, CancelScreen)
+        assert state_of(watch, "a-0") is State.ADDING
+
+
+async def test_without_a_run_c_says_how_to_get_one(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        await watch.press("c")
+        assert "attached to no run" in watch.text
+
+
+async def test_it_is_told_what_cannot_be_done_now_why_and_what_then(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "a-1")
+    async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
+        await watch.pass_until("done 1/2")
+        await watch.do(acts.Kill(1))
+        await watch.pass_time(20)
+        await open_dialog(watch, "up", "right")
+        assert "broker 1, of its original replicas, is offline" in watch.text
+        assert "refused for now" in watch.text
+
+
+async def test_it_is_told_when_too_few_would_stay_in_sync(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", messages=500_000, configs={"min.insync.replicas": "2"})
+    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+        await watch.do(acts.Kill(2), acts.Kill(3))
+        await watch.pass_time(40)
+        await open_dialog(watch)
+        assert "1 would stay in sync, fewer than min.insync.replicas (2)" in watch.text
+        assert "1 at risk" in watch.text

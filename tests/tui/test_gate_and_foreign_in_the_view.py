@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from ktui.execution.cancel_gate import CancelGateFile
+from ktui.pacing.limits import Limits
+from support.cancel_dialog import carry_out, known
+from support.moving_clusters import ORIGINAL, move
+from support.running import (
+    ONE_BY_ONE,
+    a_new_run,
+    a_quiet_cluster,
+    moved,
+    watching_run,
+)
+
+NAMES = ("a-0", "a-1", "b-0")
+ELSEWHERE_TOO = (7, 8, 9)
+
+
+async def test_cancelling_everything_shuts_the_gate_until_it_is_opened(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*NAMES, "x-0")
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+        await carry_out(watch, "up")
+        assert "CANCEL GATE SHUT  by" in watch.lines[0]
+        await watch.pass_until("ENDED")
+        assert "3 stopped" in watch.line("run drain-3")
+        gate = CancelGateFile(watch.state_dir, cluster.spec.name).state()
+        assert gate is not None
+        assert gate.reason == "stop everything in the run (3 partitions) of run drain-3"
+        await watch.press("O")
+        assert "Open the cancel gate?" in watch.text
+        await watch.press("enter")
+        assert "Open the cancel gate?" in watch.text
+        await watch.press("y")
+        await watch.see()
+        assert "CANCEL GATE SHUT" not in watch.text
+        assert "The cancel gate is open" in watch.text
+        await watch.press("O")
+        assert "The cancel gate of this cluster is open." in watch.text
+
+
+async def test_what_the_gate_holds_back_says_so_and_goes_on_when_it_is_opened(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*NAMES)
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+        gate = CancelGateFile(watch.state_dir, cluster.spec.name)
+        gate.shut(cluster.clock.now(), "ada@ops1 (4711)", "stop everything")
+        await watch.pass_time(3)
+        assert "CANCEL GATE SHUT  by ada@ops1 (4711)" in watch.lines[0]
+        assert "the cancel gate is shut" in watch.line("b-0")
+        await watch.press("O", "y")
+        await watch.pass_until("done 3/3")
+
+
+async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_which_names_it(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "x-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+        await watch.do(move("x-0", *ELSEWHERE_TOO))
+        await watch.press("v")
+        while watch.cursor != "x-0":
+            await watch.press("down")
+        await watch.press("c")
+        assert "x-0 is not in run drain-3" in watch.text
+        assert "X cancels this foreign reassignment" in " ".join(watch.text.split())
+        await watch.press("X")
+        told = " ".join(watch.text.replace("│", " ").split())
+        assert "Cancel this foreign reassignment of x-0?" in told
+        assert "on its way to 7 8 9" in told
+        assert "keeps 1 2 3" in told
+        await watch.press("enter")
+        assert "Cancel this foreign" in watch.text
+        await watch.press("y")
+        await watch.pass_until("stopped, on 1 2 3")
+        assert known(watch, "x-0").replicas == ORIGINAL
+        written = (watch.state_dir.path / "cancels.jsonl").read_text().splitlines()
+        assert [json.loads(line)["outcome"] for line in written] == ["asked", "stopped"]
+
+
+async def test_what_the_run_itself_moves_is_no_foreign_reassignment(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.press("X")
+        assert "No reassignment of somebody else is under the cursor" in watch.text
+
+
+async def test_what_another_live_run_moves_is_left_to_it(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0"), ONE_BY_ONE) as watch:
+        beside = a_new_run(moved("b-0"), Limits(), "other")
+        await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
+        await watch.see()
+        await watch.see()
+        await watch.press("v")
+        while watch.cursor != "b-0":
+            await watch.press("down")
+        await watch.press("X", "y")
+        await watch.pass_until("run other has begun it")
+        assert known(watch, "b-0").adding
