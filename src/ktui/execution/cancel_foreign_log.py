@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from ktui.cluster.clock import Clock
+from ktui.durable import sync_folder
 from ktui.execution.cancel_foreign_outcome import Listed, Settled
 from ktui.execution.events import Brokers
-from ktui.execution.journal_file import sync_folder
 from ktui.execution.problem import RunProblem
 from ktui.execution.statedir import StateDir
 

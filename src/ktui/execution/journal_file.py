@@ -8,6 +8,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from ktui.durable import sync_folder
+from ktui.execution.journal_head import head_path
 from ktui.execution.problem import JournalProblem
 
 SCHEMA_VERSION = 1
@@ -61,6 +63,20 @@ def create(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def create_anew(path: Path) -> sqlite3.Connection:
+    """Make a new file in place of one that nobody writes any more.
+
+    Raises:
+        JournalProblem: it cannot be made.
+    """
+    building = path.with_name(f"{path.stem}.building.db")
+    create(building).close()
+    for old in (head_path(path), *beside(path)):
+        old.unlink(missing_ok=True)
+    building.replace(path)
+    return connect(path, read_only=False)
+
+
 def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     """Open a file that is there.
 
@@ -78,6 +94,11 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     return connection
 
 
+def beside(path: Path) -> tuple[Path, Path]:
+    """Name SQLite's write-ahead log of a file, and the memory that its users share."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+
+
 def problem(path: Path, what: str, error: BaseException) -> JournalProblem:
     """Put SQLite's error in words, with what can be done about it."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -88,16 +109,6 @@ def problem(path: Path, what: str, error: BaseException) -> JournalProblem:
 def tells_of_damage(error: BaseException) -> bool:
     """Whether an error of reading is due to what the file holds, not to who else uses it."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
-
-
-def sync_folder(folder: Path) -> None:
-    """Make sure that the names of new files outlast a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # not every file system can sync a folder
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:

@@ -10,9 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ktui.durable import sync_folder
 from ktui.execution.events import By, Paused, Recovered
 from ktui.execution.journal_events import EventTable, Row
-from ktui.execution.journal_file import connect, create, problem, sync_folder
+from ktui.execution.journal_file import beside, connect, create, problem
 from ktui.execution.journal_head import write_head
 from ktui.execution.problem import JournalProblem
 
@@ -105,7 +106,7 @@ def _build(
     now: datetime,
 ) -> None:
     """Copy what is whole into a new file, rows as they are, and add what was lost."""
-    for leftover in (building, *_beside(building)):
+    for leftover in (building, *beside(building)):
         leftover.unlink(missing_ok=True)
     new = create(building)
     try:
@@ -142,9 +143,9 @@ def _swap(path: Path, ready: Path) -> None:
     damaged, until it is replaced.
     """
     kept = _kept(path, ready.stem.removeprefix(f"{path.stem}.recovered-"))
-    wal, shared_memory = _beside(path)
+    wal, shared_memory = beside(path)
     _keep(path, kept)
-    _keep(wal, _beside(kept)[0])
+    _keep(wal, beside(kept)[0])
     connection = connect(ready, read_only=False)
     try:
         write_head(path, EventTable(connection, ready).head())
@@ -159,8 +160,3 @@ def _swap(path: Path, ready: Path) -> None:
 def _keep(file: Path, under: Path) -> None:
     if file.exists() and file.stat().st_size and not under.exists():
         os.link(file, under)
-
-
-def _beside(path: Path) -> tuple[Path, Path]:
-    """Name SQLite's write-ahead log of a file, and the memory that its users share."""
-    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")

@@ -1,0 +1,195 @@
+"""Records what is seen of a cluster, and never stands in the way of who is looking."""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
+from ktui.cluster.text import clean
+from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Head, Lost, RunLine
+from ktui.recording.milliseconds import to_ms, wall_ms
+from ktui.recording.session_writing import Hide, Lengths, SessionWriter
+
+log = logging.getLogger(__name__)
+
+LEAST_FREE_BYTES = 256 * 1024 * 1024
+"""Recording stops before it takes the last of a disk that others need, runs above all."""
+MOST_LOST_HELD = 1_000
+"""Polls that failed before the first that was answered: no more of them are told."""
+
+
+class Recorder:
+    """Writes what it is told into files under a folder. One thread at a time may use it.
+
+    It never raises: where a disk or else does not let it, `problem` says why nothing is recorded
+    any more. What is told before the first look waits for it, for only a look names the cluster. A
+    look at another cluster begins another session, in that cluster's folder.
+
+    Args:
+        folder: where recordings go; it is made if need be.
+        clock: the one by which the observations are timed.
+        cluster: what the operator calls the cluster.
+        program: what records, with its version.
+        redaction: hides names, in each line; None to leave them as they are.
+        most_bytes: how large a file becomes, compressed.
+        longest_s: how long a file is written to.
+        whole_every_s: after how long a look tells everything again.
+    """
+
+    def __init__(  # noqa: PLR0913 - each by its name, and all but three have a default
+        self,
+        folder: Path,
+        clock: Clock,
+        *,
+        program: str,
+        cluster: str = "",
+        redaction: Hide | None = None,
+        most_bytes: int = 8 * 1024 * 1024,
+        longest_s: float = 900.0,
+        whole_every_s: float = 300.0,
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._program = program
+        self._cluster = cluster
+        self._redaction = redaction
+        self._lengths = Lengths(most_bytes, to_ms(longest_s), to_ms(whole_every_s))
+        self._session: SessionWriter | None = None
+        self._held: list[AnyLine] = []
+        self._closed = False
+        self._bytes_before = 0
+        self.problem: str | None = None
+        """Why it records no more."""
+
+    @property
+    def path(self) -> Path | None:
+        """The folder of the session; None before the first look."""
+        return None if self._session is None else self._session.path
+
+    @property
+    def written_bytes(self) -> int:
+        """How much it has written, compressed."""
+        return self._bytes_before + (0 if self._session is None else self._session.size)
+
+    def begin(self, cluster_id: str) -> None:
+        """Begin a session before the first look: nothing that is told has to wait for that then."""
+        self._try(lambda: self._session_on(cluster_id))
+
+    def look(self, seen: Observation) -> None:
+        """Record an observation."""
+        self._try(lambda: self._session_on(seen.cluster_id).look(seen))
+
+    def lost(self, reason: str) -> None:
+        """Record that a poll failed as a whole, and why."""
+        at, ms = wall_ms(self._clock.now()), to_ms(self._clock.monotonic())
+        self._tell(Lost(seq=0, at=at, ms=ms, reason=clean(reason)))
+
+    def run_event(self, run: str, run_id: str, entry: int, at: datetime, event: bytes) -> None:
+        """Record an event of a run's journal.
+
+        Args:
+            run: the run's name.
+            run_id: tells it from other runs of that name.
+            entry: the event's number in the journal, from 1.
+            at: when it was written there, aware.
+            event: a JSON object on one line, as the journal has it.
+        """
+        ms = to_ms(self._clock.monotonic())
+        self._tell(
+            RunLine(
+                seq=0,
+                at=wall_ms(at),
+                ms=ms,
+                run=run,
+                run_id=run_id,
+                entry=entry,
+                event=msgspec.Raw(event),
+            )
+        )
+
+    def close(self) -> None:
+        """End the session in good order. What is told afterwards is not recorded."""
+        if self._session is not None:
+            self._try(self._session.close)
+        self._closed = True
+
+    def _tell(self, line: AnyLine) -> None:
+        session = self._session
+        if session is not None:
+            self._try(lambda: session.write(line))
+        elif self.problem is None and not (isinstance(line, Lost) and self._too_many_lost()):
+            self._held.append(line)
+
+    def _too_many_lost(self) -> bool:
+        return sum(isinstance(line, Lost) for line in self._held) >= MOST_LOST_HELD
+
+    def _session_on(self, cluster_id: str) -> SessionWriter:
+        if self._session is not None:
+            if self._session.cluster_id == cluster_id:
+                return self._session
+            self._session.close()
+            self._bytes_before += self._session.size
+        self._session = SessionWriter(
+            self._folder, self._first(cluster_id), self._clock, self._hide, self._lengths
+        )
+        for line in self._held:
+            self._session.write(line)
+        self._held.clear()
+        return self._session
+
+    def _first(self, cluster_id: str) -> Head:
+        return Head(
+            seq=0,
+            at=wall_ms(self._clock.now()),
+            ms=to_ms(self._clock.monotonic()),
+            schema_version=SCHEMA_VERSION,
+            session=uuid.uuid4().hex,
+            segment=0,
+            cluster_id=cluster_id,
+            cluster=self._cluster,
+            program=self._program,
+            redacted=self._redaction is not None,
+        )
+
+    def _hide(self, line: AnyLine) -> AnyLine:
+        return line if self._redaction is None else self._redaction(line)
+
+    def _try(self, write: Callable[[], object]) -> None:
+        """Write, if anything may be written, and turn errors of the disk into the problem."""
+        if self._closed or self.problem is not None:
+            return
+        try:
+            if self._has_room():
+                write()
+        except OSError as error:
+            self._give_up(error.strerror or str(error))
+        except Exception as error:  # a run goes on without its recording, whatever is wrong
+            log.exception("recording failed in a way that was not foreseen")
+            self._give_up(f"ktui's own error: {type(error).__name__}: {error}")
+
+    def _give_up(self, why: str) -> None:
+        self._stop(why)
+        if self._session is not None:
+            self._session.abandon()
+
+    def _has_room(self) -> bool:
+        if self._session is None:
+            return True
+        disk = os.statvfs(self._session.path)
+        if disk.f_bavail * disk.f_frsize >= LEAST_FREE_BYTES:
+            return True
+        self._stop(f"less than {LEAST_FREE_BYTES >> 20} MiB are free on its disk")
+        self._session.leave_off()
+        return False
+
+    def _stop(self, why: str) -> None:
+        self._held.clear()
+        self.problem = f"{self.path or self._folder}: recording has stopped: {why}"

@@ -1,0 +1,134 @@
+"""Names hidden in a recording that is to be given away, the same name always in the same way.
+
+A name becomes its kind and twelve digits of HMAC-SHA256, such as topic-3f9c01d2a7be: whoever has
+the key gets the same digits for it in every recording, and whoever has not cannot try names out.
+Numbers stay: of brokers, partitions and ports, offsets, bytes, times.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ktui.cluster.broker import Broker, LogDir, TopicConfig
+from ktui.cluster.errors import Failure
+from ktui.recording.lines import AnyLine, CensusLine, End, Head, Look, Lost, RunLine
+from ktui.recording.redact_events import hidden_event
+from ktui.recording.redact_text import Words
+
+_DIGITS, _SESSION_DIGITS = 12, 32
+
+
+class Redaction:
+    """Hides names in lines. Those that it has hidden it knows again in free texts.
+
+    Args:
+        key: as long as it is secret, nobody can tell which name is meant.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._words = Words(lambda name: self._hidden("name", name))
+
+    def __call__(self, line: AnyLine) -> AnyLine:
+        """Give a line without names."""
+        match line:
+            case Head():
+                return self.head(line)
+            case Look():
+                return self._look(line)
+            case Lost():
+                return msgspec.structs.replace(line, reason=self.text(line.reason))
+            case RunLine():
+                return self._run_line(line)
+            case End():
+                return line
+
+    def hide(self, kind: str, name: str) -> str:
+        """Give what stands for a name; nothing for none."""
+        if not name:
+            return name
+        hidden = self._hidden(kind, name)
+        self._words.learn(name, hidden)
+        return hidden
+
+    def text(self, text: str) -> str:
+        """Give a free text of which only figures and plain words are as they were."""
+        return self._words.hidden(text)
+
+    def head(self, head: Head) -> Head:
+        """Give a segment's first line without names, as of another session than it was."""
+        return msgspec.structs.replace(
+            head,
+            session=self._digest(head.session)[:_SESSION_DIGITS],
+            cluster_id=self.hide("cluster", head.cluster_id),
+            cluster=self.hide("cluster", head.cluster),
+            redacted=True,
+        )
+
+    def _hidden(self, kind: str, name: str) -> str:
+        return f"{kind}-{self._digest(name)[:_DIGITS]}"
+
+    def _digest(self, name: str) -> str:
+        return hmac.digest(self._key, name.encode(errors="surrogatepass"), "sha256").hex()
+
+    def _maybe(self, kind: str, name: str | None) -> str | None:
+        return None if name is None else self.hide(kind, name)
+
+    def _run_line(self, line: RunLine) -> RunLine:
+        run, begun = self.hide("run", line.run), line.run_id.removeprefix(f"{line.run}@")
+        known = begun != line.run_id
+        return msgspec.structs.replace(
+            line,
+            run=run,
+            run_id=f"{run}@{begun}" if known else self.hide("run", line.run_id),
+            event=msgspec.Raw(hidden_event(bytes(line.event), self)),
+        )
+
+    def _look(self, look: Look) -> Look:
+        names = tuple(
+            (number, self.hide("topic", topic), partition, self._maybe("id", topic_id))
+            for number, topic, partition, topic_id in look.names
+        )
+        return msgspec.structs.replace(
+            look,
+            names=names,
+            brokers=_each(look.brokers, self._broker),
+            log_dirs=_each(look.log_dirs, lambda dirs: tuple(map(self._log_dir, dirs))),
+            topic_configs={
+                self.hide("topic", topic): None if config is None else self._config(config)
+                for topic, config in look.topic_configs.items()
+            },
+            census=None if look.census is None else self._census(look.census),
+            failures=None if look.failures is None else tuple(map(self._failure, look.failures)),
+        )
+
+    def _broker(self, broker: Broker) -> Broker:
+        host, rack = self.hide("host", broker.host), self._maybe("rack", broker.rack)
+        return msgspec.structs.replace(broker, host=host, rack=rack)
+
+    def _log_dir(self, log_dir: LogDir) -> LogDir:
+        error = None if log_dir.error is None else self.text(log_dir.error)
+        return msgspec.structs.replace(log_dir, path=self.hide("path", log_dir.path), error=error)
+
+    def _config(self, config: TopicConfig) -> TopicConfig:
+        return msgspec.structs.replace(
+            config,
+            leader_throttled_replicas=self.text(config.leader_throttled_replicas),
+            follower_throttled_replicas=self.text(config.follower_throttled_replicas),
+        )
+
+    def _census(self, census: CensusLine) -> CensusLine:
+        unhealthy = tuple((self.hide("topic", topic), n) for topic, n in census.unhealthy)
+        return msgspec.structs.replace(census, unhealthy=unhealthy)
+
+    def _failure(self, failure: Failure) -> Failure:
+        topic = self._maybe("topic", failure.topic)
+        return msgspec.structs.replace(failure, topic=topic, answer=self.text(failure.answer))
+
+
+def _each(of: Mapping[int, Any], hidden: Callable[[Any], Any]) -> dict[int, Any]:
+    return {key: None if value is None else hidden(value) for key, value in of.items()}

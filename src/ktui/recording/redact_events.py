@@ -1,0 +1,90 @@
+"""Events of runs without names, by the keys of their JSON: also those of a newer ktui."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from ktui.recording.redact_text import is_plain
+
+_KINDS = {
+    "topic": "topic",
+    "topics": "topic",
+    "topic_id": "id",
+    "cluster_id": "cluster",
+    "plan": "plan",
+    "plan_sha256": "sha256",
+    "host": "host",
+    "user": "user",
+    "bootstrap_server": "host",
+    "command_config": "path",
+    "context": "cluster",
+}
+"""The kinds of names that stand under these keys."""
+
+_KEPT = frozenset(
+    (
+        "event", "by", "state", "kind", "request", "verdict", "op", "key", "scope", "source",
+        "version", "until", "shape", "mode", "order", "on_stall", "on_foreign_change",
+        "on_conflict", "broker",
+    )
+)  # fmt: skip
+"""Under these stand words of ktui or Kafka, a version, a time or a broker."""
+
+_WHO = re.compile(r"([^@]*)@(\S*)( \(\d+\))?")
+"""Who asks: user@host (pid)."""
+
+
+class Hides(Protocol):
+    """Hides names."""
+
+    def hide(self, kind: str, name: str) -> str:
+        """Give what stands for a name."""
+        ...
+
+    def text(self, text: str) -> str:
+        """Give a free text without names."""
+        ...
+
+
+def hidden_event(event: bytes, names: Hides) -> bytes:
+    """Give an event, as JSON, without names. What no key is known of is a free text."""
+    return msgspec.json.encode(_hidden("", msgspec.json.decode(event), names))
+
+
+def _hidden(key: str, value: Any, names: Hides) -> Any:
+    match value:
+        case str():
+            return _hidden_word(key, value, names)
+        case dict():
+            return {
+                _hidden_key(k, names): _hidden(_kind_of_name(k, value), v, names)
+                for k, v in value.items()
+            }
+        case list():
+            return [_hidden(key, item, names) for item in value]
+    return value
+
+
+def _hidden_word(key: str, value: str, names: Hides) -> str:
+    if key in _KEPT:
+        return value
+    if key in _KINDS:
+        return names.hide(_KINDS[key], value)
+    who = _WHO.fullmatch(value) if key == "who" else None
+    if who is None:
+        return names.text(value)
+    return f"{names.hide('user', who[1])}@{names.hide('host', who[2])}{who[3] or ''}"
+
+
+def _hidden_key(key: str, names: Hides) -> str:
+    """Give a key: fields and states are plain words, and nothing else is a key so far."""
+    return key if all(map(is_plain, key.split("_"))) else names.text(key)
+
+
+def _kind_of_name(key: str, within: Mapping[str, Any]) -> str:
+    """Give the key by which a value is hidden: of a resource, `name` alone does not tell."""
+    return str(within["scope"]) if key == "name" and "scope" in within else key

@@ -1,0 +1,227 @@
+"""Sessions one after the other, on one axis of time, to be played from any place."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import dropwhile
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from ktui.cluster.observation import Observation, Reading
+from ktui.recording.lines import AnyLine, End, Head, Lost, RunLine
+from ktui.recording.milliseconds import moment, to_ms, to_s
+from ktui.recording.playing import Damage, Happening, Seen, observations
+from ktui.recording.reading import Good, Session, lines
+
+SAME_CLOCK_MS = 5_000
+"""By no more may wall time have been set between two sessions that share a monotonic clock."""
+
+K = TypeVar("K")
+
+
+class Place(NamedTuple):
+    """A line of a tape: its session's number on the tape, and its `seq` there."""
+
+    session: int
+    seq: int
+
+
+class Axis(NamedTuple):
+    """Where an axis of time lies: a wall time, and the monotonic time that went with it."""
+
+    at: int
+    ms: int
+
+
+class Passing(msgspec.Struct, frozen=True):
+    """What a tape tells at one place."""
+
+    place: Place
+    at_s: float
+    """Second of the tape's axis; never before that of what was told before."""
+    at: datetime
+    """Wall time, of a damage that of what was told before it."""
+    what: Observation | Lost | RunLine | End | Damage
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """From when to when a session goes, in seconds of the tape's axis."""
+
+    from_s: float
+    until_s: float
+
+
+class _Reel(NamedTuple):
+    """A session, the number of the first line of each of its files, and its place on the axis."""
+
+    session: Session
+    first_seqs: tuple[int, ...]
+    shift_ms: int
+    stretch: Stretch
+
+
+class Tape:
+    """Plays sessions. Their order is that of time.
+
+    The axis is the monotonic clock of the first session, unless another is given. A session keeps
+    its seconds on it if its clock is the same one; otherwise, as after a restart of the machine,
+    they are shifted so that wall times fit.
+
+    Args:
+        sessions: at least one.
+        axis: whose seconds they are brought to; None for the first session's own.
+
+    Raises:
+        FileProblem: a file cannot be opened any more.
+    """
+
+    def __init__(self, sessions: Sequence[Session], axis: Axis | None = None) -> None:
+        first = sessions[0].head
+        axis = axis or Axis(first.at, first.ms)
+        self._reels = [_reel(session, axis) for session in sessions]
+        self._wall_ms = axis.at - axis.ms
+        self.cluster_id = first.cluster_id
+        self.cluster = first.cluster
+        self.redacted = any(session.head.redacted for session in sessions)
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        """When something was recorded."""
+        return [reel.stretch for reel in self._reels]
+
+    @property
+    def from_s(self) -> float:
+        """The second at which it begins."""
+        return self._reels[0].stretch.from_s
+
+    @property
+    def first_look_s(self) -> float:
+        """The second of the first observation; where there is none, that of the beginning."""
+        looks = (each.at_s for each in self.play() if isinstance(each.what, Observation))
+        return next(looks, self.from_s)
+
+    @property
+    def until_s(self) -> float:
+        """The second of its last line."""
+        return max(reel.stretch.until_s for reel in self._reels)
+
+    def wall(self, at_s: float) -> datetime:
+        """Give the wall time of a second, unless clocks were set on the way."""
+        return moment(to_ms(at_s) + self._wall_ms)
+
+    def second(self, at: datetime) -> float:
+        """Give the second of a wall time."""
+        return self.from_s + (at - self.wall(self.from_s)).total_seconds()
+
+    def play(self, after: Place | None = None) -> Iterator[Passing]:
+        """Give all that comes after a place; from the beginning without one."""
+        number = 0 if after is None else after.session
+        at_s, at = self._reels[number].stretch.from_s, self.wall(self.from_s)
+        for place, shift_ms, happening in self._happenings(number, after):
+            line = _line_of(happening)
+            if line is not None:
+                at_s = max(at_s, to_s(line.ms + shift_ms))
+                at = at if isinstance(line, RunLine) else moment(line.at)
+            yield Passing(place, at_s, at, _told(happening, to_s(shift_ms)))
+
+    def last_looks(self, most: int) -> Place | None:
+        """Give the place after which all looks together see so many partitions; None for all."""
+        for index, reel in reversed(list(enumerate(self._reels))):
+            for number in reversed(range(len(reel.first_seqs))):
+                for seq, partitions in reversed(_looks_in(reel, number)):
+                    most -= max(1, partitions)
+                    if most < 0:
+                        return Place(index, seq)
+        return None
+
+    def _happenings(
+        self, number: int, after: Place | None
+    ) -> Iterator[tuple[Place, int, Happening]]:
+        for index, reel in enumerate(self._reels[number:], start=number):
+            seq = after.seq if after is not None and index == number else -1
+            place = Place(index, seq)
+            for happening in _after(reel, seq):
+                line = _line_of(happening)
+                place = place if line is None else Place(index, line.seq)
+                yield place, reel.shift_ms, happening
+
+
+def clock_shift_ms(axis: Axis, head: Head) -> int:
+    """Give what is added to the times of a head's clock for them to be on an axis.
+
+    Nothing where both clocks are the same one: then wall and monotonic time differ alike.
+    """
+    shift = (head.at - head.ms) - (axis.at - axis.ms)
+    return 0 if abs(shift) <= SAME_CLOCK_MS else shift
+
+
+def _reel(session: Session, axis: Axis) -> _Reel:
+    shift = clock_shift_ms(axis, session.head)
+    seqs = tuple(_first_seq(session, n) for n in range(len(session.files)))
+    from_ms = session.head.ms
+    stretch = Stretch(to_s(from_ms + shift), to_s(max(from_ms, _last_ms(session)) + shift))
+    return _Reel(session, seqs, shift, stretch)
+
+
+def _first_seq(session: Session, number: int) -> int:
+    first = next(iter(lines(session.files[number])), None)
+    return first.line.seq if isinstance(first, Good) else session.head.seq
+
+
+def _last_ms(session: Session) -> int:
+    """Give when the last line was written that can be read."""
+    for file in reversed(session.files):
+        times = [each.line.ms for each in lines(file) if isinstance(each, Good)]
+        if times:
+            return max(times)
+    return session.head.ms
+
+
+def _after(reel: _Reel, seq: int) -> Iterator[Happening]:
+    """Play a session after one of its lines: from the file that has it, for each is whole."""
+    if seq < 0:
+        return observations(reel.session)
+    number = max(0, bisect_right(reel.first_seqs, seq) - 1)
+    rest = observations(Session(reel.session.head, reel.session.files[number:]))
+    rest = dropwhile(lambda each: (line := _line_of(each)) is None or line.seq < seq, rest)
+    return dropwhile(lambda each: (line := _line_of(each)) is not None and line.seq <= seq, rest)
+
+
+def _looks_in(reel: _Reel, number: int) -> list[tuple[int, int]]:
+    """Give the `seq` of each look in one of its files, and how many partitions it sees."""
+    told = observations(Session(reel.session.head, reel.session.files[number : number + 1]))
+    return [(e.line.seq, len(e.observation.partitions)) for e in told if isinstance(e, Seen)]
+
+
+def _line_of(happening: Happening) -> AnyLine | None:
+    if isinstance(happening, Damage):
+        return None
+    return happening.line if isinstance(happening, Seen) else happening
+
+
+def _told(happening: Happening, shift_s: float) -> Observation | Lost | RunLine | End | Damage:
+    return shifted(happening.observation, shift_s) if isinstance(happening, Seen) else happening
+
+
+def shifted(seen: Observation, by_s: float) -> Observation:
+    """Give an observation with all of its monotonic seconds later by so many."""
+    if not by_s:
+        return seen
+    census = seen.census
+    if census is not None:
+        census = msgspec.structs.replace(census, monotonic_s=census.monotonic_s + by_s)
+    return msgspec.structs.replace(
+        seen,
+        monotonic_s=seen.monotonic_s + by_s,
+        ends=_later(seen.ends, by_s),
+        starts=_later(seen.starts, by_s),
+        sizes=_later(seen.sizes, by_s),
+        census=census,
+    )
+
+
+def _later(readings: Mapping[K, Reading], by_s: float) -> dict[K, Reading]:
+    return {key: Reading(each.value, each.at_s + by_s) for key, each in readings.items()}

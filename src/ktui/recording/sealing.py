@@ -1,0 +1,106 @@
+"""Segments that were left behind unfinished, made whole."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from ktui.fileproblem import FileProblem
+from ktui.recording.segments import UNFINISHED, files_under, is_open
+from ktui.recording.unzipping import Unzipped
+from ktui.recording.writing import SegmentWriter
+
+SEALING = ".sealing"
+"""Added to the name of the whole file while it is made."""
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """What became of the segments that were left behind."""
+
+    files: tuple[Path, ...]
+    """Those that are whole now."""
+    problems: tuple[FileProblem, ...]
+    """Why others could not be made whole; they stay as they are."""
+
+
+def seal(path: Path) -> Sealed:
+    """Make whole every abandoned segment: the one that is named, or those under a folder.
+
+    A segment that a recorder is at is left alone. Of an abandoned one every whole line is kept,
+    byte for byte; where there is none, nothing is. Never raises because of a file.
+    """
+    files: list[Path] = []
+    problems: list[FileProblem] = []
+    for unfinished in filter(is_open, files_under(path)):
+        try:
+            whole = _sealed(unfinished)
+        except FileProblem as problem:
+            problems.append(problem)
+        except OSError as error:
+            words = f"cannot be made whole: {error.strerror}"
+            problems.append(FileProblem(unfinished, None, words))
+        else:
+            files += [] if whole is None else [whole]
+    return Sealed(tuple(files), tuple(problems))
+
+
+def _sealed(unfinished: Path) -> Path | None:
+    """Make one segment whole; None where there is nothing to be done."""
+    with _abandoned(unfinished) as file:
+        if file is None:
+            return None
+        whole = unfinished.with_name(unfinished.name.removesuffix(UNFINISHED))
+        any_line = _rewritten(file, whole)
+        unfinished.unlink()
+        return whole if any_line else None
+
+
+def _rewritten(file: BinaryIO, whole: Path) -> bool:
+    """Write the whole lines of a file into another; say whether there are any."""
+    unzipped, count = Unzipped(file), 0
+    made = whole.with_name(whole.name + SEALING)
+    made.unlink(missing_ok=True)  # what a crash has left
+    writer = SegmentWriter(whole, SEALING)
+    try:
+        for text in unzipped.lines():
+            writer.write(text + b"\n", at_once=False)
+            count += 1
+        if unzipped.damage is not None:
+            raise FileProblem(Path(file.name), count + 1, unzipped.damage)
+        if count:
+            writer.close()
+    finally:
+        writer.abandon()
+        made.unlink(missing_ok=True)
+    return count > 0
+
+
+@contextmanager
+def _abandoned(unfinished: Path) -> Iterator[BinaryIO | None]:
+    """Open a segment that no recorder is at, and keep others from sealing it meanwhile."""
+    with unfinished.open("rb") as file:
+        # A recorder locks its file before anything is in it, so an empty one may be just begun.
+        begun = os.fstat(file.fileno()).st_size > 0
+        yield file if begun and _locked(file) and _is_still(unfinished, file) else None
+
+
+def _locked(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_still(path: Path, file: BinaryIO) -> bool:
+    """Whether a file has its name yet: another process may have sealed it in the meantime."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False

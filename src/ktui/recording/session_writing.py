@@ -1,0 +1,127 @@
+"""One session of recording: its lines, numbered, in one segment's file after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
+from ktui.recording.encoding import Encoder
+from ktui.recording.lines import AnyLine, End, Head, encode
+from ktui.recording.milliseconds import to_ms, wall_ms
+from ktui.recording.segments import UNFINISHED, segment_path, session_folder
+from ktui.recording.writing import SegmentWriter
+
+Hide = Callable[[AnyLine], AnyLine]
+
+
+class Lengths(msgspec.Struct, frozen=True):
+    """When a segment is long enough, and how often a look tells everything."""
+
+    most_bytes: int
+    """Of a file, compressed."""
+    longest_ms: int
+    whole_every_ms: int
+
+
+class SessionWriter:
+    """Writes one session. Every call raises OSError where the disk does not let it.
+
+    Args:
+        folder: the one that recordings go to.
+        first: the first line of the first segment.
+        clock: the one by which the lines are timed.
+        hide: hides names in each line.
+        lengths: when to begin anew.
+    """
+
+    def __init__(
+        self, folder: Path, first: Head, clock: Clock, hide: Hide, lengths: Lengths
+    ) -> None:
+        self.cluster_id = first.cluster_id
+        self.path = session_folder(folder, _hidden_head(first, hide))
+        self._head = first
+        self._clock = clock
+        self._hide = hide
+        self._lengths = lengths
+        self._seq = 0
+        self._closed_bytes = 0
+        self._whole_ms = 0
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._begin(first)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the files so far."""
+        return self._closed_bytes + self._segment.size
+
+    def look(self, seen: Observation) -> None:
+        """Write what an observation tells otherwise than the one before."""
+        self._make_room()
+        ms = to_ms(seen.monotonic_s)
+        whole = ms - self._whole_ms >= self._lengths.whole_every_ms
+        look = self._encoder.look(seen, seq=self._seq, whole=whole)
+        if look.whole:
+            self._whole_ms = ms
+        self._put(look)
+
+    def write(self, line: AnyLine) -> None:
+        """Write a line of any other kind; it is given its number here."""
+        self._make_room()
+        self._put(msgspec.structs.replace(line, seq=self._seq))
+
+    def close(self) -> None:
+        """Say that the session ends here in good order, and make the last file whole."""
+        self._put(End(seq=self._seq, at=wall_ms(self._clock.now()), ms=self._now_ms()))
+        self._segment.close()
+
+    def leave_off(self) -> None:
+        """Make the last file whole without saying that the session has come to its end."""
+        self._segment.close()
+
+    def abandon(self) -> None:
+        """Leave the last file as it is."""
+        self._segment.abandon()
+
+    def _begin(self, head: Head) -> None:
+        self._head = head
+        self._encoder = Encoder()
+        self._segment = SegmentWriter(segment_path(self.path, head.segment), UNFINISHED)
+        try:
+            self._put(head)
+        except OSError:
+            self.abandon()
+            raise
+
+    def _make_room(self) -> None:
+        """Go on in another file where this one is long enough."""
+        now_ms, lengths = self._now_ms(), self._lengths
+        long = now_ms - self._head.ms >= lengths.longest_ms
+        if not long and self._segment.size < lengths.most_bytes:
+            return
+        self._segment.close()
+        self._closed_bytes += self._segment.size
+        self._begin(
+            msgspec.structs.replace(
+                self._head,
+                seq=self._seq,
+                at=wall_ms(self._clock.now()),
+                ms=now_ms,
+                segment=self._head.segment + 1,
+            )
+        )
+
+    def _put(self, line: AnyLine) -> None:
+        self._segment.write(encode(self._hide(line)))
+        self._seq += 1
+
+    def _now_ms(self) -> int:
+        return to_ms(self._clock.monotonic())
+
+
+def _hidden_head(head: Head, hide: Hide) -> Head:
+    hidden = hide(head)
+    return hidden if isinstance(hidden, Head) else head

@@ -1,0 +1,136 @@
+"""However a file is damaged: nothing is told that was not written, and the damage is told."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.cluster.observation import Observation
+from ktui.fileproblem import FileProblem
+from ktui.recording.lines import End
+from ktui.recording.playing import Damage, Seen, observations
+from ktui.recording.reading import Good, lines, recordings
+from ktui.recording.sealing import seal
+from property.test_progress import PATIENT
+from support.observations import START
+from support.recordings import Recording, all_to_the_millisecond, good, the_session
+
+Flips = dict[int, int]
+
+
+@cache
+def whole() -> tuple[bytes, list[Good], list[Observation]]:
+    """A closed segment: its content, its lines, and what its recorder was shown."""
+    with TemporaryDirectory() as folder:
+        recording = Recording(Path(folder), whole_every_s=10.0)
+        for _ in range(4):
+            recording.looks(8)
+            recording.recorder.lost("no answer")
+            recording.recorder.run_event("move", "move@noon", 1, START, b'{"event":"started"}')
+        recording.recorder.close()
+        (file,) = the_session(Path(folder)).files
+        return file.read_bytes(), good(file), all_to_the_millisecond(recording.shown)
+
+
+def flips() -> st.SearchStrategy[Flips]:
+    places = st.integers(0, len(whole()[0]) - 1)
+    return st.dictionaries(places, st.integers(1, 255), min_size=1, max_size=5)
+
+
+def flipped(changes: Flips) -> bytes:
+    content = bytearray(whole()[0])
+    for place, change in changes.items():
+        content[place] ^= change
+    return bytes(content)
+
+
+@PATIENT
+@given(flips())
+def test_every_line_that_is_told_was_written_and_those_before_the_damage_are_told(
+    changes: Flips,
+) -> None:
+    told = list(lines(flipped(changes)))
+
+    originals = [each.text for each in whole()[1]]
+    texts = [each.text for each in told if isinstance(each, Good)]
+    assert set(texts) <= set(originals)
+    first_bad = next((n for n, each in enumerate(told) if not isinstance(each, Good)), None)
+    if texts != originals:
+        assert first_bad is not None
+        assert told[first_bad].number == first_bad + 1
+
+
+@PATIENT
+@given(st.integers(0, 31))
+def test_lines_before_the_damaged_place_are_all_told(sixteenth: int) -> None:
+    content, originals, _ = whole()
+    place = 10 + (len(content) - 20) * sixteenth // 32
+    before = good(content[:place])
+
+    told = good(flipped({place: 0xFF}))
+
+    assert [each.text for each in told[: len(before)]] == [each.text for each in before]
+    assert before == originals[: len(before)]
+
+
+@PATIENT
+@given(st.one_of(st.binary(), flips().map(flipped)))
+def test_no_content_whatever_ends_in_a_traceback(content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        for name in ("000000.jsonl.gz", "000001.jsonl.gz.tmp"):
+            (Path(folder) / name).write_bytes(content)
+        try:
+            sessions = recordings(Path(folder))
+        except FileProblem:
+            return
+        finally:
+            seal(Path(folder))
+        for session in sessions:
+            list(observations(session))
+
+
+@PATIENT
+@given(st.sets(st.integers(1, 41)), st.data())
+def test_what_is_played_of_a_damaged_session_was_seen_and_the_rest_is_told(
+    damaged: set[int], data: st.DataObject
+) -> None:
+    """Lines are damaged one by one, within a file that can be unzipped."""
+    _, originals, shown = whole()
+    texts = [each.text for each in originals]
+    for number in damaged:
+        how = data.draw(st.sampled_from(["gone", "changed", "rubbish"]))
+        if number < len(texts):
+            texts[number] = {
+                "gone": b"",
+                "changed": texts[number].replace(b"0", b"1"),
+                "rubbish": b"\xff{]",
+            }[how]
+    content = b"".join(text + b"\n" for text in texts if text)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "000000.jsonl.gz"
+        file.write_bytes(gzip.compress(content))
+        told = list(observations(the_session(file)))
+
+    seen = [each.observation for each in told if isinstance(each, Seen)]
+    assert is_in_order(seen, shown)
+    if len(seen) < len(shown):
+        assert any(isinstance(each, Damage) for each in told) or not isinstance(told[-1], End)
+
+
+def is_in_order(some: list[Observation], of: list[Observation]) -> bool:
+    rest: Iterator[Observation] = iter(of)
+    return all(any(each == other for other in rest) for each in some)
+
+
+def test_the_made_up_recording_has_what_these_tests_are_about() -> None:
+    _, originals, shown = whole()
+
+    assert len(originals) == 42
+    assert sum(getattr(each.line, "whole", False) for each in originals) == 4
+    assert len(shown) == 32

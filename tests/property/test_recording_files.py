@@ -1,0 +1,53 @@
+"""However a recorder cuts its files, and wherever it is killed: what was seen is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ktui.cluster.observation import Observation
+from ktui.recording.lines import Look
+from ktui.recording.sealing import seal
+from property.test_progress import PATIENT, histories
+from support.recordings import Recording, all_to_the_millisecond, files_in, good, seen_in
+
+FEW = settings(PATIENT, max_examples=30)
+"""Each syncs its files to the disk."""
+
+
+@FEW
+@given(
+    histories(),
+    st.integers(1, 20_000),
+    st.sampled_from([1.0, 5.0, 900.0]),
+    st.sampled_from([0.5, 10.0, 300.0]),
+    st.booleans(),
+)
+def test_what_was_seen_is_read_from_the_files_before_and_after_sealing(
+    history: list[Observation],
+    most_bytes: int,
+    longest_s: float,
+    whole_every_s: float,
+    closed: bool,  # noqa: FBT001  # drawn by Hypothesis
+) -> None:
+    with TemporaryDirectory() as name:
+        recording = Recording(
+            Path(name), most_bytes=most_bytes, longest_s=longest_s, whole_every_s=whole_every_s
+        )
+        for seen in history:
+            recording.recorder.look(seen)
+            recording.clock.pass_time(1.0)
+        recording.recorder.close() if closed else recording.die()
+
+        assert recording.recorder.problem is None
+        assert seen_in(recording.folder) == all_to_the_millisecond(history)
+        sealed = seal(recording.folder)
+
+        assert len(sealed.files) == (0 if closed else 1)
+        assert seen_in(recording.folder) == all_to_the_millisecond(history)
+        for file in files_in(recording.folder):
+            first = next((x.line for x in good(file) if isinstance(x.line, Look)), None)
+            assert first is None or first.whole

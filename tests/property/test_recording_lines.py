@@ -1,0 +1,53 @@
+"""Whatever is seen comes out of a recording as it went in, to the millisecond."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.cluster.observation import Observation
+from ktui.recording.decoding import Decoder, Incoherent
+from ktui.recording.encoding import Encoder
+from ktui.recording.lines import Changed, Look, decode, encode
+from property.test_progress import PATIENT, histories
+from support.recordings import copying, to_the_millisecond
+
+
+@PATIENT
+@given(histories(), st.sets(st.integers(0, 30)))
+def test_what_is_read_is_what_was_seen(history: list[Observation], whole: set[int]) -> None:
+    encoder, decoder = Encoder(), Decoder(history[0].cluster_id)
+    for seq, seen in enumerate(history):
+        line = decode(encode(encoder.look(seen, seq=seq, whole=seq in whole)))
+        assert isinstance(line, Look)
+        read = decoder.observation(line)
+        assert read == to_the_millisecond(seen)
+
+
+@PATIENT
+@given(histories(), st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)))
+def test_without_some_lines_what_is_read_is_still_what_was_seen_or_nothing(
+    history: list[Observation], whole: set[int], missing: set[int]
+) -> None:
+    encoder, decoder = Encoder(), Decoder(history[0].cluster_id)
+    follows = False
+    for seq, seen in enumerate(history):
+        look = encoder.look(seen, seq=seq, whole=seq in whole)
+        follows = seq not in missing and (follows or look.whole)
+        if follows:
+            assert decoder.observation(look) == to_the_millisecond(seen)
+        elif seq not in missing:
+            with pytest.raises(Incoherent):
+                decoder.observation(look)
+
+
+@given(st.data())
+def test_a_line_of_which_any_byte_differs_is_not_believed(data: st.DataObject) -> None:
+    text = encode(Encoder().look(copying(1.0), seq=0)).removesuffix(b"\n")
+    at = data.draw(st.integers(0, len(text) - 1))
+    changed = bytearray(text)
+    changed[at] ^= data.draw(st.integers(1, 255))
+
+    with pytest.raises(Changed):
+        decode(bytes(changed))

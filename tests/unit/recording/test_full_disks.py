@@ -1,0 +1,147 @@
+"""A disk that takes no more ends the recording, and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ktui.recording import writing
+from ktui.recording.playing import Seen
+from ktui.recording.sealing import seal
+from support.recordings import Recording, all_to_the_millisecond, files_in, happenings, seen_in
+
+TESTS = Path(__file__).parents[2]
+MOST_BYTES = 3_000
+UNTIL_TOO_LARGE = f"""
+import resource, sys
+from pathlib import Path
+from support.recordings import Recording
+
+resource.setrlimit(resource.RLIMIT_FSIZE, ({MOST_BYTES}, {MOST_BYTES}))
+recording = Recording(Path(sys.argv[1]))
+while recording.recorder.problem is None:
+    recording.looks(1)
+recording.recorder.lost("no answer")
+recording.recorder.close()
+print(len(recording.shown), recording.recorder.problem)
+"""
+
+
+def no_space(*_: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_ends_the_recording_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Recording(tmp_path)
+    recording.looks(5)
+
+    with monkeypatch.context() as full:
+        full.setattr(writing, "os", SimpleNamespace(**{**vars(os), "write": no_space}))
+        recording.looks(1)
+
+    path = recording.recorder.path
+    assert recording.recorder.problem == f"{path}: recording has stopped: No space left on device"
+    assert_nothing_more_is_recorded(recording)
+    assert len(seal(tmp_path).files) == 1
+    assert seen_in(tmp_path) == all_to_the_millisecond(recording.shown[:5])
+
+
+def test_a_disk_that_takes_half_a_line_loses_that_line_only(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", UNTIL_TOO_LARGE, tmp_path / "limited"],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    count, problem = ended.stdout.strip().split(" ", 1)
+
+    (file,) = files_in(tmp_path)
+    assert problem == f"{file.parent}: recording has stopped: File too large"
+    assert file.stat().st_size == MOST_BYTES
+    same = Recording(tmp_path / "unlimited")
+    same.looks(int(count))
+    seen = [each.observation for each in happenings(file) if isinstance(each, Seen)]
+    assert int(count) - len(seen) in {0, 1}, "of the last line its end alone may be missing"
+    assert seen == all_to_the_millisecond(same.shown[: len(seen)])
+
+
+def test_a_disk_that_is_full_from_the_beginning_is_a_problem_and_holds_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Recording(tmp_path)
+    with monkeypatch.context() as full:
+        full.setattr(writing, "os", SimpleNamespace(**{**vars(os), "write": no_space}))
+        recording.looks(1)
+
+    assert recording.recorder.problem == (
+        f"{tmp_path}: recording has stopped: No space left on device"
+    )
+    (file,) = files_in(tmp_path)
+    with file.open("rb") as free:
+        fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert_nothing_more_is_recorded(recording)
+
+
+def test_the_last_of_a_disk_is_left_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Recording(tmp_path)
+    recording.looks(5)
+
+    with monkeypatch.context() as nearly_full:
+        little = SimpleNamespace(f_bavail=255, f_frsize=1024 * 1024)
+        nearly_full.setattr("ktui.recording.recorder.os.statvfs", lambda _: little)
+        recording.looks(1)
+
+    assert recording.recorder.problem is not None
+    assert recording.recorder.problem.endswith("less than 256 MiB are free on its disk")
+    (file,) = files_in(tmp_path)
+    assert file.name == "000000.jsonl.gz"
+    assert_nothing_more_is_recorded(recording)
+    assert seen_in(tmp_path) == all_to_the_millisecond(recording.shown[:5])
+
+
+def test_a_folder_that_cannot_be_made_is_a_problem_and_no_error(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "recordings"
+    in_the_way.write_text("a file")
+    recording = Recording(in_the_way)
+    recording.recorder.lost("no answer")
+
+    recording.looks(3)
+    recording.recorder.close()
+
+    assert recording.recorder.path is None
+    assert recording.recorder.problem == f"{in_the_way}: recording has stopped: Not a directory"
+
+
+def test_a_folder_that_is_taken_away_is_a_problem_and_no_error(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "recordings")
+    recording.looks(3)
+    (file,) = files_in(tmp_path)
+    file.unlink()
+    file.parent.rmdir()
+
+    recording.looks(3)
+    recording.recorder.close()
+
+    assert recording.recorder.problem is not None
+    assert recording.recorder.problem.endswith("recording has stopped: No such file or directory")
+
+
+def assert_nothing_more_is_recorded(recording: Recording) -> None:
+    before = {file: file.read_bytes() for file in files_in(recording.folder)}
+    recording.looks(2)
+    recording.recorder.lost("no answer")
+    recording.recorder.close()
+
+    assert {file: file.read_bytes() for file in files_in(recording.folder)} == before

@@ -1,0 +1,295 @@
+"""What a recorder is told is in its files, in its order, as soon as it is told."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.observation import Observation
+from ktui.recording.lines import AnyLine, End, Head, Lost, RunLine
+from ktui.recording.playing import Seen, observations
+from ktui.recording.reading import Good, recordings
+from support.observations import START, an_observation
+from support.recordings import (
+    Recording,
+    all_to_the_millisecond,
+    files_in,
+    good,
+    happenings,
+    look_lines,
+    seen_in,
+    the_session,
+)
+from unit.recording.test_old_versions import FIRST
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Recording:
+    return Recording(tmp_path / "recordings")
+
+
+def test_what_is_read_is_what_was_shown_at_every_moment(recording: Recording) -> None:
+    for _ in range(20):
+        recording.looks(1, every_s=0.75)
+
+        assert seen_in(recording.folder) == all_to_the_millisecond(recording.shown)
+
+    recording.recorder.close()
+    assert seen_in(recording.folder) == all_to_the_millisecond(recording.shown)
+
+
+def test_everything_that_an_observation_can_tell_is_recorded(recording: Recording) -> None:
+    by_default = Observation(
+        cluster_id="", controller=None, brokers={}, partitions={}, at=START, monotonic_s=0, took_s=0
+    )
+    for name in Observation.__struct_fields__:
+        assert getattr(FIRST, name) != getattr(by_default, name), f"{name} is not recorded yet"
+
+    recording.recorder.look(FIRST)
+
+    assert seen_in(recording.folder) == [FIRST]
+
+
+def test_a_session_has_a_folder_named_by_its_cluster_and_its_beginning(
+    recording: Recording,
+) -> None:
+    recording.looks(1)
+    recording.recorder.close()
+
+    session = the_session(recording.folder)
+    name = f"20260101T120000Z-{session.head.session[:8]}"
+    assert recording.recorder.path == recording.folder / "a-cluster" / name
+    assert files_in(recording.folder) == [recording.recorder.path / "000000.jsonl.gz"]
+
+
+def test_the_head_says_who_recorded_what_by_which_version(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, program="ktui 1.2.3", cluster="prod")
+    recording.looks(1)
+
+    head = the_session(tmp_path).head
+
+    assert (head.program, head.cluster, head.cluster_id) == ("ktui 1.2.3", "prod", "a-cluster")
+    assert (head.schema_version, head.segment, head.seq) == (1, 0, 0)
+    assert not head.redacted
+
+
+def test_nobody_else_may_read_a_recording(recording: Recording) -> None:
+    recording.looks(1)
+    recording.recorder.close()
+
+    (file,) = files_in(recording.folder)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_session_that_was_closed_says_so(recording: Recording) -> None:
+    recording.looks(2)
+    assert not isinstance(happenings(recording.folder)[-1], End)
+
+    recording.recorder.close()
+    recording.recorder.close()
+    recording.looks(1)
+
+    assert [type(each) for each in happenings(recording.folder)] == [Seen, Seen, End]
+
+
+def test_events_of_a_run_and_lost_polls_stand_between_the_looks(recording: Recording) -> None:
+    recording.looks(1)
+    recording.recorder.run_event("move", "move@noon", 7, START, b'{"event":"started","n":[1]}')
+    recording.recorder.lost("no answer\x1b[2J")
+    recording.looks(1)
+
+    first, event, lost, second = happenings(recording.folder)
+
+    assert isinstance(first, Seen)
+    assert isinstance(event, RunLine)
+    assert (event.run, event.run_id, event.entry) == ("move", "move@noon", 7)
+    assert bytes(event.event) == b'{"event":"started","n":[1]}'
+    assert (event.at, event.ms) == (1_767_268_800_000, 1_000)
+    assert isinstance(lost, Lost)
+    assert lost.reason == "no answer\\x1b[2J"
+    assert isinstance(second, Seen)
+
+
+def test_what_is_told_before_the_first_look_waits_for_it(recording: Recording) -> None:
+    recording.recorder.run_event("move", "move@noon", 1, START, b'{"event":"started"}')
+    recording.recorder.lost("no answer")
+    assert recording.recorder.path is None
+    assert files_in(recording.folder) == []
+
+    recording.looks(1)
+
+    assert [type(each) for each in happenings(recording.folder)] == [RunLine, Lost, Seen]
+
+
+def test_a_cluster_that_does_not_answer_for_days_takes_no_memory(recording: Recording) -> None:
+    for _ in range(1_500):
+        recording.recorder.lost("no answer")
+    recording.recorder.run_event("move", "move@noon", 1, START, b'{"event":"started"}')
+    recording.looks(1)
+
+    told = [type(each) for each in happenings(recording.folder)]
+
+    assert told == [*[Lost] * 1_000, RunLine, Seen]
+
+
+def test_a_recorder_that_never_saw_a_cluster_leaves_nothing(recording: Recording) -> None:
+    recording.recorder.lost("no answer")
+    recording.recorder.close()
+
+    assert files_in(recording.folder) == []
+    assert recording.recorder.problem is None
+
+
+def test_lines_are_numbered_without_a_gap_over_all_segments(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, longest_s=3.0)
+    for _ in range(10):
+        recording.looks(1)
+        recording.recorder.lost("no answer")
+    recording.recorder.close()
+
+    files = the_session(tmp_path).files
+
+    assert len(files) == 4
+    assert [each.line.seq for file in files for each in good(file)] == list(range(25))
+
+
+def test_a_segment_ends_after_its_time(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, longest_s=60.0)
+    recording.looks(61)
+
+    first, second = the_session(tmp_path).files
+
+    assert first.name == "000000.jsonl.gz"
+    assert second.name == "000001.jsonl.gz.tmp"
+    assert len(list(look_lines(first))) == 60
+
+
+def test_a_segment_ends_when_it_is_large(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, most_bytes=3_000)
+    recording.looks(200)
+    recording.recorder.close()
+
+    files = the_session(tmp_path).files
+
+    assert len(files) > 2
+    assert all(3_000 <= file.stat().st_size < 3_400 for file in files[:-1])
+    assert recording.recorder.written_bytes == sum(file.stat().st_size for file in files)
+    assert seen_in(tmp_path) == all_to_the_millisecond(recording.shown)
+
+
+def test_every_segment_can_be_read_without_the_others(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, longest_s=4.0)
+    recording.looks(10)
+    recording.recorder.close()
+
+    for number, file in enumerate(the_session(tmp_path).files):
+        assert isinstance(good(file)[0].line, Head)
+        assert next(look_lines(file)).whole
+        (session,) = recordings(file)
+        seen = [each.observation for each in observations(session) if isinstance(each, Seen)]
+        assert seen == all_to_the_millisecond(recording.shown[number * 4 : number * 4 + 4])
+
+
+def test_a_look_is_whole_now_and_then(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, whole_every_s=10.0)
+    recording.looks(35)
+
+    (file,) = the_session(tmp_path).files
+
+    assert [look.ms for look in look_lines(file) if look.whole] == [0, 10_000, 20_000, 30_000]
+
+
+def test_another_cluster_is_another_session_in_its_own_folder(recording: Recording) -> None:
+    recording.recorder.lost("no answer")
+    recording.looks(2)
+    recording.looks(3, cluster_id="another")
+    recording.recorder.lost("no answer")
+    recording.recorder.close()
+
+    one, other = recordings(recording.folder)
+
+    assert (one.head.cluster_id, other.head.cluster_id) == ("a-cluster", "another")
+    assert [type(each) for each in observations(one)] == [Lost, Seen, Seen, End]
+    assert [type(each) for each in observations(other)] == [Seen, Seen, Seen, Lost, End]
+    assert {file.parents[1].name for file in other.files} == {"another"}
+
+
+@pytest.mark.parametrize("cluster_id", ["../../etc", "/etc", "..", "", "a/b", "x" * 500, "ü\n"])
+def test_no_cluster_names_a_folder_outside_of_the_recordings(
+    tmp_path: Path, cluster_id: str
+) -> None:
+    recording = Recording(tmp_path / "recordings")
+    recording.looks(1, cluster_id=cluster_id)
+    recording.recorder.close()
+
+    (file,) = files_in(tmp_path)
+
+    assert recording.recorder.problem is None
+    assert file.resolve().parents[2] == tmp_path / "recordings"
+    assert seen_in(tmp_path)[0].cluster_id == cluster_id
+
+
+def test_what_stays_as_it_is_is_told_once(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    still = an_observation(
+        brokers=range(1, 100), failures=(Failure(Operation.LOG_DIRS, "no answer", 3),)
+    )
+    for second in range(50):
+        recording.recorder.look(msgspec.structs.replace(still, monotonic_s=float(second)))
+
+    first, *rest = [each.text for each in lines_of_looks(tmp_path)]
+
+    assert len(first) > 4_000
+    assert all(len(text) < 200 for text in rest)
+
+
+def test_two_recorders_of_one_folder_do_not_mix(tmp_path: Path) -> None:
+    one, other = Recording(tmp_path), Recording(tmp_path)
+    for _ in range(3):
+        one.looks(1)
+        other.looks(2)
+
+    first, second = recordings(tmp_path)
+
+    lengths = {len(list(observations(session))) for session in (first, second)}
+    assert lengths == {3, 6}
+
+
+def test_an_error_of_the_recorder_itself_ends_the_recording_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(line: AnyLine) -> AnyLine:
+        if line.seq == 3:
+            raise KeyError("a mistake")
+        return line
+
+    recording = Recording(tmp_path, redaction=broken)
+    recording.looks(5)
+    recording.recorder.close()
+
+    assert recording.recorder.problem == (
+        f"{recording.recorder.path}: recording has stopped: ktui's own error: KeyError: 'a mistake'"
+    )
+    assert "Traceback" in caplog.text
+    assert seen_in(tmp_path) == all_to_the_millisecond(recording.shown[:2])
+
+
+def test_a_whole_look_begins_from_nothing(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, whole_every_s=1.0)
+    recording.looks(4)
+
+    (file,) = the_session(tmp_path).files
+
+    for before, look in pairwise(look_lines(file)):
+        assert look.follows is None
+        assert look.names == before.names
+
+
+def lines_of_looks(folder: Path) -> list[Good]:
+    (file,) = the_session(folder).files
+    return [each for each in good(file) if not isinstance(each.line, Head)]

@@ -1,0 +1,164 @@
+"""What a redacted recording keeps of free texts, so that it is still of use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import kafka.errors
+import msgspec
+import pytest
+from msgspec import inspect
+
+from ktui.cluster.ports import Verdict
+from ktui.execution.events import Answered, Request, encode
+from ktui.recording.lines import AnyLine, Head, Lost, RunLine
+from ktui.recording.redact import Redaction
+from ktui.recording.redact_text import is_plain
+
+LINE: dict[str, Any] = {"seq": 0, "at": 0, "ms": 0}
+CODES = [name for name in vars(kafka.errors).values() if isinstance(name, type)]
+
+
+def redaction() -> Redaction:
+    hide = Redaction(b"a key")
+    hide.hide("topic", "orders")
+    hide.hide("host", "kafka-1.example")
+    return hide
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("no answer for 2.1 s", "no answer for 2.1 s"),
+        ("NOT_CONTROLLER: not the one", "NOT_CONTROLLER: not the one"),
+        ("orders-3: has no leader", "{orders}-3: has no leader"),
+        ("'orders' is gone, orders. too", "'{orders}' is gone, {orders}. too"),
+        ("connecting (kafka-1.example:9092): refused", "connecting ({host}:9092): refused"),
+        ("asked at 2026-01-01T12:00:00Z (4711)", "asked at 2026-01-01T12:00:00Z (4711)"),
+        ("0:1,0:2,1:3", "0:1,0:2,1:3"),
+        ("25% at 50 MB/s", "25% at 50 MB/s"),
+    ],
+)
+def test_what_went_wrong_is_still_told(said: str, kept: str) -> None:
+    hide = redaction()
+    names = {"orders": hide.hide("topic", "orders"), "host": hide.hide("host", "kafka-1.example")}
+
+    assert hide.text(said) == kept.format(**names)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "10.0.0.7",
+        "fe80::1ff:fe23",
+        "payments",
+        "/srv/kafka",
+        "ada@ops1",
+        "PAYMENTS_EU",
+        "eu-west-1",
+    ],
+)
+def test_a_word_that_nobody_knows_is_hidden(said: str) -> None:
+    assert said not in redaction().text(f"it says {said}: no")
+    assert redaction().text(f"it says {said}: no").startswith("it says name-")
+
+
+def test_a_topic_that_is_called_like_a_plain_word_is_hidden_where_it_is_told_of() -> None:
+    hide = redaction()
+    hidden = hide.hide("topic", "leader")
+
+    assert hide.text("leader-3 has no replica") == f"{hidden}-3 has no replica"
+
+
+def test_a_list_of_a_throttle_stays_though_a_topic_is_called_like_a_number() -> None:
+    hide = redaction()
+    hide.hide("topic", "0")
+
+    assert hide.text("0:1,0:2") == "0:1,0:2"
+    assert hide.text("5000000") == "5000000"
+
+
+def test_the_head_says_that_names_are_hidden_and_is_of_another_session() -> None:
+    head = Head(
+        **LINE, schema_version=1, session="0" * 32, segment=2, cluster_id="lkc-7", cluster="prod",
+        program="ktui 0.1.0 watch",
+    )  # fmt: skip
+
+    hidden = redaction().head(head)
+
+    assert hidden.redacted
+    assert hidden.session != head.session
+    assert (hidden.segment, hidden.program) == (2, "ktui 0.1.0 watch")
+    assert hidden.cluster_id.startswith("cluster-")
+
+
+def test_a_loss_before_anything_was_seen_names_nobody() -> None:
+    hidden = Redaction(b"a key")(Lost(**LINE, reason="connecting (kafka-1.example:9092): refused"))
+
+    assert isinstance(hidden, Lost)
+    assert "example" not in hidden.reason
+    assert hidden.reason.endswith(": refused")
+
+
+def test_a_run_is_known_again_by_its_name_and_when_it_was_started() -> None:
+    event = Answered(
+        topic="orders", partition=0, request=Request.ALTER, verdict=Verdict.REFUSED,
+        code="INVALID_REPLICA_ASSIGNMENT",
+    )  # fmt: skip
+    line = RunLine(
+        **LINE, run="drain", run_id="drain@2026-01-01T12:00:00.000000Z", entry=7,
+        event=msgspec.Raw(encode(event)),
+    )  # fmt: skip
+    hide = redaction()
+
+    hidden = hide(line)
+
+    assert isinstance(hidden, RunLine)
+    assert hidden.run == hide.hide("run", "drain")
+    assert hidden.run_id == f"{hidden.run}@2026-01-01T12:00:00.000000Z"
+    told = msgspec.json.decode(hidden.event)
+    assert told["topic"] == hide.hide("topic", "orders")
+    assert (told["event"], told["code"]) == ("answered", "INVALID_REPLICA_ASSIGNMENT")
+
+
+def test_every_error_of_kafkas_is_told_by_its_name() -> None:
+    names = {str(getattr(error, "message", "")) for error in CODES}
+    codes = sorted(name for name in names if name.isupper())
+
+    assert len(codes) > 50
+    assert [code for code in codes if not is_plain(code)] == []
+
+
+HIDDEN = {
+    "Broker.host", "Broker.rack", "CensusLine.unhealthy", "Failure.answer", "Failure.topic",
+    "Head.cluster", "Head.cluster_id", "Head.session", "LogDir.error", "LogDir.path", "Look.names",
+    "Look.topic_configs", "Lost.reason", "RunLine.run", "RunLine.run_id",
+    "TopicConfig.follower_throttled_replicas", "TopicConfig.leader_throttled_replicas",
+}  # fmt: skip
+SHOWN = {"Head.program"}
+
+
+def test_every_text_of_a_line_is_hidden_but_what_names_the_program() -> None:
+    assert set(texts_of(inspect.type_info(AnyLine), "")) == HIDDEN | SHOWN
+
+
+def texts_of(kind: inspect.Type, name: str) -> Iterator[str]:
+    """Name the fields, however deep in a line, that hold a text."""
+    match kind:
+        case inspect.StrType():
+            yield name
+        case inspect.UnionType():
+            for each in kind.types:
+                yield from texts_of(each, name)
+        case inspect.StructType():
+            for field in kind.fields:
+                yield from texts_of(field.type, f"{kind.cls.__name__}.{field.name}")
+        case inspect.VarTupleType() | inspect.ListType():
+            yield from texts_of(kind.item_type, name)
+        case inspect.TupleType():
+            for each in kind.item_types:
+                yield from texts_of(each, name)
+        case inspect.DictType():
+            yield from texts_of(kind.key_type, name)
+            yield from texts_of(kind.value_type, name)

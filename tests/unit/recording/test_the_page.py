@@ -1,0 +1,46 @@
+"""docs/recording.md tells the format as it is."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.errors import Failure
+from ktui.recording.lines import CensusLine, End, Head, Look, Lost, RunLine
+from ktui.recording.playing import Seen
+from support.looking import ORDERS
+from support.recordings import happenings
+
+PAGE = (Path(__file__).parents[3] / "docs" / "recording.md").read_text(encoding="utf-8")
+TOLD = [Head, Look, Lost, RunLine, End, CensusLine]
+WITHIN = [Broker, BrokerConfig, LogDir, TopicConfig, Failure]
+
+
+@pytest.mark.parametrize("kind", [*TOLD, *WITHIN], ids=lambda kind: kind.__name__)
+def test_every_field_of_the_format_is_on_the_page(kind: type[msgspec.Struct]) -> None:
+    fields = {field.encode_name for field in msgspec.structs.fields(kind)}
+
+    assert fields <= set(re.findall(r"`(\w+)`", PAGE))
+
+
+def test_the_example_on_the_page_is_a_recording(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    file = tmp_path / "000000.jsonl.gz"
+    file.write_bytes(gzip.compress(example.encode()))
+
+    told = happenings(file)
+
+    assert [type(each) for each in told] == [Seen, RunLine, Seen, Lost, End]
+    first, _, second, *_ = told
+    assert isinstance(first, Seen)
+    assert isinstance(second, Seen)
+    ends = {replica.broker: reading.value for replica, reading in second.observation.ends.items()}
+    assert second.line.ms - first.line.ms == 1_004
+    assert ends == {1: 1_000_120, 4: 252_100}
+    assert second.observation.partitions[ORDERS].target == (4, 2, 3)
+    assert second.observation.partitions[ORDERS].original == (2, 3, 1)
