@@ -26,10 +26,14 @@ java: # the real Kafka of `make lab` and `make test` needs Java and Maven
 	@scripts/ensure-java.sh
 .PHONY: java
 
+browser: # `make test` looks at reports in a real browser
+	@scripts/ensure-browser.sh
+.PHONY: browser
+
 lab: $(INSTALLED) java ## a real Kafka with a reassignment under way, and the live view on it
 	$(BIN)/ktui lab demo
 
-test: $(INSTALLED) java check ## every test, on a real Kafka that it starts itself
+test: $(INSTALLED) java browser check ## every test, on a real Kafka that it starts itself
 	@mkdir -p tests/out
 	@$(MAKE) --no-print-directory --keep-going -j2 test-kafka test-rest; \
 		failed=$$?; cat tests/out/kafka.txt; exit $$failed

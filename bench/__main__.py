@@ -5,7 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import disturbing, keys, listing, plans, polling, simulating, spanning, starting
+from bench import (
+    disturbing,
+    keys,
+    listing,
+    plans,
+    polling,
+    recording,
+    simulating,
+    spanning,
+    starting,
+    states,
+)
 from bench.clusters import lab_with_a_dead_broker
 from ktui.lab.layout import Lab
 
@@ -16,6 +27,8 @@ ALONE: dict[str, Callable[[], None]] = {
     "plan": plans.run,
     "span": spanning.run,
     "disturb": disturbing.run,
+    "record": recording.run,
+    "states": states.run,
 }
 ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {"list": listing.run, "poll": polling.run}
 PARTS = (*ALONE, *ON_A_CLUSTER)

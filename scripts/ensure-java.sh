@@ -1,8 +1,7 @@
 #!/bin/sh
-# Makes sure that there is what a real Kafka needs: a JDK (17 or newer) and Maven. Silent where both
-# are there. Else says what is missing, and installs it with the system's package manager where it
-# may (as root, or by sudo without a password); else stops with the one line to type.
+# Makes sure that there is what a real Kafka needs: a JDK (17 or newer) and Maven. ensuring.sh says how.
 set -eu
+. "$(dirname "$0")/ensuring.sh"
 
 NEEDED=17
 
@@ -59,56 +58,6 @@ install_line() {
     fi
 }
 
-# Whether it may be installed without asking anybody.
-may_install() {
-    case "$1" in
-    brew*) return 0 ;;
-    esac
-    if [ "$(id -u)" -eq 0 ]; then
-        return 0
-    fi
-    command -v sudo >/dev/null && sudo -n true 2>/dev/null
-}
-
-as_root() {
-    case "$1" in
-    brew*) sh -c "$1" ;;
-    *)
-        if [ "$(id -u)" -eq 0 ]; then
-            DEBIAN_FRONTEND=noninteractive sh -c "$1"
-        else
-            sudo -n env DEBIAN_FRONTEND=noninteractive sh -c "$1"
-        fi
-        ;;
-    esac
-}
-
-lacking=$(missing)
-if [ -z "$lacking" ]; then
-    exit 0
-fi
-echo "A real Kafka on this machine needs:" >&2
-echo "$lacking" | sed 's/^/  - /' >&2
-
-line=$(install_line)
-if [ -z "$line" ]; then
-    echo "No known package manager was found. Install them, and see that java and mvn are on the PATH." >&2
-    exit 1
-fi
-if ! may_install "$line"; then
-    echo "Type:" >&2
-    echo "  sudo sh -c '$line'" >&2
-    exit 1
-fi
-echo "Installing: $line" >&2
-as_root "$line" >&2 || {
-    echo "That failed. Type it yourself to see why, or install them your way." >&2
-    exit 1
-}
-lacking=$(missing)
-if [ -n "$lacking" ]; then
-    echo "Installed, but still missing:" >&2
-    echo "$lacking" | sed 's/^/  - /' >&2
-    echo "If another java comes first on the PATH, let JAVA_HOME name the new one." >&2
-    exit 1
-fi
+ensure "A real Kafka on this machine" \
+    "Install them, and see that java and mvn are on the PATH." \
+    "If another java comes first on the PATH, let JAVA_HOME name the new one."

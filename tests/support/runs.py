@@ -18,6 +18,7 @@ from ktui.execution.events import Entry, Event, Owned, StepBegun
 from ktui.execution.journal import Journal
 from ktui.execution.options import RunOptions
 from ktui.execution.run import Run
+from ktui.insights.prior import Prior
 from ktui.pacing.limits import Limits
 from ktui.planning.finding import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
@@ -85,6 +86,8 @@ class PlannedRun:
         self.run = Run("run")
         self.gate_shut: str | None = None
         """Who has shut the cluster's cancel gate; None while it is open."""
+        self.prior: Prior | None = None
+        """What earlier runs tell."""
 
     async def start(self) -> None:
         plan = plan_of(self.targets)
@@ -106,7 +109,13 @@ class PlannedRun:
             observer = self.observer()
             ways = Ways(self.reader, self.writer)
             self.engine = Engine(
-                self.run, journal, observer, ways, self.clock, gate_shut=lambda: self.gate_shut
+                self.run,
+                journal,
+                observer,
+                ways,
+                self.clock,
+                gate_shut=lambda: self.gate_shut,
+                earlier=lambda _cluster_id: self.prior,
             )
             try:
                 await self.engine.carry_on(owner)

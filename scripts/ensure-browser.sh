@@ -1,0 +1,33 @@
+#!/bin/sh
+# Makes sure that there is what the tests of reports look at them with: Chromium (or Chrome) and its
+# WebDriver. ensuring.sh says how.
+set -eu
+. "$(dirname "$0")/ensuring.sh"
+
+missing() {
+    if ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null &&
+        ! command -v google-chrome >/dev/null && [ ! -d "/Applications/Google Chrome.app" ]; then
+        echo "Chromium (no chromium, chromium-browser or google-chrome was found)"
+    fi
+    if ! command -v chromedriver >/dev/null; then
+        echo "its WebDriver (no chromedriver was found)"
+    fi
+}
+
+# The line that installs both, for this system's package manager; nothing where none is known.
+install_line() {
+    if command -v apt-get >/dev/null; then
+        get="apt-get install -y --no-install-recommends"
+        echo "apt-get update && { $get chromium chromium-driver || $get chromium-browser chromium-chromedriver; }"
+    elif command -v dnf >/dev/null; then
+        echo "dnf install -y chromium chromedriver"
+    elif command -v apk >/dev/null; then
+        echo "apk add chromium chromium-chromedriver"
+    elif command -v brew >/dev/null; then
+        echo "brew install --cask google-chrome chromedriver"
+    fi
+}
+
+ensure "A test of reports in a browser" \
+    "Install them, and see that both are on the PATH." \
+    "See that both are on the PATH."

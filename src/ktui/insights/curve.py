@@ -1,0 +1,35 @@
+"""How much a broker takes in, by how many replicas it adds at once."""
+
+from __future__ import annotations
+
+import msgspec
+
+_FARTHEST = 2
+"""So many times as many replicas at once as were seen are told; what more would do is not known."""
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker that adds n replicas at once takes in R n / (n + h) bytes a second.
+
+    R when many come at once, R / (1 + h) when one comes alone. Under a throttle T it takes in no
+    more than e T.
+    """
+
+    most_bytes_s: float
+    """R."""
+    half_at: float
+    """h: so many replicas at once take in half of R."""
+    most_at_once: int
+    """The most that were seen."""
+    throttled: float = 1.0
+    """e: the share of its throttle that a broker takes in."""
+    low: float = 1.0
+    """What the slowest brokers took in, as a share of what this tells: p10."""
+    high: float = 1.0
+    """The fastest: p90."""
+
+    def bytes_s(self, at_once: int, throttle: int | None) -> float:
+        """Tell what goes into a broker, in all."""
+        told = min(at_once, _FARTHEST * self.most_at_once)
+        free = self.most_bytes_s * told / (told + self.half_at)
+        return max(1.0, free if throttle is None else min(free, self.throttled * throttle))

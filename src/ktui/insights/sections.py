@@ -1,0 +1,142 @@
+"""Insights as tables of words: the same on the command line and in the live view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ktui.insights.insights import ClusterInsights, EtaError, RunAdvice, SizeRate
+from ktui.insights.prior import Prior
+from ktui.insights.spread import Spread
+from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
+
+NOTHING = (
+    "No insights yet. Runs are recorded by themselves, and `ktui record` records what others "
+    "move;\n`ktui pipeline run` then makes insights of the recordings."
+)
+MOST_PAIRS = 20
+"""Pairs of brokers that are shown, those first of which most is known."""
+_RATES = ("P10", "P50", "P90", "COUNT")
+
+
+class Section(msgspec.Struct, frozen=True):
+    """One table; without a header, a sentence."""
+
+    title: str
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    left: tuple[int, ...] = (0,)
+    """Columns of words, which stand to the left; figures stand to the right."""
+    more: str = ""
+    """What is not shown."""
+
+    def lines(self) -> list[str]:
+        """Give the header and the rows, aligned by spaces."""
+        table = [self.header, *self.rows] if self.header else []
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        return [
+            "  ".join(
+                cell.ljust(width) if place in self.left else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in table
+        ]
+
+
+def sections(of: ClusterInsights) -> Iterator[Section]:
+    """Give all that is known of a cluster; what is not known is left out."""
+    yield Section(_prior(of.prior))
+    if of.pairs:
+        yield _pairs(of)
+    if of.sizes:
+        rows = tuple((_size(each), *_rates(each.bytes_s)) for each in of.sizes)
+        yield Section("one replica, by the partition's size", ("SIZE", *_RATES), rows)
+    if of.stalls:
+        stalls = tuple((s.cause, f"{s.count:,}", as_duration(s.seconds)) for s in of.stalls)
+        yield Section("stalls", ("CAUSE", "COUNT", "TIME"), stalls)
+    elif of.moves:
+        yield Section("no replica stalled")
+    yield from _eta(of.eta)
+    if of.advice:
+        yield _advice(of.advice)
+
+
+def _pairs(of: ClusterInsights) -> Section:
+    shown = sorted(of.pairs, key=lambda pair: -pair.bytes_s.count)[:MOST_PAIRS]
+    shown.sort(key=lambda pair: (pair.adding, pair.leader))
+    rows = tuple((str(p.leader), str(p.adding), *_rates(p.bytes_s)) for p in shown)
+    left = len(of.pairs) - len(shown)
+    more = f"and {as_count(left, 'pair')} more: ktui insights --json has them all" if left else ""
+    header = ("FROM", "TO", *_RATES)
+    return Section("one replica, by brokers", header, rows, left=(), more=more)
+
+
+def _prior(prior: Prior | None) -> str:
+    if prior is None:
+        return "too little was copied to tell how fast"
+    rate = prior.replica_bytes_s
+    low, middle, high = map(as_rate, (rate.p10, rate.p50, rate.p90))
+    step = as_duration(prior.step_s)
+    return f"a replica is copied at {middle} ({low} to {high}); a step takes {step} beside copying"
+
+
+def _rates(spread: Spread) -> tuple[str, ...]:
+    return (*map(as_rate, (spread.p10, spread.p50, spread.p90)), f"{spread.count:,}")
+
+
+def _size(of: SizeRate) -> str:
+    if of.below_bytes is None:
+        return f"from {as_bytes(of.from_bytes)}"
+    below = as_bytes(of.below_bytes)
+    return f"{as_bytes(of.from_bytes)} to {below}" if of.from_bytes else f"under {below}"
+
+
+def _eta(errors: Sequence[EtaError]) -> Iterator[Section]:
+    header = ("DONE FROM", "KTUI", "LINEAR", "LAST 10 S", "TOLD", "MOMENTS")
+    for scope in ("run", "partition"):
+        rows = tuple(
+            (
+                f"{10 * each.decile} %",
+                *map(_percent, (each.ktui, each.linear, each.recent, each.told)),
+                f"{each.moments:,}",
+            )
+            for each in errors
+            if each.scope == scope
+        )
+        if rows:
+            title = f"how far off the time left of a {scope} was, median"
+            yield Section(title, header, rows, left=())
+
+
+def _advice(advised: Sequence[RunAdvice]) -> Section:
+    rows = tuple(
+        (
+            each.run,
+            f"{each.partitions:,}",
+            as_bytes(each.bytes),
+            as_duration(each.actual_s),
+            as_duration(each.predicted_s),
+            f"{as_duration(each.low_s)}-{as_duration(each.high_s)}",
+            _signed(each.held_out_error),
+            options_of(each),
+        )
+        for each in advised
+    )
+    header = ("RUN", "PARTITIONS", "TO COPY", "TOOK", "WOULD", "RANGE", "MODEL OFF", "WITH")
+    return Section("limits to take", header, rows, left=(0, len(header) - 1))
+
+
+def options_of(advice: RunAdvice) -> str:
+    """Write limits as `ktui start` takes them."""
+    given = {name: value for name, value in advice.limits.items() if value is not None}
+    throttle = {} if advice.throttle == "none" else {"throttle": advice.throttle}
+    return " ".join(f"--{name} {value}" for name, value in {**given, **throttle}.items())
+
+
+def _percent(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{share:.0%}"
+
+
+def _signed(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{share:+.0%}"

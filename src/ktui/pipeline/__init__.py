@@ -1,0 +1,1 @@
+"""Recordings into tables, by Spark. Needs the extra `pipeline` and Java; the app never does."""

@@ -1,0 +1,88 @@
+"""The options that verbs on a lake share, and how they start Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from ktui.execution.statedir import STATE_DIR, StateDir, state_dir
+from ktui.pipeline.problem import SparkFailed
+from ktui.pipeline.progress import ProgressLine
+from ktui.pipeline.session import LOCAL, start
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set in a program that spark-submit has started: it has a JVM and a master already."""
+
+lake_option = click.option(
+    "--lake",
+    metavar="DIR",
+    help="The folder of the tables, by path or URI; else `lake` in the state directory.",
+)
+master_option = click.option(
+    "--master",
+    metavar="URL",
+    help=f"Where Spark works, as spark-submit takes it; {LOCAL} unless said otherwise.",
+)
+
+
+def _state_dir(_context: click.Context, _option: click.Parameter, folder: Path | None) -> StateDir:
+    return state_dir(folder)
+
+
+state_dir_option = click.option(
+    "--state-dir",
+    "state",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    callback=_state_dir,
+    help=f"Where runs are remembered, on a local disk; else ${STATE_DIR}.",
+)
+
+
+def lake_of(given: str | None, state: StateDir) -> str:
+    """Give the place of the lake."""
+    return given or str(state.path / "lake")
+
+
+@contextmanager
+def spark_for(
+    master: str | None, state: StateDir
+) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
+    """Start Spark, and stop it in the end; with it comes what tells how far things are.
+
+    What Spark itself says goes to `pipeline.log` in the state directory, unless spark-submit has
+    started this program: then it goes where that sends it.
+
+    Raises:
+        PipelineProblem: Spark does not start.
+    """
+    submitted = _SUBMITTED in os.environ
+    log = None if submitted else state.path / "pipeline.log"
+    if log is not None:
+        state.make(state.path)
+        log.unlink(missing_ok=True)
+    line = ProgressLine(sys.stderr)
+    line.tell("starting Spark")
+    try:
+        spark = start(master or (None if submitted else LOCAL), log=log)
+        try:
+            with line.following(spark.sparkContext):
+                yield spark, line.tell
+        finally:
+            with suppress(Py4JError, OSError):  # its JVM may be what has died
+                spark.stop()
+    except SparkFailed as problem:
+        more = "" if log is None else f"\nAll that Spark said is in {log}"
+        raise SparkFailed(f"{problem}{more}") from problem
+    finally:
+        line.close()

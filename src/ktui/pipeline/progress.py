@@ -1,0 +1,71 @@
+"""How far Spark is, in one line on a terminal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext, SparkStageInfo
+
+_EVERY_S = 0.25
+_CLEAR = "\r\x1b[K"
+
+
+class ProgressLine:
+    """Says what is being done, and how many of Spark's tasks for it are over.
+
+    Args:
+        stream: where to; where it is no terminal, each thing that is begun is a line of its own.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._doing = ""
+        self._lock = threading.Lock()
+
+    def tell(self, doing: str) -> None:
+        """Say what is begun."""
+        with self._lock:
+            self._doing = doing
+            self._write(f"{_CLEAR}{doing} ..." if self._live else f"{doing}\n")
+
+    @contextmanager
+    def following(self, context: SparkContext) -> Iterator[None]:
+        """Tell of the tasks of a Spark context meanwhile."""
+        over = threading.Event()
+        follower = threading.Thread(target=self._follow, args=(context, over), daemon=True)
+        if self._live:
+            follower.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if self._live:
+                follower.join()
+
+    def close(self) -> None:
+        """Leave nothing of the line on a terminal."""
+        if self._live:
+            self._write(_CLEAR)
+
+    def _follow(self, context: SparkContext, over: threading.Event) -> None:
+        tracker = context.statusTracker()
+        with suppress(Py4JError, OSError):  # its JVM has died: whoever asked it for work tells
+            while not over.wait(_EVERY_S):
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                self._count([stage for stage in stages if stage is not None])
+
+    def _count(self, stages: Sequence[SparkStageInfo]) -> None:
+        tasks = sum(stage.numTasks for stage in stages)
+        if tasks:
+            done = sum(stage.numCompletedTasks for stage in stages)
+            with self._lock:
+                self._write(f"{_CLEAR}{self._doing} ... {done} of {tasks} tasks")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

@@ -1,0 +1,247 @@
+"""A run of the pipeline: what is new in the recordings goes into the next version of a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any
+
+import msgspec
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from ktui.insights.file import NAME as INSIGHTS_FILE
+from ktui.insights.file import encode
+from ktui.insights.insights import Insights
+from ktui.pipeline import segment_files, settle
+from ktui.pipeline.columns import Table
+from ktui.pipeline.decode import RAW_SAMPLE, SEGMENT_DIGITS, Choice, decode
+from ktui.pipeline.lake import Lake, NewVersion, read_manifest, staged
+from ktui.pipeline.lake_files import LocalFiles, lake_files
+from ktui.pipeline.manifest import Manifest, SegmentRead
+from ktui.pipeline.outlook import PLAYED_BY, Asked, foretold, played, whole_insights
+from ktui.pipeline.outlook_schemas import FORECASTS, INSIGHTS
+from ktui.pipeline.problem import PipelineProblem, SparkFailed
+from ktui.pipeline.schemas import LINES, POLLS, QUARANTINE, RUN_EVENTS, SAMPLES
+from ktui.pipeline.shaping import shaped
+from ktui.pipeline.stages import worked_out
+from ktui.quantities import as_count
+
+Tell = Callable[[str], None]
+"""Takes what is begun, in words."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a run is to do."""
+
+    recordings: tuple[str, ...]
+    """Files and folders, by path or URI."""
+    lake: str
+    """A folder, by path or URI."""
+    choice: Choice = Choice()
+    asked: Asked | None = None
+    """What is played, and held against the truth; None for none of it."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a run did."""
+
+    found: int
+    """Segments that there are."""
+    read: int
+    """Those of them that were new to the lake, and wanted."""
+    copies: int
+    """Those that were new files with the bytes of others."""
+    unfinished: int
+    """Segments that are being recorded still."""
+    clusters: tuple[str, ...]
+    """Those that have new rows."""
+    manifest: Manifest
+    """The lake, as it is now."""
+    problems: tuple[str, ...]
+    """Why segments that were left behind could not be made whole."""
+    insights: Insights | None = None
+    """Those of the lake as it is now; None where they were not asked for."""
+
+
+def run(spark: SparkSession, wanted: Wanted, tell: Tell = lambda _: None) -> Outcome:
+    """Read what is new, and work out anew all tables of the clusters that it is about.
+
+    Raises:
+        PipelineProblem: nothing is recorded, or something stands in the way; the lake is as it was.
+    """
+    files = lake_files(wanted.lake, spark)
+    with in_words(), files.locked() if isinstance(files, LocalFiles) else nullcontext():
+        before = read_manifest(files) or Manifest()
+        tell("looking for segments")
+        found = segment_files.find(spark, wanted.recordings)
+        if not found.files and not before.version:
+            raise PipelineProblem(_nothing(wanted, found.unfinished))
+        new = segment_files.unread(spark, found.files, before.segments)
+        first = segment_files.first_of_each(new, before.segments)
+        version = NewVersion(spark, files, before)
+        read: Collection[str] = ()
+        written: dict[str, DataFrame] = {}
+        if first:
+            tell(f"decoding {as_count(len(first), 'segment')}")
+            contents = segment_files.contents(spark, first)
+            decoded = staged(files, decode(wanted.choice)(contents))
+            read = _read(decoded, version)
+            written = _write(version, decoded, tell)
+            if wanted.asked is not None:
+                _foretell(version, written, (*before.segments, *first), tell)
+        clusters = tuple(sorted(version.clusters))
+        if wanted.asked is not None:
+            _play(version, written, before.clusters, wanted.asked, tell)
+        known = {each.sha256 for each in before.segments}
+        taken = [each for each in new if each.sha256 in known or _digits(each) in read]
+        after = version.commit(taken) if taken or version.clusters else before
+        insights = None
+        if wanted.asked is not None:
+            insights = whole_insights(Lake(spark, files, after).table(INSIGHTS))
+            files.replace(INSIGHTS_FILE, encode(insights))
+    return Outcome(
+        found=len(found.files),
+        read=len(read),
+        copies=len(new) - len(first),
+        unfinished=found.unfinished,
+        clusters=clusters,
+        manifest=after,
+        problems=found.problems,
+        insights=insights,
+    )
+
+
+def _read(decoded: DataFrame, version: NewVersion) -> Collection[str]:
+    """Let a version be of the clusters in some rows; give the segments that these are of."""
+    by_kind = [
+        decoded.select(f"{kind}.cluster_id", f"{kind}.segment").where("segment is not null")
+        for kind in ("line", "quarantine")
+    ]
+    rows = by_kind[0].union(by_kind[1]).distinct().collect()
+    version.clusters = frozenset(row["cluster_id"] for row in rows)
+    return {row["segment"] for row in rows}
+
+
+def _write(version: NewVersion, decoded: DataFrame, tell: Tell) -> dict[str, DataFrame]:
+    """Write all tables of a version's clusters: what is decoded, with what was there before."""
+
+    def new(kind: str) -> DataFrame:
+        return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
+
+    def grown(table: Table, kind: str) -> DataFrame:
+        return shaped(version.table(table).unionByName(new(kind)), table)
+
+    tell("lines")
+    lines = version.write(LINES, grown(LINES, "line"))
+    version.write(QUARANTINE, grown(QUARANTINE, "quarantine"))
+    copies = settle.copies(lines).persist()
+    counted = copies.where("counts")
+    sessions = settle.sessions(counted).persist()
+    tell("samples")
+    raw = version.table(SAMPLES).select(*RAW_SAMPLE.names).unionByName(new("sample"))
+    samples = version.write(SAMPLES, settle.samples(raw, copies, sessions))
+    tell("polls and run events")
+    polls = version.write(POLLS, settle.polls(counted, sessions))
+    events = version.write(RUN_EVENTS, settle.run_events(counted, sessions))
+    for kept in (copies, sessions):
+        kept.unpersist()
+    written = {"new": new("line"), LINES.name: lines, SAMPLES.name: samples}
+    written |= {POLLS.name: polls, RUN_EVENTS.name: events}
+    _write_each(version, written, worked_out(samples, events), tell)
+    return written
+
+
+def _write_each(
+    version: NewVersion,
+    written: dict[str, DataFrame],
+    made: Iterable[tuple[Table, DataFrame]],
+    tell: Tell,
+) -> None:
+    """Write tables as they come, and note each: later ones go by those before."""
+    for table, rows in made:
+        tell(table.name)
+        written[table.name] = version.write(table, rows)
+
+
+def _foretell(
+    version: NewVersion,
+    written: dict[str, DataFrame],
+    segments: Collection[SegmentRead],
+    tell: Tell,
+) -> None:
+    """Write what was foretold; sessions that have grown are told anew."""
+    sessions = written["new"].select("cluster_id", "session").distinct()
+    kept = version.table(FORECASTS).join(sessions, ["cluster_id", "session"], "left_anti")
+    names = written[LINES.name].join(sessions, ["cluster_id", "session"], "left_semi")
+    wanted = {row["segment"] for row in names.select("segment").distinct().collect()}
+    contents = segment_files.still_there(version.spark, segments, wanted)
+    _write_each(version, written, foretold(written, kept, contents), tell)
+
+
+def _play(
+    version: NewVersion,
+    written: Mapping[str, DataFrame],
+    known: Collection[str],
+    asked: Asked,
+    tell: Tell,
+) -> None:
+    """Play runs: those of clusters with something new, or all of the lake where that is asked."""
+    new = version.clusters
+    version.clusters = frozenset(known) - new if asked.anew else frozenset()
+    if not new | version.clusters:
+        return
+    sources = {table.name: version.table(table) for table in PLAYED_BY}
+    for name in sources.keys() & written.keys():
+        sources[name] = sources[name].unionByName(written[name])
+    version.clusters |= new
+    _write_each(version, sources, played(sources, asked), tell)
+
+
+def _digits(segment: SegmentRead) -> str:
+    return segment.sha256[:SEGMENT_DIGITS]
+
+
+def _nothing(wanted: Wanted, unfinished: int) -> str:
+    places = ", ".join(wanted.recordings)
+    if unfinished:
+        return (
+            f"{places}: nothing is recorded that is whole yet; "
+            f"{as_count(unfinished, 'segment')} being written, for at most 15 minutes each"
+        )
+    return (
+        f"{places}: nothing is recorded. Runs are, as they go (ktui start), and views with "
+        "ktui watch --record; or record a cluster: ktui record"
+    )
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """Tell what Spark raises in a line.
+
+    Raises:
+        SparkFailed: it raised something.
+    """
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise SparkFailed(spark_words(error)) from error
+
+
+def spark_words(error: Exception) -> str:
+    """Say in a line what went wrong in Spark: the cause behind all others."""
+    causes = [str(error), *_causes(error)]
+    if any("No space left on device" in cause for cause in causes):
+        return "no space is left on the disk of the lake, or of Spark's temporary files"
+    lines = [line.strip() for line in causes[-1].splitlines() if line.strip()]
+    return f"Spark failed: {lines[0] if lines else type(error).__name__}"
+
+
+def _causes(error: Exception) -> Iterator[str]:
+    """Give what the JVM says of an error, the outermost first; nothing where it has died."""
+    thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    with suppress(Py4JError, OSError):
+        while thrown is not None:
+            yield str(thrown.toString())
+            thrown = thrown.getCause()

@@ -1,0 +1,90 @@
+"""The limits and throttles under which recorded runs are played: the usual ones, or a file's."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ktui.pacing.limits import Limits, LimitsProblem, limits_from
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleProblem, ThrottleRates, rates_from
+from ktui.yamlfile import YamlFile, read_yaml
+
+MOST = 1_000
+Value = str | int | None
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One way to carry a run out."""
+
+    limits: Limits
+    throttle: ThrottleRates = NO_THROTTLE
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    limits: dict[str, list[Value] | Value]
+    throttle: list[str] | str = "none"
+
+
+USUAL: Mapping[str, list[Value]] = {
+    "partitions": [1, 2, 5, 10, 20, 50],
+    "replicas": [1, "none"],
+    "per-broker": [2, "none"],
+}
+USUAL_THROTTLES = ("none", "20MB/s", "50MB/s", "100MB/s")
+
+
+def usual_grid() -> tuple[Cell, ...]:
+    """Give the grid that is played where no file names one: 96 cells."""
+    return tuple(_cells(USUAL, [rates_from(text) for text in USUAL_THROTTLES]))
+
+
+def read_grid(path: Path) -> tuple[Cell, ...]:
+    """Read a grid: every limit with every other and with every throttle.
+
+    Raises:
+        FileProblem: it cannot be read, or names what is no limit or throttle; with the line.
+    """
+    file = read_yaml(path)
+    given = file.convert((), file.data, _File)
+    limits = {name: _listed(values) for name, values in given.limits.items()}
+    for name, values in limits.items():
+        for number, value in enumerate(values):
+            _check(file, name, number, value)
+    throttles = list(_throttles(file, _listed(given.throttle)))
+    cells = len(throttles)
+    for values in limits.values():
+        cells *= len(values)
+    if not 1 <= cells <= MOST:
+        raise file.problem((), f"{cells:,} cells; give 1 to {MOST:,}")
+    try:
+        return tuple(_cells(limits, throttles))
+    except LimitsProblem as problem:
+        raise file.problem(("limits",), f"limits: {problem}") from None
+
+
+def _listed(values: list[Value] | list[str] | Value) -> list[Value]:
+    return [*values] if isinstance(values, list) else [values]
+
+
+def _check(file: YamlFile, name: str, number: int, value: Value) -> None:
+    try:
+        limits_from({name: value})
+    except LimitsProblem as problem:
+        raise file.problem(("limits", name, number), f"limits.{problem}") from None
+
+
+def _throttles(file: YamlFile, texts: list[Value]) -> Iterator[ThrottleRates]:
+    for number, text in enumerate(texts):
+        try:
+            yield rates_from(str(text))
+        except ThrottleProblem as problem:
+            raise file.problem(("throttle", number), f"throttle: {problem}") from None
+
+
+def _cells(limits: Mapping[str, list[Value]], throttles: list[ThrottleRates]) -> Iterator[Cell]:
+    for values in itertools.product(*limits.values()):
+        chosen = limits_from(dict(zip(limits, values, strict=True)))
+        yield from (Cell(chosen, throttle) for throttle in throttles)

@@ -1,0 +1,63 @@
+"""`check` counts what a lake is made of, and what is missing from it."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from ktui.pipeline import run as running
+from ktui.pipeline.checking import Findings, check
+from ktui.pipeline.lake import Lake
+from support.lake_recordings import into_lake, looks, record
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+    return tmp_path / "recorded"
+
+
+def checked(spark: SparkSession, folder: Path) -> Findings:
+    lake = folder.with_name("lake")
+    into_lake(spark, lake, folder)
+    return check(Lake.open(spark, str(lake)))
+
+
+def test_a_recording_that_is_whole_lacks_nothing(spark: SparkSession, folder: Path) -> None:
+    record(folder, looks(4))
+
+    found = checked(spark, folder)
+
+    assert not found.lost
+    assert (found.segments, found.sessions, found.sessions_without_end) == (1, 1, 0)
+    assert (found.lines, found.looks, found.copies, found.differing) == (6, 4, 0, 0)
+    assert found.rows["samples"] == 12
+
+
+def test_damage_copies_gaps_and_clock_steps_are_counted(spark: SparkSession, folder: Path) -> None:
+    """One session with a gap of 97 s, a clock that goes back by an hour, and a look damaged."""
+    first, *later = looks(4), *looks(3, from_s=100.0)
+    seen = [*first, *(msgspec.structs.replace(s, at=s.at - timedelta(hours=1)) for s in later)]
+    (segment,) = record(folder, iter(seen)).iterdir()
+    texts = gzip.decompress(segment.read_bytes()).splitlines(keepends=True)
+    texts[-2] = texts[-2].replace(b"look", b"loop")
+    del texts[-1]  # the end
+    segment.write_bytes(gzip.compress(b"".join(texts)))
+    again = segment.with_name("again.jsonl.gz")
+    shutil.copy(segment, again)
+    again.write_bytes(gzip.compress(b"".join(texts[:4])))
+
+    found = checked(spark, folder)
+
+    assert found.lost
+    assert found.quarantined == {"its checksum is missing or wrong": 1}
+    assert (found.lines, found.copies, found.differing) == (7, 4, 0)
+    assert (found.gaps, found.longest_gap_ms) == (1, 97_000)
+    assert (found.clock_steps, found.largest_clock_step_ms) == (1, 3_600_000)
+    assert (found.sessions, found.sessions_without_end) == (1, 1)

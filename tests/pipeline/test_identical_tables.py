@@ -1,0 +1,169 @@
+"""The same looks give the same tables, in whatever files, pieces and copies they come."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from support.lake_rows import Rows, assert_same, lake_rows, piped, without, worked_out_of
+from support.recorded_worlds import tapes_of
+from support.taped_runs import tapes_of_runs
+from support.tapes import Recording, Tape, cut_at_random, files_of, with_garbage, write
+from support.wild_recordings import wild_tapes
+
+Way = Callable[[Tape, random.Random], list[Recording]]
+
+
+def _in_one_file(tape: Tape, _dice: random.Random) -> list[Recording]:
+    return files_of(tape, tape.segments())
+
+
+def _in_many_files(tape: Tape, dice: random.Random) -> list[Recording]:
+    cuts = {n for n in range(len(tape.items)) if dice.random() < 0.3}
+    return files_of(tape, tape.segments(cuts))
+
+
+def _cut_in_two(tape: Tape, dice: random.Random) -> list[Recording]:
+    return files_of(tape, tape.segments({dice.randrange(len(tape.items))}))
+
+
+def _told_whole_now_and_then(tape: Tape, dice: random.Random) -> list[Recording]:
+    return files_of(tape, tape.segments((), {n for n in range(99) if dice.random() < 0.5}))
+
+
+def _with_the_wall_clock_set(tape: Tape, dice: random.Random) -> list[Recording]:
+    """The clock is set after the first line, back and forth, by hours."""
+    count = len(tape.items)
+    steps = {dice.randint(1, count): dice.randint(-(10**7), 10**7) for _ in range(3)}
+    return files_of(tape, tape.segments({count // 2}, (), steps))
+
+
+def _copied(tape: Tape, dice: random.Random) -> list[Recording]:
+    """Some segments lie in other folders, too, and some lines come twice."""
+    files = cut_at_random(tape, dice)
+    copies = [Recording(f"backup/{name}", lines) for name, lines in files]
+    doubled = [[line for each in lines for line in (each, each)] for _, lines in files]
+    again = [Recording(f"doubled/{f.name}", d) for f, d in zip(files, doubled, strict=True)]
+    return [*files, *dice.sample(copies, dice.randint(0, len(copies))), *again[:1]]
+
+
+def _in_files_that_are_named_otherwise(tape: Tape, dice: random.Random) -> list[Recording]:
+    """Files are found in another order than they were written in."""
+    files = _in_many_files(tape, dice)
+    return [
+        Recording(f"{dice.random():.9f}/{number}.jsonl.gz", lines)
+        for number, (_, lines) in enumerate(reversed(files))
+    ]
+
+
+def _with_garbage(tape: Tape, dice: random.Random) -> list[Recording]:
+    return list(with_garbage(cut_at_random(tape, dice), dice))
+
+
+_WAYS: Mapping[str, Way] = {
+    "many files": _in_many_files,
+    "cut in two": _cut_in_two,
+    "whole looks": _told_whole_now_and_then,
+    "clock set": _with_the_wall_clock_set,
+    "copies": _copied,
+    "other names": _in_files_that_are_named_otherwise,
+    "garbage": _with_garbage,
+}
+
+
+def _recordings() -> list[Tape]:
+    return [*tapes_of_runs(range(3)), *tapes_of(range(4)), *wild_tapes(range(6))]
+
+
+def _as_cluster(way: str, tape: Tape) -> Tape:
+    """Give a tape as that of another cluster, so that all ways fit into one job."""
+    other = Tape(f"{way}/{tape.cluster_id}", f"{tape.session}/{way}")
+    other.items = tape.items
+    return other
+
+
+def _of_way(tables: Mapping[str, Rows], way: str) -> dict[str, Rows]:
+    """Give the rows of one way, by the clusters' and sessions' own names."""
+    found: dict[str, Rows] = {name: [] for name in tables}
+    for name, rows in tables.items():
+        for row in rows:
+            mark, _, cluster = row.get("cluster_id", "").partition("/")
+            if mark == way:
+                session = {"session": row["session"].rpartition("/")[0]} if "session" in row else {}
+                found[name].append({**row, "cluster_id": cluster, **session})
+    return found
+
+
+def test_the_same_looks_in_other_files_pieces_and_copies_give_the_same_tables(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    dice = random.Random("ways")  # noqa: S311 - a test's dice
+    for tape in _recordings():
+        write(tmp_path, _in_one_file(_as_cluster("one file", tape), dice))
+        for way, cut in _WAYS.items():
+            write(tmp_path, [
+                Recording(f"{way}-{name}", lines)
+                for name, lines in cut(_as_cluster(way, tape), dice)
+            ])  # fmt: skip
+    tables = without(worked_out_of(spark, tmp_path), "seq")
+    expected = _of_way(tables, "one file")
+    assert all(expected[name] for name in expected if name != "quarantine")
+    for way in _WAYS:
+        made = _of_way(tables, way)
+        for name in expected:
+            assert_same(made[name], expected[name], f"{name}, {way}")
+
+
+def test_a_run_killed_as_it_writes_leaves_the_version_before_and_the_next_one_makes_up_for_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder, lake = tmp_path / "recordings", tmp_path / "lake"
+    dice = random.Random("killed")  # noqa: S311 - a test's dice
+    tapes = [*tapes_of_runs(range(1)), *wild_tapes(range(1))]
+    files = [file for tape in tapes for file in _in_many_files(tape, dice)]
+    dice.shuffle(files)
+    half = len(files) // 2
+    write(folder, files[:half])
+    before = piped(spark, folder, lake)
+    write(folder, files[half:])
+
+    _killed_at("states", folder, lake)
+
+    _same_tables(lake_rows(spark, lake), before)
+    _same_tables(piped(spark, folder, lake), worked_out_of(spark, folder))
+
+
+def _killed_at(table: str, folder: Path, lake: Path) -> None:
+    """Kill -9 a `ktui pipeline run`, with all that it has started, as it writes a table."""
+    words = ["run", "--recordings", str(folder), "--lake", str(lake), "--master", "local[2]"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "ktui", "pipeline", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with running:
+        assert running.stderr is not None
+        told = []
+        try:
+            for line in running.stderr:
+                told.append(line.strip())
+                if told[-1] == table:
+                    break
+        finally:
+            os.killpg(running.pid, signal.SIGKILL)
+    assert told[-1:] == [table], told
+    assert running.returncode == -signal.SIGKILL
+
+
+def _same_tables(made: Mapping[str, Rows], expected: Mapping[str, Rows]) -> None:
+    for name in expected:
+        assert_same(made[name], expected[name], name)

@@ -1,0 +1,103 @@
+"""How insights are summed up, on a few rows made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ktui.pipeline import insights
+from ktui.pipeline.outlook_schemas import ETA_BACKTEST
+
+_STATES = (
+    "cluster_id string, topic string, topic_id string, partition int, state string, "
+    "began_t long, ended_t long"
+)
+_SAMPLES = (
+    "cluster_id string, topic string, topic_id string, partition int, t long, adding array<int>, "
+    "isr array<int>, leader int, down array<int>, "
+    "rates array<struct<broker: int, follower: long, leader: long>>, shadowed boolean"
+)
+
+
+def stalled(partition: int, seconds: int, state: str = "stalled") -> tuple[Any, ...]:
+    return ("a", "orders", None, partition, state, 1_000, 1_000 + seconds * 1000)
+
+
+def seen(partition: int, t: int = 1_000, *, shadowed: bool = False, **how: Any) -> tuple[Any, ...]:
+    sample = {"adding": [4, 5], "isr": [1, 2, 5], "leader": 1, "down": [], "rates": [], **how}
+    return ("a", "orders", None, partition, t, *sample.values(), shadowed)
+
+
+def test_a_stall_is_told_by_the_most_telling_cause_that_its_first_look_shows(
+    spark: SparkSession,
+) -> None:
+    limited = [(4, 1_000_000, None)]
+    states = [*(stalled(n, 10 * (n + 1)) for n in range(5)), stalled(9, 60, "catching up")]
+    samples = [
+        seen(0, down=[4], rates=limited, leader=None),
+        seen(1, leader=None, rates=limited),
+        seen(2, rates=limited),
+        seen(3, down=[5], rates=[(5, 1_000_000, None)]),
+        seen(4, down=[1]),
+        seen(4, down=[4], shadowed=True),
+        seen(2, t=2_000, down=[4]),
+        seen(9, down=[4]),
+    ]
+    found = insights._stalls(
+        spark.createDataFrame(states, _STATES), spark.createDataFrame(samples, _SAMPLES)
+    ).collect()
+    assert {(row.cause, row["count"], row.seconds) for row in found} == {
+        ("target broker down", 1, 10.0),
+        ("no leader", 1, 20.0),
+        ("throttled", 1, 30.0),
+        ("unknown", 2, 90.0),
+    }
+
+
+def told(share: float, truth_s: float, *forecasts: float | None) -> dict[str, Any]:
+    left_s, linear_s, recent_s = forecasts
+    return {
+        "cluster_id": "a",
+        "scope": "run",
+        "share": share,
+        "truth_s": truth_s,
+        "left_s": left_s,
+        "linear_s": linear_s,
+        "recent_s": recent_s,
+    }
+
+
+def test_forecasts_are_held_against_each_other_where_all_of_them_told_something(
+    spark: SparkSession,
+) -> None:
+    columns = ("cluster_id", "scope", "share", "truth_s", "left_s", "linear_s", "recent_s")
+    kinds = ", ".join(f"{c} {ETA_BACKTEST.schema[c].dataType.simpleString()}" for c in columns)
+    rows = [
+        told(0.51, 100.0, 110.0, 150.0, 50.0),
+        told(0.55, 100.0, 90.0, 130.0, 150.0),
+        told(0.59, 100.0, 130.0, 100.0, 100.0),
+        told(0.52, 100.0, None, 500.0, 500.0),
+        told(0.53, 100.0, 900.0, 100.0, None),
+        told(0.54, 4.0, 400.0, 4.0, 4.0),
+        told(1.0, 10.0, 10.0, 20.0, None),
+    ]
+    found = insights._eta(spark.createDataFrame([tuple(r.values()) for r in rows], kinds)).collect()
+    half, end = map(insights._eta_error, found)
+    assert (half.decile, half.moments, half.told) == (5, 3, 0.8)
+    assert [round(x or 0, 3) for x in (half.ktui, half.linear, half.recent)] == [0.1, 0.3, 0.5]
+    assert (end.decile, end.moments, end.ktui, end.told) == (9, 0, None, 1.0)
+
+
+def test_limits_are_advised_by_the_options_that_set_them() -> None:
+    text = (
+        '{"replicas":1,"partitions":4,"leader_movements":null,"replica_movements":null,'
+        '"per_broker":2,"extra_replicas":null,"cut_together":null,"shape":"kip-435",'
+        '"mode":"rolling","order":"topic"}'
+    )
+    assert insights.options(text) == {
+        "replicas": 1,
+        "partitions": 4,
+        "per-broker": 2,
+        "shape": "kip-435",
+    }

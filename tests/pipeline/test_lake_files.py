@@ -1,0 +1,64 @@
+"""The files of a lake are handled alike on a disk of this machine and through Hadoop's client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ktui.pipeline.lake_files import HadoopFiles, LakeFiles, LocalFiles, lake_files
+from ktui.pipeline.manifest import DataFile
+
+
+@pytest.fixture(params=["local", "hadoop"])
+def files(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> LakeFiles:
+    if request.param == "local":
+        return LocalFiles(tmp_path)
+    return HadoopFiles(f"file://{tmp_path}", spark)
+
+
+def test_a_file_that_is_replaced_is_whole_and_the_new_one(files: LakeFiles) -> None:
+    assert files.read("manifest.json") is None
+
+    files.replace("manifest.json", b"one")
+    files.replace("manifest.json", b"\x00\xff two")
+
+    assert files.read("manifest.json") == b"\x00\xff two"
+
+
+def test_folders_and_data_files_are_named_from_the_lake_on(
+    files: LakeFiles, tmp_path: Path
+) -> None:
+    folder = tmp_path / "samples" / "version=1" / "cluster_id=a%3Ab" / "date=2026-01-01"
+    folder.mkdir(parents=True)
+    (folder / "part-0.parquet").write_bytes(b"12345")
+    (folder / "_SUCCESS").touch()
+
+    assert files.folders("") == ["samples"]
+    assert files.folders("samples") == ["version=1"]
+    assert files.folders("missing") == []
+    assert files.data_files("samples/version=1") == [
+        DataFile("samples/version=1/cluster_id=a%3Ab/date=2026-01-01/part-0.parquet", 5)
+    ]
+
+    files.remove("samples/version=1")
+    files.remove("samples/version=1")
+    assert files.folders("samples") == []
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ("lake", LocalFiles),
+        ("/data/a:b", LocalFiles),
+        ("file:///data/lake", LocalFiles),
+    ],
+)
+def test_a_path_and_a_file_uri_are_of_this_machine(
+    spark: SparkSession, place: str, kind: type
+) -> None:
+    found = lake_files(place, spark)
+
+    assert isinstance(found, kind)
+    assert found.uri.startswith("file:///")

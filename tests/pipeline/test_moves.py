@@ -1,0 +1,352 @@
+"""What the table `moves` tells of moves of partitions, in the words of docs/pipeline-tables.md."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.events import LimitsChanged
+from ktui.execution.states import State
+from ktui.pacing.limits import Limits
+from ktui.pipeline.intervals import intervals
+from ktui.pipeline.listings import listed
+from ktui.pipeline.moves import moves
+from ktui.pipeline.run_folds import run_folds
+from ktui.pipeline.stage_schemas import MOVES
+from support.sampled import (
+    LIMITS,
+    RUN,
+    Row,
+    Told,
+    moment,
+    ms,
+    now,
+    over,
+    planned,
+    resting,
+    sample,
+    second,
+    started,
+    step,
+    tp,
+)
+
+told = Told()
+
+Rows = dict[str, list[Row]]
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession) -> DataFrame:
+    seen = listed(told.samples(spark)).persist()
+    return moves(seen, intervals(seen), run_folds(told.run_events(spark))).persist()
+
+
+@pytest.fixture(scope="module")
+def rows(table: DataFrame) -> Rows:
+    by_topic: Rows = defaultdict(list)
+    for row in table.orderBy("topic", "partition", "began_t").collect():
+        by_topic[row.topic].append(row.asDict())
+    return by_topic
+
+
+def only(rows: Rows, topic: str) -> Row:
+    (row,) = rows[topic]
+    return row
+
+
+def known(row: Row, *names: str) -> tuple[Any, ...]:
+    return tuple(row[name] for name in names)
+
+
+by_others = told.seen(sample(0), sample(1), resting(2))
+
+
+def test_a_move_that_no_run_made_is_told_by_what_was_seen_of_it(rows: Rows) -> None:
+    row = only(rows, by_others)
+    assert (second(row["began_t"]), second(row["ended_t"])) == (0, 2)
+    assert known(row, "run", "run_id", "batch", "limits", "steps") == (None, None, None, None, 1)
+    assert known(row, "original", "target", "added") == ([1, 2, 3], [4, 2, 3], [4])
+    assert known(row, "outcome", "looks") == ("done", 2)
+
+
+def test_timestamps_are_the_same_moments(rows: Rows) -> None:
+    row, began, ended = only(rows, by_others), moment(ms(0)), moment(ms(2))
+    assert (row["began"], row["ended"]) == (began.replace(tzinfo=None), ended.replace(tzinfo=None))
+
+
+taken_back = told.seen(sample(0), resting(1, (3, 2, 1)))
+other_order = told.seen(sample(0), resting(1, (2, 4, 3)))
+elsewhere = told.seen(sample(0), resting(1, (5, 2, 3)))
+
+
+def test_a_move_that_leads_back_to_the_original_replicas_was_cancelled(rows: Rows) -> None:
+    assert known(only(rows, taken_back), "outcome", "ended_t") == ("cancelled", ms(1))
+
+
+def test_a_move_is_done_only_with_the_target_in_its_order(rows: Rows) -> None:
+    assert only(rows, other_order)["outcome"] == "changed_elsewhere"
+    assert only(rows, elsewhere)["outcome"] == "changed_elsewhere"
+
+
+cut_off = told.seen(sample(0), sample(1))
+gone_on_later = told.seen(sample(0), resting(60.001))
+
+
+def test_of_a_move_whose_end_was_not_seen_nothing_is_known(rows: Rows) -> None:
+    assert known(only(rows, cut_off), "outcome", "ended", "ended_t") == ("unknown", None, None)
+    assert known(only(rows, gone_on_later), "outcome", "ended_t") == ("unknown", None)
+
+
+turned = told.seen(
+    sample(0),
+    sample(1, replicas=(5, 2, 3, 4), adding=(5,), removing=(4,)),
+    resting(2, (5, 2, 3)),
+)
+
+
+def test_a_move_that_was_turned_goes_from_its_first_original_to_its_last_target(rows: Rows) -> None:
+    row = only(rows, turned)
+    assert known(row, "original", "target", "added") == ([1, 2, 3], [5, 2, 3], [4, 5])
+    assert row["outcome"] == "done"
+
+
+twice = told.seen(sample(0), resting(1), sample(2), resting(3))
+
+
+def test_each_listing_is_a_move_of_its_own(rows: Rows) -> None:
+    assert [(row["began_t"], row["ended_t"]) for row in rows[twice]] == [
+        (ms(0), ms(1)),
+        (ms(2), ms(3)),
+    ]
+
+
+copying = told.seen(
+    sample(0, adding=(4, 5), ends={1: 900, 4: 150}, sizes={4: 77}),
+    sample(10, adding=(4, 5), ends={1: 900, 4: 250, 5: 90}, log_start=100),
+    sample(20, adding=(4, 5), ends={1: 900, 4: 400, 6: 7}, sizes={4: 4000, 5: 50}, log_start=300),
+    sample(25, adding=(4, 5), sizes={1: 9000}),
+)
+
+
+def test_what_was_copied_is_what_was_last_known_of_each_added_replica(rows: Rows) -> None:
+    row = only(rows, copying)
+    assert row["messages"] == (400 - 100) + 0  # by the first log start; of 5, not less than nothing
+    assert row["bytes"] == 4000 + 50
+
+
+def test_where_nothing_was_read_nothing_is_known_of_the_copying(rows: Rows) -> None:
+    names = ("messages", "bytes", "rate_messages_p50", "rate_bytes_p50", "throttle_min")
+    assert known(only(rows, cut_off), *names) == (None,) * 5
+
+
+FULL = {1: 10_000}
+growing = told.seen(
+    *(
+        sample(at, ends={1: 1_000, 4: end}, sizes=FULL, log_start=0)
+        for at, end in ((0, 0), (10, 100), (20, 300), (30, 600), (40, 1_000))
+    )
+)
+
+
+def test_rates_are_percentiles_of_how_an_added_replica_grew_from_reading_to_reading(
+    rows: Rows,
+) -> None:
+    row = only(rows, growing)  # 10, 20, 30, 40 messages a second, of 10 bytes each
+    assert row["rate_messages_p10"] == pytest.approx(13)
+    assert row["rate_messages_p50"] == pytest.approx(25)
+    assert row["rate_messages_p90"] == pytest.approx(37)
+    assert row["rate_bytes_p10"] == pytest.approx(130)
+    assert row["rate_bytes_p50"] == pytest.approx(250)
+    assert row["rate_bytes_p90"] == pytest.approx(370)
+
+
+read_rarely = told.seen(
+    sample(0, ends={4: 0}, read=0),
+    sample(1, ends={4: 0}, read=0),
+    sample(2),
+    sample(10, ends={4: 50}, read=5),
+    sample(11, ends={4: 10}, read=6),
+    sample(13, ends={4: 20}, read=8),
+)
+
+
+def test_a_rate_is_between_readings_and_never_of_a_log_that_was_truncated(rows: Rows) -> None:
+    row = only(rows, read_rarely)  # 10 messages a second from 0 to 5, 5 from 6 to 8
+    assert row["rate_messages_p50"] == pytest.approx(7.5)
+    assert row["rate_messages_p10"] == pytest.approx(5.5)
+    assert row["rate_bytes_p50"] is None
+
+
+too_far_apart = told.seen(
+    sample(0, ends={4: 0}), sample(30), sample(60.001, ends={4: 9}), sample(62, ends={4: 9})
+)
+
+
+def test_no_rate_is_told_of_readings_more_than_a_minute_apart(rows: Rows) -> None:
+    assert only(rows, too_far_apart)["rate_messages_p90"] == 0
+
+
+not_always_adding = told.seen(
+    sample(0, ends={4: 0, 5: 0}),
+    sample(10, adding=(4, 5), ends={4: 10, 5: 700}),
+    sample(20, adding=(5,), ends={4: 900, 5: 720}),
+)
+
+
+def test_only_a_replica_that_is_added_at_both_readings_has_a_rate(rows: Rows) -> None:
+    row = only(rows, not_always_adding)
+    assert known(row, "rate_messages_p10", "rate_messages_p90") == pytest.approx((1.1, 1.9))
+
+
+unsized = told.seen(
+    sample(0, ends={1: 50, 4: 0}, sizes=FULL, log_start=50),
+    sample(10, ends={1: 50, 4: 10}, sizes=FULL, log_start=50),
+    sample(20, ends={1: 51, 4: 20}, sizes=FULL, log_start=50, leader=None),
+)
+
+
+def test_bytes_a_second_are_known_only_where_the_leader_holds_messages_of_known_size(
+    rows: Rows,
+) -> None:
+    row = only(rows, unsized)
+    assert known(row, "rate_messages_p50", "rate_bytes_p50") == (1, None)
+
+
+throttled = told.seen(
+    sample(0, throttles={1: 1, 4: 500}), sample(1, throttles={1: 9_999, 4: 700}), sample(2)
+)
+
+
+def test_the_throttles_are_those_of_the_brokers_that_are_added_to(rows: Rows) -> None:
+    assert known(only(rows, throttled), "throttle_min", "throttle_max") == (500, 700)
+
+
+troubled = told.seen(
+    sample(0),
+    *(sample(at, ends={4: end}) for at, end in ((5, 1), (35, 1), (40, 2), (70, 2), (80, 3))),
+    sample(90, isr=(4,)),
+    resting(97),
+)
+
+
+def test_the_time_that_a_move_spent_in_each_state_adds_up(rows: Rows) -> None:
+    row = only(rows, troubled)
+    assert known(row, "stalls", "stalled_ms") == (2, 15_000)
+    assert known(row, "adding_ms", "catching_up_ms") == (5_000, 30_000 + 30_000 + 10_000)
+    assert row["in_sync_ms"] == 7_000
+
+
+by_a_run = told.seen(sample(3), sample(4), resting(5), sample(7), resting(8), sample(20))
+told.ran(
+    (0, started()), (1, planned(by_a_run)), (2, step(by_a_run, 3)),
+    (5, over(by_a_run)), (6, step(by_a_run, 4)), (9, over(by_a_run)), (10, now(by_a_run)),
+    run_id="two-steps",
+)  # fmt: skip
+
+
+def test_all_steps_of_a_run_for_a_partition_are_one_move(rows: Rows) -> None:
+    row = rows[by_a_run][0]
+    assert known(row, "run", "run_id", "steps", "batch", "looks") == (RUN, "two-steps", 2, 3, 3)
+    assert known(row, "original", "target", "added") == ([1, 2, 3], [4, 2, 3], [4])
+    assert known(row, "outcome", "began_t", "ended_t") == ("done", ms(2), ms(10))
+
+
+def test_what_others_do_with_the_partition_later_is_a_move_of_theirs(rows: Rows) -> None:
+    assert [row["run_id"] for row in rows[by_a_run]] == ["two-steps", None]
+    assert rows[by_a_run][1]["began_t"] == ms(20)
+
+
+unseen = told.topic()
+told.ran((0, started()), (1, planned(unseen)), (2, step(unseen)), run_id="unseen")
+
+
+def test_a_move_that_no_look_saw_is_told_by_its_run_alone(rows: Rows) -> None:
+    row = only(rows, unseen)
+    assert known(row, "outcome", "ended", "added", "looks") == ("adding", None, [], 0)
+    assert known(row, "stalls", "stalled_ms", "in_sync_ms", "messages") == (0, 0, 0, None)
+
+
+never_begun = told.topic()
+told.ran((0, started()), (1, planned(never_begun)), run_id="never-begun")
+
+
+def test_a_partition_that_never_left_the_queue_has_no_move(rows: Rows) -> None:
+    assert rows[never_begun] == []
+
+
+between_limits = told.topic()
+wider = Limits(replicas=2, partitions=9)
+told.ran(
+    (0, started()), (1, planned(between_limits)),
+    (2, LimitsChanged(old=LIMITS, new=wider, batch=0, in_flight=0)), (3, step(between_limits)),
+    (4, LimitsChanged(old=wider, new=LIMITS, batch=1, in_flight=1)), run_id="limits",
+)  # fmt: skip
+
+
+def test_a_move_has_the_limits_that_were_in_force_when_it_began(rows: Rows) -> None:
+    limits = json.loads(only(rows, between_limits)["limits"])
+    assert (limits["replicas"], limits["partitions"]) == (2, 9)
+
+
+called_off = told.topic()
+told.ran(
+    (0, started()), (1, planned(called_off)), (2, step(called_off)),
+    (3, CancelAsked(kind=Kind.STOP, partitions=(tp(called_off),))), (4, over(called_off)),
+    (9, started()), run_id="called-off",
+)  # fmt: skip
+
+
+def test_a_move_that_an_operator_stopped_ended_with_its_step(rows: Rows) -> None:
+    assert known(only(rows, called_off), "outcome", "ended_t") == ("stopped", ms(4))
+
+
+between_steps = told.topic()
+told.ran(
+    (0, started()), (1, planned(between_steps)), (2, step(between_steps)),
+    (3, over(between_steps)), run_id="between",
+)  # fmt: skip
+
+
+def test_a_move_is_not_over_between_two_steps(rows: Rows) -> None:
+    assert known(only(rows, between_steps), "outcome", "ended_t") == ("queued", None)
+
+
+headless = told.seen(sample(2), resting(3))
+told.ran(
+    (1, step(headless, 7)), (3, over(headless)), (4, now(headless, State.FAILED)),
+    run_id="headless",
+)  # fmt: skip
+
+
+def test_of_a_run_whose_beginning_was_not_recorded_the_moves_are_told(rows: Rows) -> None:
+    row = only(rows, headless)
+    assert known(row, "run_id", "batch", "looks") == ("headless", 7, 1)
+    assert known(row, "outcome", "ended_t") == ("unknown", ms(4))
+    assert known(row, "original", "target", "limits") == (None, None, None)
+
+
+recreated = told.seen(
+    sample(0, topic_id="one"), resting(1, topic_id="one"), sample(2, topic_id="two")
+)
+
+
+def test_moves_of_a_topic_that_was_created_again_are_told_apart(rows: Rows) -> None:
+    assert [row["topic_id"] for row in rows[recreated]] == ["one", "two"]
+
+
+shadowed = told.seen(sample(0), sample(1, ends={4: 9}, shadowed=True), resting(2, shadowed=True))
+
+
+def test_a_shadowed_sample_counts_for_no_move(rows: Rows) -> None:
+    row = only(rows, shadowed)
+    assert known(row, "looks", "outcome", "messages") == (1, "unknown", None)
+
+
+def test_the_table_has_the_columns_types_and_nulls_that_it_says(table: DataFrame) -> None:
+    assert table.schema == MOVES.schema

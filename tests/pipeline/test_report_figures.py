@@ -1,0 +1,327 @@
+"""What the figures of a report say and leave out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import msgspec
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.pipeline.report import names
+from ktui.pipeline.report.brokers_figure import brokers_figure
+from ktui.pipeline.report.concurrency_figure import concurrency_figure
+from ktui.pipeline.report.eta_figure import eta_figure
+from ktui.pipeline.report.figure import Figure, Missing
+from ktui.pipeline.report.lag_figure import lag, lag_figure
+from ktui.pipeline.report.moves_figure import moves_figure
+from ktui.pipeline.report.page import FIGURES
+from ktui.pipeline.report.records import Facts, InFlight, Interval, Minute, Rates, Reading, Sample
+from ktui.pipeline.report.stall_cause import cause_of
+from ktui.pipeline.report.stalls_figure import stalls_figure
+from ktui.pipeline.report.states_figure import states_figure
+from ktui.pipeline.report.summary import summary
+from ktui.pipeline.report.what_if_figure import limits_words, what_if_figure
+from ktui.progress.timeline import Cause
+from support.report_facts import BEGAN, MINUTE, a_run
+
+EMPTY = Facts(cluster_id="one", runs=(), of_run=False)
+
+
+def _drawn(found: Figure | Missing) -> Figure:
+    assert isinstance(found, Figure)
+    return found
+
+
+def _sample(**other: object) -> Sample:
+    usual = {"topic": "orders", "partition": 0, "t": 0, "leader": 1, "isr": (1, 2), "adding": (4,)}
+    return msgspec.convert({**usual, **other}, Sample)
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_each_figure_is_one_that_the_drawing_library_takes(
+    figure: Callable[[Facts], Figure | Missing],
+) -> None:
+    found = _drawn(figure(a_run()))
+    drawn = msgspec.json.encode({"data": found.traces, "layout": found.layout})
+
+    coloured = json.loads(re.sub(rb"var\(--[a-z0-9-]+\)", b"#123456", drawn))
+
+    go.Figure(coloured)
+    assert found.says.endswith(".")
+    assert found.caption.endswith(".")
+    assert found.table.rows
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_where_nothing_was_recorded_a_sentence_stands_for_the_figure(
+    figure: Callable[[Facts], Figure | Missing],
+) -> None:
+    found = figure(EMPTY)
+
+    assert isinstance(found, Missing)
+    assert found.why.endswith(".")
+
+
+def test_the_longest_moves_have_lanes_and_the_rest_is_said() -> None:
+    found = _drawn(moves_figure(a_run(100)))
+
+    assert (
+        found.says
+        == "The 40 longest of 100 partitions. The longest was orders-7: 4m 7s, 1 stall in it."
+    )
+    assert "60 shorter ones are in the next figure only" in found.caption
+    assert len(found.layout["yaxis"]["ticktext"]) == 40
+
+
+def test_lanes_stand_by_batch_and_every_other_batch_has_a_ground() -> None:
+    found = _drawn(moves_figure(a_run(12)))
+
+    assert [label.split(" ")[0] for label in found.layout["yaxis"]["ticktext"]] == [
+        *"0000", *"1111", *"2222",
+    ]  # fmt: skip
+    assert [(s["y0"], s["y1"]) for s in found.layout["shapes"]] == [(3.5, 7.5)]
+
+
+def test_the_batches_of_several_runs_are_not_mixed_in_the_lanes_of_a_cluster() -> None:
+    facts = msgspec.structs.replace(a_run(12), of_run=False)
+
+    found = _drawn(moves_figure(facts))
+
+    assert found.layout["yaxis"]["ticktext"][0] == "orders-0"
+    assert found.layout["shapes"] == []
+
+
+def test_a_move_that_is_not_over_reaches_to_the_end_of_the_recording() -> None:
+    facts = a_run(4)
+    going_on = msgspec.structs.replace(facts.moves[0], ended=None, outcome="adding")
+    facts = msgspec.structs.replace(facts, moves=(going_on, *facts.moves[1:]), intervals=())
+
+    bars = _drawn(moves_figure(facts)).traces[0]
+
+    assert bars["base"][0] + bars["x"][0] == facts.span[1]
+
+
+def test_every_partition_is_counted_once_in_the_states() -> None:
+    found = _drawn(states_figure(a_run(24)))
+
+    counts = [sum(of) for of in zip(*(trace["y"] for trace in found.traces), strict=True)]
+    assert set(counts) == {24}
+    assert (
+        found.says
+        == "At most 20 queued, 4 catching up, 1 stalled at a time. In the end 24 moves have ended."
+    )
+
+
+def test_the_most_that_was_under_way_is_drawn_against_the_limits_as_they_were() -> None:
+    facts = a_run(8)
+    peak = InFlight(BEGAN + 61_500, 9, 31)
+    facts = msgspec.structs.replace(
+        facts, in_flight=tuple(sorted([*facts.in_flight, peak], key=lambda seen: seen.t))
+    )
+
+    found = _drawn(concurrency_figure(facts))
+
+    traces = {trace["name"]: trace for trace in found.traces}
+    assert traces["limit of partitions"]["y"] == [4, 6, 6]
+    assert traces["limit of replicas"]["y"] == [10, 12, 12]
+    assert max(count for count in traces["replicas"]["y"] if count is not None) == 31
+    assert "31 replicas were under way at a time; the limits were changed 1 time" in found.says
+
+
+def test_what_no_limit_was_set_for_has_no_line_of_a_limit() -> None:
+    facts = msgspec.structs.replace(a_run(8), limits=())
+
+    found = _drawn(concurrency_figure(facts))
+
+    assert [trace["name"] for trace in found.traces] == ["partitions", "replicas"]
+    assert "no limits of the run were recorded" in found.says
+
+
+def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_said() -> None:
+    minutes = tuple(
+        Minute(broker=broker, minute=BEGAN, bytes_in=60e6 * broker) for broker in range(1, 12)
+    )
+
+    found = _drawn(brokers_figure(msgspec.structs.replace(a_run(4), minutes=minutes)))
+
+    strips = [found.layout[name] for name in found.layout if name.startswith("yaxis")]
+    assert [strip["title"]["text"] for strip in strips] == [f"broker {n}" for n in range(4, 12)]
+    assert len({tuple(strip["range"]) for strip in strips}) == 1
+    assert (
+        found.says == "Copies went into 11 brokers; broker 11 took in the most at a time, 11 MB/s."
+    )
+    assert "3 brokers that took in less left out" in found.caption
+
+
+def test_a_throttle_far_above_what_was_copied_does_not_flatten_the_strips() -> None:
+    minute = Minute(broker=4, minute=BEGAN, bytes_in=60e6, follower_throttle=10**12)
+
+    found = _drawn(brokers_figure(msgspec.structs.replace(a_run(4), minutes=(minute,))))
+
+    assert found.layout["yaxis"]["range"][1] == pytest.approx(1.08e6)
+
+
+def test_lag_is_what_the_furthest_new_replica_is_behind_its_leader() -> None:
+    ends = (Reading(1, 100), Reading(4, 70), Reading(5, 90))
+
+    assert lag(_sample(adding=(4, 5), ends=ends)) == 30
+    assert lag(_sample(adding=(5,), ends=ends)) == 10
+    assert lag(_sample(adding=(6,), ends=ends)) is None
+    assert lag(_sample(leader=None, ends=ends)) is None
+    assert lag(_sample(ends=(Reading(1, 100), Reading(4, 105)))) == 0
+
+
+def test_each_slow_move_has_a_curve_of_its_own_look() -> None:
+    found = _drawn(lag_figure(a_run(24)))
+
+    looks = {(trace["line"]["color"], trace["line"]["dash"]) for trace in found.traces[:8]}
+    assert len(looks) == 8
+
+
+@pytest.mark.parametrize(
+    ("samples", "cause", "words"),
+    [
+        ([_sample(down=(4,))], Cause.TARGET_DOWN, "broker 4 was down"),
+        ([_sample(down=(2,))], Cause.UNKNOWN, ""),
+        ([_sample(offline=(4,))], Cause.LOG_DIR_OFFLINE, "a log dir of broker 4 was offline"),
+        ([_sample(leader=None)], Cause.NO_LEADER, "there was no leader to copy from"),
+        ([_sample(leader=None, described=False)], Cause.UNKNOWN, ""),
+        (
+            [_sample(rates=(Rates(4, 30_000),))],
+            Cause.THROTTLED,
+            "the throttle of broker 4 was 30,000 B/s",
+        ),
+        (
+            [_sample(rates=(Rates(1, None, 30_000),))],
+            Cause.THROTTLED,
+            "the throttle of broker 1 was 30,000 B/s",
+        ),
+        ([_sample(rates=(Rates(4, 50_000_000),))], Cause.UNKNOWN, ""),
+        (
+            [_sample(), _sample(leader=None), _sample(down=(4,))],
+            Cause.TARGET_DOWN,
+            "broker 4 was down",
+        ),
+        ([], Cause.UNKNOWN, ""),
+    ],
+)  # fmt: skip
+def test_a_stall_has_the_most_telling_cause_that_its_samples_show(
+    samples: list[Sample], cause: Cause, words: str
+) -> None:
+    assert cause_of(samples) == (cause, words)
+
+
+def test_stalls_are_drawn_with_their_causes_the_longest_first() -> None:
+    facts = a_run(12)
+    more = [
+        Interval(topic="other", partition=n, state="stalled", began=BEGAN, ended=BEGAN + n * 1000)
+        for n in range(1, 41)
+    ]
+    facts = msgspec.structs.replace(facts, intervals=(*facts.intervals, *more))
+
+    found = _drawn(stalls_figure(facts))
+
+    assert found.table.rows[0] == ("orders-7", "2026-05-04 13:03:40", "2m", "broker 4 was down")
+    assert found.table.rows[1][:1] == ("other-40",)
+    assert (
+        found.says == "41 stalls, 15m 40s in all. Of the 30 longest by cause: unknown 12m 34s,"
+        " target broker down 2m."
+    )
+    assert found.caption.endswith("The 11 shorter ones are left out.")
+
+
+def test_the_told_time_left_is_held_against_the_truth_and_naive_ways_at_half_way() -> None:
+    found = _drawn(eta_figure(a_run(24)))
+
+    assert found.says == (
+        "At half way the told time left was off by 10% (median); the naive ways by 60% stretched"
+        " and 50% at the last rate."
+    )
+    assert found.layout["yaxis"]["range"][1] < 2 * 18
+
+
+def test_the_recommended_limits_are_named_with_their_reason() -> None:
+    found = _drawn(what_if_figure(a_run()))
+
+    assert found.says == (
+        "16 combinations of limits and throttle played through. The run took 18m as it was;"
+        " 40m are predicted for it. Recommended is P8, throttle 100MB: the gentlest that fits 30"
+        " minutes. Foretold by other runs only, it would have been off by 12%."
+    )
+    cells = [cell for row in found.traces[0]["text"] for cell in row]
+    assert [cell for cell in cells if "★" in cell or "●" in cell] == ["40m ●", "20m ★"]
+
+
+def test_other_limits_stand_from_strict_to_loose() -> None:
+    facts = a_run()
+    mixed = tuple(sorted(facts.what_ifs, key=lambda one: one.limits))
+
+    layout = _drawn(what_if_figure(msgspec.structs.replace(facts, what_ifs=mixed))).layout
+
+    assert layout["yaxis"]["ticktext"] == ["P2", "P4", "P8", "P16"]
+    assert layout["xaxis"]["ticktext"] == [
+        "none", "100MB", "50MB", "20MB",
+    ]  # fmt: skip
+
+
+def test_limits_are_named_by_their_letters() -> None:
+    limits = (
+        '{"partitions":5,"replica_movements":10,"shape":"gentle","mode":"rolling","replicas":null}'
+    )
+
+    assert limits_words(limits) == "P5 M10 gentle rolling"
+    assert limits_words("{}") == "no limit"
+
+
+def test_the_summary_says_what_became_of_the_run() -> None:
+    said = summary(msgspec.structs.replace(a_run(24), cluster_id="one"))
+
+    assert said.title == "Run drain-4"
+    assert said.words == (
+        "plan.json on cluster one, from 2026-05-04 13:00:00 to 2026-05-04 13:18:00 UTC, 18m.",
+        "24 moves of partitions: 24 done. 22 GiB were copied.",
+        "1 partition stood still, 1 time, 2m in all.",
+    )
+    assert dict(said.figures)["median rate of a replica"] == "8.0 MB/s"
+
+
+def test_a_summary_of_a_run_that_goes_on_says_so() -> None:
+    facts = a_run(4)
+    run = msgspec.structs.replace(facts.runs[0], ended=None, partitions=6)
+    going_on = msgspec.structs.replace(facts.moves[0], ended=None, outcome="adding")
+    facts = msgspec.structs.replace(facts, runs=(run,), moves=(going_on, *facts.moves[1:]))
+
+    said = summary(facts).words
+
+    assert said[0].endswith("It had not ended when the recording did.")
+    assert said[1].startswith("4 moves of partitions: 3 done, 1 adding.")
+    assert said[1].endswith("Of the plan, 2 partitions never began.")
+
+
+def test_a_summary_of_a_cluster_on_which_nothing_moved_is_one_sentence() -> None:
+    assert summary(EMPTY).words == ("No partition has moved.",)
+
+
+@given(st.text())
+def test_no_name_is_ever_markup_to_the_drawing_library(name: str) -> None:
+    shown = names.plain(name)
+
+    assert "<" not in shown
+    assert ">" not in shown
+    assert shown.isprintable()
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+    row = _sample(topic="orders-of-the-eastern-warehouse", partition=117)
+
+    assert names.short(row) == "orders-of-the…arehouse-117"
+    assert len(names.short(row)) == 26
+
+
+def test_times_are_told_in_utc_and_the_span_ends_with_the_run() -> None:
+    assert a_run(4).span == (BEGAN, BEGAN + 8 * MINUTE)

@@ -1,0 +1,314 @@
+"""A report is made of what the lake has, of nothing else, and says so."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.compute as pc
+import pytest
+from click.testing import CliRunner, Result
+
+from ktui.cli.pipeline import command as pipeline
+from ktui.execution.events import LimitsChanged, Started, encode
+from ktui.execution.options import RunOptions
+from ktui.pacing.limits import Limits
+from ktui.pipeline import manifest as manifests
+from ktui.pipeline.problem import PipelineProblem
+from ktui.pipeline.report.arrow_lake import ArrowLake
+from ktui.pipeline.report.figure import Figure
+from ktui.pipeline.report.loading import load, one_at_a_time
+from ktui.pipeline.report.page import FIGURES, drawings, page
+from ktui.pipeline.report.provenance import Lost
+from ktui.pipeline.report.reading import records
+from ktui.pipeline.report.records import Facts, InFlight, Interval, LimitsFrom
+from ktui.pipeline.report.subject import Subject, choose
+from ktui.pipeline.report.tracing import trace
+from support.report_facts import BEGAN, a_provenance, a_run
+from support.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
+
+Ktui = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def facts() -> Facts:
+    """A made-up run."""
+    return a_run(24)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory, facts: Facts) -> Path:
+    """A lake that has that run, and another cluster's in which nothing moved."""
+    rows: dict[str, list[dict[str, Any]]] = rows_of(facts)
+    rows["polls"].append({"cluster_id": "still:one"})
+    rows["run_events"] = [
+        {"t": t, "kind": kind, "event": event.decode(), **_of(facts)}
+        for t, kind, event in _limit_events()
+    ]
+    rows["quarantine"] = [
+        {
+            "cluster_id": "cluster-one",
+            "segment": SEGMENT,
+            "file": "a.gz",
+            "line": 7,
+            "reason": "no",
+        },
+        {"cluster_id": "cluster-one", "segment": "else", "file": "b.gz", "line": 8, "reason": "no"},
+    ]
+    return write_lake(tmp_path_factory.mktemp("lake") / "lake", rows)
+
+
+def _of(facts: Facts) -> dict[str, str]:
+    run = facts.runs[0]
+    return {"cluster_id": facts.cluster_id, "run": run.run, "run_id": run.run_id}
+
+
+def _limit_events() -> list[tuple[int, str, bytes]]:
+    first, second = Limits(partitions=4, replica_movements=10), Limits(partitions=6)
+    started = Started(
+        cluster_id="cluster-one", plan="plan.json", plan_sha256="", partitions=24, limits=first,
+        options=RunOptions(), version="0.1.0",
+    )  # fmt: skip
+    changed = LimitsChanged(old=first, new=second, batch=1, in_flight=0)
+    return [
+        (BEGAN + 9_000, "limits", encode(changed)),
+        (BEGAN, "started", encode(started)),
+        (BEGAN + 10_000, "limits", b'{"event":"of-a-newer-ktui"}'),
+    ]
+
+
+@pytest.fixture
+def ktui(lake: Path, tmp_path: Path) -> Ktui:
+    """Call `ktui pipeline report` on that lake."""
+
+    def call(*words: str) -> Result:
+        where = ("--lake", str(lake), "--state-dir", str(tmp_path))
+        return CliRunner().invoke(pipeline, ["report", *where, *words])
+
+    return call
+
+
+def _load(lake: Path, run: str | None = "drain-4", cluster: str | None = None) -> Facts:
+    opened = ArrowLake.open(str(lake))
+    return load(opened, choose(opened, run, cluster))
+
+
+def test_a_report_has_what_the_lake_has(lake: Path, facts: Facts) -> None:
+    found = _load(lake)
+
+    assert found.runs == facts.runs
+    assert found.moves == facts.moves
+    assert set(found.intervals) == set(facts.intervals)
+    assert found.minutes == facts.minutes
+    assert found.guesses == facts.guesses
+    assert found.what_ifs == facts.what_ifs
+    assert set(found.stalled) <= set(facts.stalled)
+    assert found.slowest == facts.slowest
+
+
+def test_limits_are_those_in_force_from_each_moment_on(lake: Path) -> None:
+    assert _load(lake).limits == (LimitsFrom(BEGAN, 4, 10), LimitsFrom(BEGAN + 9_000, 6, None))
+
+
+def test_what_polls_saw_of_other_partitions_is_not_counted_as_the_runs(
+    tmp_path: Path, facts: Facts
+) -> None:
+    rows = rows_of(facts)
+    at = BEGAN + 500
+    usual = rows["samples"][0] | {"t": at}
+    rows["samples"] = [
+        usual | {"adding": [4, 5]},
+        usual | {"partition": 1, "adding": [], "removing": [3]},
+        usual | {"partition": 2, "adding": [], "removing": []},
+        usual | {"topic": "other", "adding": [4, 5, 6]},
+        usual | {"partition": 3, "shadowed": True},
+    ]
+    lake = write_lake(tmp_path / "lake", rows)
+
+    assert _load(lake).in_flight == (InFlight(at, 2, 2),)
+    assert _load(lake, None, "cluster-one").in_flight == (InFlight(at, 3, 5),)
+
+
+def test_a_partition_is_in_one_state_at_a_time() -> None:
+    def interval(state: str, began: int, ended: int) -> Interval:
+        return Interval(topic="t", partition=0, state=state, began=began, ended=ended)
+
+    given = [interval("electing", 8, 20), interval("queued", 0, 5), interval("in sync", 4, 10)]
+
+    assert list(one_at_a_time(given)) == [
+        interval("queued", 0, 4), interval("in sync", 4, 8), interval("electing", 8, 20),
+    ]  # fmt: skip
+
+
+def test_a_cluster_on_which_nothing_moved_has_a_report_too(ktui: Ktui, tmp_path: Path) -> None:
+    output = tmp_path / "still.html"
+
+    done = ktui("--cluster", "still:one", "-o", str(output))
+
+    assert done.exit_code == 0, done.output
+    text = output.read_text(encoding="utf-8")
+    assert "<h1>Cluster still:one</h1>" in text
+    assert text.count("No partition has moved.") >= 2
+
+
+def test_a_report_is_written_where_it_was_asked_for(ktui: Ktui, tmp_path: Path) -> None:
+    output = tmp_path / "drain.html"
+
+    done = ktui("--run", "drain-4", "-o", str(output))
+
+    assert done.exit_code == 0, done.output
+    assert re.fullmatch(rf"{output}: 24 moves, [\d.]+ MiB\n", done.stdout)
+    assert "<h1>Run drain-4</h1>" in output.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "say what the report is about: --run or --cluster. Runs: drain-4@2026-05-04."),
+        (("--run", "x"), "no run x in the lake. Runs: drain-4."),
+        (("--run", "drain-4", "--cluster", "still:one"), "no run drain-4 in the lake. Runs: none."),
+        (("--cluster", "x"), "no cluster x in the lake. Clusters: cluster-one, still:one."),
+    ],
+)
+def test_what_the_lake_has_not_is_told_with_what_it_has(
+    ktui: Ktui, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    done = ktui(*words, "-o", str(tmp_path / "report.html"))
+
+    assert done.exit_code == 1
+    assert said in done.stderr
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_of_several_runs_of_a_name_one_is_asked_for_by_its_id(tmp_path: Path, facts: Facts) -> None:
+    run = facts.runs[0]
+    other = msgspec.structs.replace(run, run_id="drain-4@later")
+    rows = {"runs": [msgspec.to_builtins(run), msgspec.to_builtins(other)]}
+    opened = ArrowLake.open(str(write_lake(tmp_path / "lake", rows)))
+
+    with pytest.raises(
+        PipelineProblem, match=r"2 runs are called drain-4\. Say which: drain-4@2026"
+    ):
+        choose(opened, "drain-4", None)
+    assert choose(opened, "drain-4@later", None) == Subject("cluster-one", other)
+
+
+def test_where_there_is_no_lake_the_way_to_one_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PipelineProblem, match=r"no lake. Make one .*: ktui pipeline run --lake "):
+        ArrowLake.open(str(tmp_path / "nothing"))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b'{"schema_version":99}', b'{"schema_version":"a"}']
+)
+def test_a_lake_that_cannot_be_read_is_told_in_words(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / manifests.NAME).write_bytes(content)
+
+    with pytest.raises(PipelineProblem, match=f"^{tmp_path}: the lake cannot be read: "):
+        ArrowLake.open(str(tmp_path))
+
+
+def test_a_lake_may_be_named_by_a_uri(lake: Path) -> None:
+    assert ArrowLake.open(lake.as_uri()).manifest == ArrowLake.open(str(lake)).manifest
+
+
+def test_a_report_names_the_segments_it_rests_on_and_what_of_them_was_lost(lake: Path) -> None:
+    opened = ArrowLake.open(str(lake))
+    of_run, of_cluster = (choose(opened, "drain-4", None), choose(opened, None, "cluster-one"))
+
+    run = trace(opened, str(lake), of_run, load(opened, of_run))
+    cluster = trace(opened, str(lake), of_cluster, load(opened, of_cluster))
+
+    assert [segment.sha256 for segment in run.segments] == [CHECKSUM]
+    assert run.lost == (Lost("a.gz", 7, "no"),)
+    assert [segment.sha256 for segment in cluster.segments] == [CHECKSUM]
+    assert cluster.lost == (Lost("a.gz", 7, "no"), Lost("b.gz", 8, "no"))
+
+
+def test_what_was_lost_is_said_at_the_foot_of_the_page(facts: Facts) -> None:
+    whole = page(facts, a_provenance())
+    holed = page(facts, a_provenance(*[Lost("a<b>.gz", 7, "not JSON")] * 60))
+
+    assert "Every line of the segments could be used." in whole
+    assert "60 recorded lines could not be used" in holed
+    assert holed.count("<li>a&lt;b&gt;.gz, line 7: not JSON</li>") == 50
+    assert "And 10 more, in the table quarantine of the lake." in holed
+
+
+class _Tags(HTMLParser):
+    """Collects what a page loads and runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.runs = 0
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        of = dict(attrs)
+        self.tags.add(tag)
+        self.loads += [value for name in ("src", "href") if (value := of.get(name))]
+        self.runs += tag == "script" and "type" not in of
+        assert not [name for name in of if name.startswith("on")]
+
+
+def test_the_page_is_one_file_and_names_are_only_text(facts: Facts) -> None:
+    hostile = a_run(8, topic="</script><script>alert(1)</script><img src=//x onerror=alert(1)>")
+    tags = _Tags()
+
+    tags.feed(page(hostile, a_provenance()))
+
+    assert [each for each in tags.loads if not each.startswith(("#", "data:"))] == []
+    assert tags.runs == 1
+    assert "img" not in tags.tags
+    plain = _Tags()
+    plain.feed(page(facts, a_provenance()))
+    assert tags.tags == plain.tags
+
+
+def test_nothing_that_is_drawn_ends_the_script_it_stands_in(facts: Facts) -> None:
+    figure = FIGURES[0](facts)
+    assert isinstance(figure, Figure)
+    hostile = msgspec.structs.replace(figure, traces=[{"name": "</script><!--"}])
+
+    text = drawings([hostile])
+
+    assert "<" not in text
+    assert json.loads(text)["lanes"]["data"] == hostile.traces
+
+
+def test_the_page_forbids_itself_the_network_and_scripts_that_are_not_its_own(facts: Facts) -> None:
+    text = page(facts, a_provenance())
+
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert policy[1].startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+    assert "http" not in policy[1]
+    assert "unsafe-eval" not in policy[1]
+
+
+def test_without_javascript_every_figure_is_there_as_a_table(facts: Facts) -> None:
+    text = page(facts, a_provenance())
+
+    assert text.count("<details>\n<summary>The same as a table") == 8
+    assert "<noscript>" in text
+    assert "<td>orders-7</td><td>stalled</td><td>2026-05-04 13:03:40</td><td>2m</td>" in text
+
+
+def test_a_report_needs_no_java_and_reads_no_more_than_it_is_asked_for(lake: Path) -> None:
+    opened = ArrowLake.open(str(lake))
+    found = records(opened, "samples", InFlight, pc.scalar(value=False))
+    assert found == []
+    code = (
+        "import sys; from ktui.pipeline.report import arrow_lake, loading, page, tracing;"
+        "print(sorted({'pyspark', 'py4j'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,212 @@
+"""The report as a person has it: in a real browser, wide and narrow, dark and light, by keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from ktui.pipeline.report.page import page
+from ktui.pipeline.report.records import Facts
+from support.browser import Browser, a_browser
+from support.report_facts import a_provenance, a_run
+
+HOSTILE = "<img src=x onerror=hacked=1><script>hacked=1</script>\"'&lt;</script>" + "long" * 40
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the tests of this file."""
+    with a_browser() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a made-up run."""
+    return _written(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of a topic whose name is long, and markup."""
+    return _written(tmp_path_factory.mktemp("hostile"), topic=HOSTILE)
+
+
+def _written(folder: Path, partitions: int = 24, topic: str = "orders") -> Path:
+    path = folder / "report.html"
+    path.write_text(page(a_run(partitions, topic), a_provenance()), encoding="utf-8")
+    return path
+
+
+def test_every_figure_is_drawn_and_the_console_stays_empty(browser: Browser, report: Path) -> None:
+    browser.show(report)
+
+    assert browser.ask("return document.querySelectorAll('.drawing').length") == 8
+    assert browser.said() == []
+
+
+def test_nothing_is_asked_of_the_network(browser: Browser, report: Path) -> None:
+    browser.show(report)
+
+    asked = browser.ask("return performance.getEntriesByType('resource').map((one) => one.name)")
+
+    assert [name for name in asked if not name.startswith(("data:", "blob:"))] == []
+
+
+@pytest.mark.parametrize("width", [360, 800, 1600])
+def test_the_page_never_scrolls_sideways(browser: Browser, hostile: Path, width: int) -> None:
+    browser.show(hostile, width=width)
+
+    assert browser.ask("return document.documentElement.scrollWidth") <= width
+    drawn = "return [...document.querySelectorAll('.drawing')].map((place) => place.clientWidth)"
+    assert all(width * 0.8 <= each <= width for each in browser.ask(drawn))
+
+
+@pytest.mark.parametrize("width", [360, 1600])
+def test_no_figure_is_squeezed_by_its_legend(browser: Browser, report: Path, width: int) -> None:
+    browser.show(report, width=width)
+
+    sizes = browser.ask(
+        "return [...document.querySelectorAll('.drawing')]"
+        ".map((place) => [place.id, place._fullLayout._size.w, place._fullLayout._size.h])"
+    )
+    assert [each for each in sizes if each[1] < width * 0.45 or each[2] < 20] == []
+
+
+def test_no_bar_is_higher_than_its_lane(browser: Browser, tmp_path: Path) -> None:
+    facts = a_run()
+    few = tuple(one for one in facts.intervals if one.state != "electing" or one.partition % 9 == 0)
+    path = tmp_path / "report.html"
+    sparse = msgspec.structs.replace(facts, intervals=few)
+    path.write_text(page(sparse, a_provenance()), encoding="utf-8")
+
+    browser.show(path)
+
+    heights = browser.ask(
+        "return [...document.querySelectorAll('#lanes-drawing .point path')]"
+        ".map((bar) => bar.getBBox().height)"
+    )
+    assert len(heights) > 100
+    assert max(heights) < 20
+
+
+def test_page_and_figures_follow_from_light_to_dark(browser: Browser, report: Path) -> None:
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    text = "return document.getElementById('lanes-drawing')._fullLayout.font.color"
+    browser.show(report, dark=False)
+    light = browser.ask(ground), browser.ask(text)
+
+    browser.be(1280, dark=True)
+    browser.wait_until(f"{text} !== '{light[1]}'")
+
+    assert light == ("rgb(251, 250, 247)", "#24292f")
+    assert (browser.ask(ground), browser.ask(text)) == ("rgb(16, 20, 26)", "#e6e9ee")
+
+
+def test_tab_reaches_all_that_can_be_used(browser: Browser, report: Path) -> None:
+    browser.show(report)
+    usable = "a[href], button, summary, [tabindex='0']"
+    count = browser.ask(
+        f"window.reached = new Set(); document.addEventListener('focusin',"
+        f" (event) => reached.add(event.target));"
+        f" return [...document.querySelectorAll({usable!r})]"
+        f".filter((one) => one.checkVisibility()).length"
+    )
+
+    browser.press(*[Keys.TAB] * count)
+
+    missed = browser.ask(
+        f"return [...document.querySelectorAll({usable!r})]"
+        f".filter((one) => one.checkVisibility() && !reached.has(one)).map((one) => one.outerHTML)"
+    )
+    assert count > 40
+    assert missed == []
+
+
+def test_a_column_sorts_by_key_and_says_so(browser: Browser, report: Path) -> None:
+    browser.show(report)
+    first = "return document.querySelector('#moves-table tbody td').textContent"
+    assert browser.ask(first) == "orders-7"
+    browser.ask("document.querySelector('#moves-table th button').focus()")
+
+    browser.press(Keys.ENTER)
+    once = browser.ask(first)
+    browser.press(Keys.ENTER)
+
+    assert (once, browser.ask(first)) == ("orders-23", "orders-0")
+    said = browser.ask("return document.getElementById('sorted').textContent")
+    assert said == "Sorted by partition, ascending"
+    sorts = "return document.querySelector('#moves-table th').getAttribute('aria-sort')"
+    assert browser.ask(sorts) == "ascending"
+
+
+def test_keys_zoom_and_move_along_time_and_nought_shows_all_again(
+    browser: Browser, report: Path
+) -> None:
+    browser.show(report)
+    browser.ask("document.getElementById('lag-drawing').focus()")
+    shown = "return document.getElementById('lag-drawing')._fullLayout.xaxis.range.map(Date.parse)"
+    whole = browser.ask(shown)
+
+    browser.press("+")
+    zoomed = browser.ask(shown)
+    browser.press(Keys.ARROW_RIGHT)
+    moved = browser.ask(shown)
+    browser.press("0")
+
+    assert zoomed[1] - zoomed[0] == pytest.approx((whole[1] - whole[0]) / 2, abs=2)
+    assert moved[0] > zoomed[0]
+    assert moved[1] - moved[0] == pytest.approx(zoomed[1] - zoomed[0], abs=2)
+    assert browser.ask(shown) == whole
+
+
+def test_a_topic_that_is_markup_is_shown_as_its_text(browser: Browser, hostile: Path) -> None:
+    browser.show(hostile)
+
+    assert browser.ask("return typeof hacked") == "undefined"
+    assert browser.ask("return document.querySelectorAll('img').length") == 0
+    assert browser.said() == []
+    first = browser.ask("return document.querySelector('#moves-table tbody td').textContent")
+    assert first == f"{HOSTILE}-7"
+    label = "return document.querySelector('#lanes-drawing .ytick').textContent"
+    assert browser.ask(label).startswith("0 · <img src=x on")
+
+
+def test_thousands_of_moves_are_drawn_and_what_is_left_out_is_said(
+    browser: Browser, tmp_path: Path
+) -> None:
+    browser.show(_written(tmp_path, partitions=3000))
+
+    text = browser.ask("return document.body.innerText")
+    assert "The 40 longest of 3,000 partitions." in text
+    assert "The 500 longest of 3,000 moves; the lake has them all." in text
+    assert (
+        browser.ask("return document.querySelector('#moves-table').tBodies[0].rows.length") == 500
+    )
+    assert browser.said() == []
+
+
+def test_a_report_of_a_cluster_on_which_nothing_moved_is_a_page_too(
+    browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    nothing = Facts(cluster_id="still", runs=(), of_run=False)
+    path.write_text(page(nothing, a_provenance()), encoding="utf-8")
+
+    browser.show(path)
+
+    assert browser.ask("return document.querySelectorAll('section .note').length") == 9
+    assert browser.said() == []
+
+
+def test_an_old_browser_says_why_it_draws_nothing(browser: Browser, report: Path) -> None:
+    with browser.without("DecompressionStream"):
+        browser.load(report)
+        said = "return document.getElementById('lanes-drawing').textContent"
+        browser.wait_until(said)
+
+        assert browser.ask(said).startswith("This browser cannot draw the figure")

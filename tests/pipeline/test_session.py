@@ -1,0 +1,36 @@
+"""Spark starts on this machine, in UTC, and what goes wrong in it is told in a line."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ktui.pipeline.problem import SparkFailed
+from ktui.pipeline.run import in_words
+
+
+def test_times_are_in_utc(spark: SparkSession) -> None:
+    text = "cast(timestamp_millis(0) as string) as at"
+    row = spark.range(1).selectExpr(text).first()
+
+    assert row is not None
+    assert row["at"] == "1970-01-01 00:00:00"
+
+
+def test_it_listens_on_this_machine_only(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert spark.sparkContext.uiWebUrl is None
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        ("No space left on device", "no space is left on the disk of the lake"),
+        ("the dog ate it", "Spark failed: .*the dog ate it"),
+    ],
+)
+def test_what_goes_wrong_in_spark_is_told_by_its_cause(
+    spark: SparkSession, cause: str, words: str
+) -> None:
+    with pytest.raises(SparkFailed, match=words), in_words():
+        spark.range(1).selectExpr(f"raise_error('{cause}')").collect()

@@ -1,0 +1,158 @@
+"""The tables of a lake as rows that can be held against others, whatever their order."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.types import DateType, StructField, TimestampType
+from pyspark.testing import assertSchemaEqual
+
+from ktui.pipeline import schemas, segment_files, settle, stage_schemas
+from ktui.pipeline.decode import Choice, decode
+from ktui.pipeline.lake import Lake
+from ktui.pipeline.run import Wanted, run
+from ktui.pipeline.shaping import shaped
+from ktui.pipeline.stages import worked_out
+
+Rows = list[dict[str, Any]]
+TABLES = (
+    schemas.SAMPLES,
+    schemas.POLLS,
+    schemas.RUN_EVENTS,
+    schemas.QUARANTINE,
+    stage_schemas.STATES,
+    stage_schemas.MOVES,
+    stage_schemas.BATCHES,
+    stage_schemas.RUNS,
+    stage_schemas.BROKERS_BY_MINUTE,
+)
+_ELSEWHERE = {"ms", "segment"}
+"""Columns that tell where a row was read, and no more."""
+
+
+def piped(spark: SparkSession, recordings: Path, lake: Path) -> dict[str, Rows]:
+    """Run the pipeline, and give every table of the lake."""
+    run(spark, Wanted((str(recordings),), str(lake)))
+    return lake_rows(spark, lake)
+
+
+def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
+    """Give every table as the stages make it, with no lake between: of many clusters at once.
+
+    Each has exactly the columns, the types and the nulls that its schema names.
+    """
+    found_files = segment_files.find(spark, [str(recordings)]).files
+    files = segment_files.first_of_each(segment_files.unread(spark, found_files, ()), ())
+    decoded = decode(Choice())(segment_files.contents(spark, files)).persist()
+
+    def of(kind: str) -> DataFrame:
+        return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
+
+    copies = settle.copies(of("line")).persist()
+    counted = copies.where("counts")
+    sessions = settle.sessions(counted).persist()
+    samples = settle.samples(of("sample"), copies, sessions).persist()
+    events = settle.run_events(counted, sessions).persist()
+    settled = (
+        (schemas.SAMPLES, samples),
+        (schemas.POLLS, settle.polls(counted, sessions)),
+        (schemas.RUN_EVENTS, events),
+        (schemas.QUARANTINE, of("quarantine")),
+    )
+    found = {}
+    for table, rows in (*settled, *worked_out(samples, events)):
+        whole = shaped(rows, table)
+        inside = table is schemas.SAMPLES  # Spark forgets which fields inside an array are whole
+        assertSchemaEqual(whole.schema, table.schema, ignoreNullable=inside)
+        found[table.name] = rows_of(whole, table.name)
+    for kept in (decoded, copies, sessions, samples, events):
+        kept.unpersist()
+    return found
+
+
+def lake_rows(spark: SparkSession, lake: Path) -> dict[str, Rows]:
+    """Give every table of a lake."""
+    opened = Lake.open(spark, str(lake))
+    return {table.name: rows_of(opened.table(table), table.name) for table in TABLES}
+
+
+def rows_of(table: DataFrame, name: str) -> Rows:
+    """Give the rows of a table, their times in milliseconds."""
+    wanted = [_column(field) for field in table.schema if field.name not in _ELSEWHERE]
+    return [_plain(row, name) for row in table.select(*wanted).collect()]
+
+
+def _column(field: StructField) -> Column:
+    if isinstance(field.dataType, TimestampType):
+        return F.unix_millis(field.name).alias(field.name)
+    if isinstance(field.dataType, DateType):
+        return F.col(field.name).cast("string").alias(field.name)
+    return F.col(field.name)
+
+
+def _plain(row: Row, name: str) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        key: [list(e.asDict().items()) if isinstance(e, Row) else e for e in value]
+        if isinstance(value, list)
+        else value
+        for key, value in row.asDict().items()
+    }
+    match name:
+        case "moves" if plain["limits"] is not None:
+            plain["limits"] = json.loads(plain["limits"])
+        case "polls":
+            plain["failures"] = len(plain["failures"])
+        case "quarantine":
+            return {"file": plain["file"].removeprefix("file:"), "line": plain["line"]}
+        case "brokers":
+            plain["minute_t"] = plain.pop("minute")
+        case "samples":
+            plain.pop("line")
+    return plain
+
+
+def without(tables: dict[str, Rows], *columns: str) -> dict[str, Rows]:
+    """Leave columns out."""
+    return {
+        name: [{key: row[key] for key in row if key not in columns} for row in rows]
+        for name, rows in tables.items()
+    }
+
+
+def assert_same(made: Rows, expected: Rows, what: str) -> None:
+    """Hold rows to others, in any order; figures that are not whole to one part in 10^9."""
+    left, right = _by_whole(made), _by_whole(expected)
+    extra = [key for key in left if len(left[key]) != len(right.get(key, ()))]
+    missing = [key for key in right if len(right[key]) != len(left.get(key, ()))]
+    assert not extra, f"{what}: made, not expected (of {len(made)}): {_some(extra, missing)}"
+    assert not missing, f"{what}: expected, not made: {_some(missing, extra)}"
+    for key, figures in left.items():
+        for one, other in zip(sorted(figures), sorted(right[key]), strict=True):
+            near = [math.isclose(a, b, rel_tol=1e-9) for a, b in zip(one, other, strict=True)]
+            assert all(near), f"{what}: {one} is not {other} in {key}"
+
+
+def _by_whole(rows: Iterable[dict[str, Any]]) -> dict[str, list[tuple[float, ...]]]:
+    """Give the figures that are not whole by all that is, as text."""
+    found: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
+    for row in rows:
+        whole = {
+            key: type(value).__name__ if isinstance(value, float) else value
+            for key, value in row.items()
+        }
+        figures = (row[key] for key in sorted(row) if isinstance(row[key], float))
+        found[json.dumps(whole, sort_keys=True)].append(tuple(figures))
+    return found
+
+
+def _some(keys: list[str], others: list[str]) -> str:
+    """Quote a few, and what is nearest to them on the other side."""
+    near = sorted(others)[:3]
+    return "\n".join(["", *sorted(keys)[:3], "the other side has", *near])

@@ -1,0 +1,114 @@
+"""Samples into listings, and listings into the intervals of a state."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from support.pipeline_oracle.tables import Partition, Sample
+
+NEAR_MS = 60_000
+"""Samples farther apart tell nothing of what was between."""
+STALLED_MS = 30_000
+
+
+class Interval(msgspec.Struct):
+    """A partition was in a state."""
+
+    state: str
+    began: int
+    ended: int
+    open: bool
+
+
+class Listing(msgspec.Struct):
+    """A time in which the controller named a partition, without a gap."""
+
+    samples: list[Sample]
+    after: Sample | None
+    """The next one of the partition, however much later."""
+    intervals: list[Interval] = []
+
+    @property
+    def began(self) -> int:
+        return self.samples[0].t
+
+    @property
+    def left(self) -> Sample | None:
+        """What was seen of it just after."""
+        near = self.after is not None and self.after.t - self.samples[-1].t <= NEAR_MS
+        return self.after if near else None
+
+    @property
+    def added(self) -> list[int]:
+        return sorted({broker for sample in self.samples for broker in sample.adding})
+
+    def milliseconds(self, state: str) -> int:
+        return sum(each.ended - each.began for each in self.intervals if each.state == state)
+
+
+def listings(samples: Iterable[Sample]) -> dict[Partition, list[Listing]]:
+    """Give the listings of each partition, in order."""
+    rows: defaultdict[Partition, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if not sample.shadowed:
+            rows[sample.key].append(sample)
+    return {
+        key: list(_listings(sorted(each, key=lambda sample: sample.order)))
+        for key, each in rows.items()
+    }
+
+
+def _listings(samples: list[Sample]) -> Iterator[Listing]:
+    current: list[Sample] = []
+    for sample in samples:
+        if current and (not sample.listed or sample.t - current[-1].t > NEAR_MS):
+            yield _with_intervals(Listing(current, sample))
+            current = []
+        if sample.listed:
+            current.append(sample)
+    if current:
+        yield _with_intervals(Listing(current, None))
+
+
+def _with_intervals(listing: Listing) -> Listing:
+    state_of = _states(listing.began)
+    last: Interval | None = None
+    for number, sample in enumerate(listing.samples):
+        following = (*listing.samples[number + 1 :], listing.after)[0]
+        state = state_of(sample)
+        if state is None:
+            last = None
+            continue
+        if last is None or last.state != state:
+            last = Interval(state, sample.t, sample.t, open=False)
+            listing.intervals.append(last)
+        last.open = following is None
+        near = following is not None and following.t - sample.t <= NEAR_MS
+        last.ended = following.t if following is not None and near else sample.t
+    return listing
+
+
+def _states(began: int) -> Callable[[Sample], str | None]:
+    """Give what names the state of a listing's samples, told one after the other."""
+    ends: dict[int, int] = {}
+    headway = began
+
+    def state(sample: Sample) -> str | None:
+        nonlocal headway
+        for figure in sample.ends:
+            grown = figure.value > ends.get(figure.broker, -1)
+            if figure.broker in sample.missing and grown:
+                headway = sample.t
+            ends[figure.broker] = figure.value
+        if not sample.described:
+            return None
+        if not sample.missing:
+            return "in sync"
+        if not sample.missing & ends.keys():
+            return "adding"
+        return "stalled" if sample.t - headway >= STALLED_MS else "catching up"
+
+    return state

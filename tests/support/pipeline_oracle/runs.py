@@ -1,0 +1,213 @@
+"""What the events of a run tell of each of its partitions."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.add_events import Joined
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.events import (
+    Elect,
+    Ended,
+    Entry,
+    Event,
+    LimitsChanged,
+    NowIn,
+    Started,
+    StepBegun,
+    StepOver,
+    decode,
+)
+from ktui.execution.run import Run
+from ktui.pacing.limits import Limits
+from ktui.recording.milliseconds import moment
+from support.pipeline_oracle.tables import Happened, Partition
+
+
+class RunStep(msgspec.Struct):
+    """A step of a partition, and the time that it took."""
+
+    run_id: str
+    run: str
+    began: int
+    over: float = math.inf
+    batch: int = 0
+    alters: bool = True
+    elects: bool = False
+
+    def contains(self, t: int) -> bool:
+        return self.began <= t <= self.over
+
+
+class Moment(NamedTuple):
+    """An event that concerns a partition."""
+
+    t: int
+    event: Event
+    at_rest: bool
+    """Whether nothing more will be done for it, after the event."""
+
+
+class OneOfRun(msgspec.Struct):
+    """A partition of a run: what happened to it."""
+
+    tp: TopicPartition
+    moments: list[Moment] = []
+    steps: list[RunStep] = []
+    limits: Limits | None = None
+    """Those in force at its first step; None where nothing tells."""
+    planned_t: int | None = None
+    """When its track was made."""
+    before: int = 0
+    """How many of the moments were before that."""
+
+    @property
+    def at_rest(self) -> bool:
+        return bool(self.moments) and self.moments[-1].at_rest
+
+
+class RunTold(msgspec.Struct):
+    """A run, as far as it was recorded."""
+
+    cluster_id: str
+    run_id: str
+    name: str
+    fold: Run
+    partitions: dict[TopicPartition, OneOfRun] = {}
+    last_t: int = 0
+    began: int | None = None
+    ended: int | None = None
+    limit_changes: int = 0
+
+    def key(self, tp: TopicPartition) -> Partition:
+        """Name the incarnation that the run has moved."""
+        track = self.fold.tracks.get(tp)
+        topic_id = None if track is None else track.planned.topic_id
+        return Partition(self.cluster_id, tp.topic, topic_id, tp.partition)
+
+    def is_over(self, one: OneOfRun) -> bool:
+        """Whether nothing more will be done for a partition, as far as is known."""
+        track = self.fold.tracks.get(one.tp)
+        open_ = one.steps[-1].over == math.inf
+        return not open_ and (track is None or track.state.ended)
+
+
+def closes(event: Event) -> bool:
+    """Whether an event ends a step: it is over, or the partition at its end."""
+    return isinstance(event, StepOver) or (isinstance(event, NowIn) and event.state.ended)
+
+
+def told(events: Iterable[Happened]) -> list[RunTold]:
+    """Fold each run."""
+    by_run: defaultdict[tuple[str, str], list[Happened]] = defaultdict(list)
+    for event in events:
+        by_run[event.cluster_id, event.run_id].append(event)
+    return [_run(sorted(each, key=lambda event: event.entry)) for each in by_run.values()]
+
+
+def _run(events: list[Happened]) -> RunTold:
+    first = events[0]
+    run = RunTold(first.cluster_id, first.run_id, first.run, Run(first.run))
+    limits_known = False
+    for happened in events:
+        event, t = decode(happened.event), happened.t
+        run.last_t = t
+        if {*_named(event)} <= run.fold.tracks.keys():
+            run.fold.apply(Entry(happened.entry, moment(happened.at), event))
+        elif isinstance(event, CancelAsked | Joined):
+            continue  # the recording has not the journal's beginning
+        limits_known = limits_known or isinstance(event, Started | LimitsChanged)
+        run.limit_changes += isinstance(event, LimitsChanged)
+        if isinstance(event, Started):
+            run.began = t
+        if isinstance(event, Ended):
+            run.ended = t
+        for tp in {*run.partitions, *run.fold.tracks, *_named(event)}:
+            one = run.partitions.setdefault(tp, OneOfRun(tp))
+            if one.planned_t is None and tp in run.fold.tracks:
+                one.planned_t, one.before = t, len(one.moments)
+            _note(run, one, t, event)
+            if isinstance(event, StepBegun) and len(one.steps) == 1 and event.tp == tp:
+                one.limits = run.fold.limits if limits_known else None
+    run.ended = run.ended if run.fold.ended else None
+    return run
+
+
+def _named(event: Event) -> tuple[TopicPartition, ...]:
+    """Give the partitions that an event is about."""
+    if isinstance(event, CancelAsked | Joined):
+        return event.partitions
+    one: TopicPartition | None = getattr(event, "tp", None)
+    return () if one is None else (one,)
+
+
+def _note(run: RunTold, one: OneOfRun, t: int, event: Event) -> None:
+    """Keep an event that is about a partition, or brings it to rest."""
+    concerns = one.tp in _named(event)
+    track = run.fold.tracks.get(one.tp)
+    if track is not None:
+        at_rest = track.state.ended
+    else:
+        at_rest = closes(event) and isinstance(event, NowIn) if concerns else one.at_rest
+    if not (concerns or isinstance(event, Ended) or at_rest != one.at_rest):
+        return
+    one.moments.append(Moment(t, event, at_rest))
+    if isinstance(event, StepBegun):
+        step = RunStep(run.run_id, run.name, t, batch=event.batch, alters=event.alters)
+        step.elects = event.elect is not None
+        one.steps.append(step)
+    elif closes(event):
+        for step in one.steps:
+            step.over = t if step.over == math.inf else step.over
+
+
+Wait = tuple[str, int, int, bool]
+"""A state that only the run knows of: its name, began, ended, and whether it was so still."""
+
+
+def waits(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
+    """Give a partition's waits, in no order."""
+    for name, began, ended, still in (*_queued(run, one), *_electing(run, one), *_between(one)):
+        yield name, began, max(began, ended), still
+
+
+def _queued(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
+    since = one.planned_t
+    for t, event, at_rest in one.moments[one.before :]:
+        if isinstance(event, Joined):
+            since = t if since is None else since
+        if since is not None and (at_rest or isinstance(event, StepBegun | Ended)):
+            yield "queued", since, t, False
+            since = None
+    if since is not None:
+        yield "queued", since, run.last_t, True
+
+
+def _electing(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
+    since: int | None = None
+    for t, event, _ in one.moments:
+        if isinstance(event, Elect):
+            since = t if since is None else since
+        elif since is not None and isinstance(event, StepOver | NowIn):
+            yield "electing", since, t, False
+            since = None
+    if since is not None:
+        yield "electing", since, run.last_t, True
+
+
+def _between(one: OneOfRun) -> Iterator[Wait]:
+    since: int | None = None
+    for t, event, at_rest in one.moments:
+        if isinstance(event, StepBegun) and since is not None:
+            yield "between steps", since, t, False
+            since = None
+        elif at_rest or isinstance(event, Joined):
+            since = None
+        elif isinstance(event, StepOver):
+            since = t if since is None else since

@@ -1,0 +1,131 @@
+"""A segment becomes rows: each line, each sample, and whatever could not be read."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ktui.pipeline.decode import ALL, KINDS, Choice, rows_of
+from ktui.recording.lines import Head, Line
+from support.lake_recordings import looks, record
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[bytes]:
+    """The lines of a recording: a head, five looks, an end."""
+    (segment,) = record(tmp_path / "recorded", looks(5)).iterdir()
+    return gzip.decompress(segment.read_bytes()).splitlines(keepends=True)
+
+
+def rows(texts: Iterable[bytes], kind: str) -> list[dict[str, Any]]:
+    content = gzip.compress(b"".join(texts))
+    names = KINDS[kind].names
+    found = (row for each, row in rows_of("/x/000000.jsonl.gz", content) if each == kind)
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def test_each_line_is_told_with_its_place(texts: list[bytes]) -> None:
+    told = rows(texts, "line")
+
+    assert [row["kind"] for row in told] == ["head", *["look"] * 5, "end"]
+    assert [row["seq"] for row in told] == list(range(7))
+    assert [row["line"] for row in told] == list(range(1, 8))
+    assert all(row["decoded"] for row in told)
+    assert [row["reassigning"] for row in told[1:6]] == [3] * 5
+
+
+def test_each_partition_of_a_look_is_a_sample_with_its_figures(texts: list[bytes]) -> None:
+    samples = rows(texts, "sample")
+
+    assert len(samples) == 15
+    last = samples[-1]
+    assert (last["topic"], last["partition"], last["adding"]) == ("orders", 2, (4,))
+    assert last["ends"] == [(1, 1_000_000, 4_000), (4, 4_000, 4_000)]
+    assert (last["log_start"], last["log_start_read_t"]) == (0, 4_000)
+    assert last["t"] == last["ms"] == 4_000
+
+
+def test_a_broker_that_is_down_is_told_with_the_replicas_on_it(tmp_path: Path) -> None:
+    (segment,) = record(tmp_path, looks(1, down=[3, 7])).iterdir()
+
+    samples = rows([gzip.decompress(segment.read_bytes())], "sample")
+
+    assert [row["down"] for row in samples] == [[3]] * 3
+
+
+def test_a_damaged_look_is_quarantined_with_those_that_build_on_it(texts: list[bytes]) -> None:
+    texts[3] = texts[3].replace(b'"ms"', b'"mz"')
+
+    assert [row["line"] for row in rows(texts, "quarantine")] == [4, 5, 6]
+    assert [row["seq"] for row in rows(texts, "sample")] == [1, 1, 1, 2, 2, 2]
+    assert [row["decoded"] for row in rows(texts, "line")] == [True] * 3 + [False] * 2 + [True]
+
+
+def test_a_look_that_is_missing_makes_those_after_it_unusable_until_a_whole_one(
+    tmp_path: Path,
+) -> None:
+    (segment,) = record(tmp_path, looks(6), whole_every_s=4.0).iterdir()
+    texts = gzip.decompress(segment.read_bytes()).splitlines(keepends=True)
+    del texts[2]
+
+    assert [row["line"] for row in rows(texts, "quarantine")] == [3, 4]
+    assert sorted({row["seq"] for row in rows(texts, "sample")}) == [1, 5, 6]
+
+
+def test_a_line_that_comes_twice_is_decoded_once(texts: list[bytes]) -> None:
+    twice = [*texts[:3], texts[2], *texts[3:], *texts]
+
+    assert rows(twice, "quarantine") == []
+    assert len(rows(twice, "line")) == 15
+    plain = [{**row, "line": 0, "segment": ""} for row in rows(texts, "sample")]
+    assert [{**row, "line": 0, "segment": ""} for row in rows(twice, "sample")] == plain
+
+
+def test_lines_without_a_head_are_quarantined(texts: list[bytes]) -> None:
+    bad = rows(texts[1:], "quarantine")
+
+    assert {row["reason"] for row in bad} == {"there is no head before it"}
+    assert {row["cluster_id"] for row in bad} == {"unknown"}
+    assert rows(texts[1:], "line") == []
+
+
+def test_only_the_beginning_of_a_bad_line_is_kept(texts: list[bytes]) -> None:
+    texts[3] = b"\xff" + b"x" * 5_000 + b"\n"
+
+    text = rows(texts, "quarantine")[0]["text"]
+
+    assert text.startswith("\ufffdxxx")
+    assert len(text) == 200
+
+
+def test_whatever_is_in_a_file_it_becomes_rows(texts: list[bytes]) -> None:
+    whole = gzip.compress(b"".join(texts), mtime=0)
+
+    for length in range(0, len(whole), 7):
+        for kind, row in rows_of("x", whole[:length]):
+            assert len(row) == len(KINDS[kind].names)
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        (ALL, True),
+        (Choice(since_ms=1_500), True),
+        (Choice(since_ms=2_001), False),
+        (Choice(until_ms=999), False),
+        (Choice(until_ms=1_000), True),
+        (Choice(clusters=frozenset({"one"})), True),
+        (Choice(clusters=frozenset({"other"})), False),
+    ],
+)
+def test_a_segment_is_chosen_by_its_cluster_and_its_times(choice: Choice, *, wanted: bool) -> None:
+    head: Line = Head(
+        seq=0, at=1_000, ms=0, schema_version=1, session="s", segment=0, cluster_id="one"
+    )
+    assert isinstance(head, Head)
+
+    assert choice.wants(head, [1_000, 2_000]) is wanted

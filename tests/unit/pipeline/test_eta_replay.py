@@ -1,0 +1,98 @@
+"""Forecasts as the live view made them, found again in a recording."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.pacing.limits import Limits
+from ktui.pipeline.eta_replay import EVERY_MS, PARTITION, RUN, EtaReplay, Forecast
+from ktui.pipeline.session_events import session_events
+from support.drained_recordings import MB, drained
+
+SIZES = [300 * MB, 500 * MB, 400 * MB, 600 * MB, 200 * MB, 800 * MB]
+
+
+@pytest.fixture(scope="module")
+def segments(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    folder = tmp_path_factory.mktemp("recorded")
+    drained(folder, sizes=SIZES, limits=Limits(replicas=1, partitions=2))
+    return [path.read_bytes() for path in sorted(folder.rglob("*.gz"))]
+
+
+@pytest.fixture(scope="module")
+def told(segments: list[bytes]) -> list[Forecast]:
+    return list(EtaReplay().forecasts(session_events(segments, "simulated")))
+
+
+def of(scope: str, told: list[Forecast]) -> list[Forecast]:
+    return [each for each in told if each.scope == scope]
+
+
+def test_a_run_is_forecast_from_its_first_seconds_to_its_end(told: list[Forecast]) -> None:
+    run = of(RUN, told)
+    assert {each.run_id for each in run} == {"run@1"}
+    shares = [each.share for each in run if each.share is not None]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.1
+    assert shares[-1] > 0.9
+    assert sum(each.told is not None for each in run) > len(run) / 2
+
+
+def test_of_each_run_and_partition_one_moment_in_five_seconds_is_told(
+    told: list[Forecast],
+) -> None:
+    places = [(e.scope, e.topic, e.partition, e.t // EVERY_MS) for e in told]
+    assert len(places) == len(set(places))
+
+
+def test_a_partition_is_forecast_until_it_is_in_sync(told: list[Forecast]) -> None:
+    partitions = of(PARTITION, told)
+    assert {each.topic for each in partitions} == {f"t{n}" for n in range(len(SIZES))}
+    assert {each.run_id for each in partitions} == {"run@1"}
+    for each in partitions:
+        assert each.truth_s is not None
+        assert each.truth_s >= 0
+    late = [e for e in partitions if e.told is not None and (e.share or 0) > 0.5]
+    off = sorted(abs(e.told.middle - (e.truth_s or 0)) for e in late if e.told is not None)
+    assert off[len(off) // 2] < 3.0
+
+
+def test_the_naive_forecasts_go_by_the_share_done(told: list[Forecast]) -> None:
+    run = of(RUN, told)
+    began = run[0].t - 1_000
+    for each in run[4:]:
+        if each.share and each.linear_s is not None:
+            passed = (each.t - began) / 1000
+            assert each.linear_s == pytest.approx(passed * (1 / each.share - 1), rel=0.1, abs=2)
+    first = [each.t - run[0].t for each in run if each.recent_s is not None]
+    assert min(first) >= 10_000
+
+
+def test_what_is_cancelled_is_not_taken_for_the_truth(segments: list[bytes]) -> None:
+    events = list(session_events(segments, "simulated"))
+    half = events[: len(events) // 2]
+    told = list(EtaReplay().forecasts(half))
+    ended = {(each.topic, each.partition) for each in of(PARTITION, told)}
+    assert 0 < len(ended) < len(SIZES)
+
+
+def test_segments_in_any_order_and_twice_tell_the_same(
+    segments: list[bytes], told: list[Forecast]
+) -> None:
+    again = EtaReplay().forecasts(session_events([*segments, *segments[::-1]], "simulated"))
+    assert list(again) == told
+
+
+def test_an_event_of_a_newer_ktui_ends_what_is_told_of_its_run(segments: list[bytes]) -> None:
+    import msgspec  # noqa: PLC0415 - this test alone changes lines
+
+    from ktui.recording.lines import RunLine  # noqa: PLC0415 - as above
+
+    events = []
+    for each in session_events(segments, "simulated"):
+        strange = isinstance(each, RunLine) and each.entry == 3
+        raw = msgspec.Raw(b'{"event": "of a newer ktui"}')
+        events.append(msgspec.structs.replace(each, event=raw) if strange else each)
+    told = list(EtaReplay().forecasts(events))
+    assert not of(RUN, told)
+    assert of(PARTITION, told)

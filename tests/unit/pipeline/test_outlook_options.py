@@ -1,0 +1,48 @@
+"""What `ktui pipeline run` is told to play."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from ktui.fileproblem import FileProblem
+from ktui.pipeline.outlook import Asked
+from ktui.pipeline.outlook_options import asked_of
+from ktui.pipeline.what_if_grid import usual_grid
+
+
+def given(**options: Any) -> Asked | None:
+    usual = {"grid": None, "window": None, "no_insights": False, "keep_insights": False}
+    return asked_of({**usual, **options})
+
+
+def test_unless_told_otherwise_the_usual_grid_is_played_without_a_window() -> None:
+    assert given() == Asked(usual_grid(), None)
+
+
+def test_a_window_is_a_time(tmp_path: Path) -> None:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text("limits: {partitions: [1, 2]}\n")
+    asked = given(window="4h", grid=grid)
+    assert asked is not None
+    assert asked.window_s == 14_400.0
+    assert len(asked.cells) == 2
+    assert asked.anew
+
+
+@pytest.mark.parametrize("text", ["soon", "-4h", "0s", ""])
+def test_what_is_no_window_is_told(text: str) -> None:
+    with pytest.raises(click.UsageError, match="--window: "):
+        given(window=text)
+
+
+def test_a_grid_that_cannot_be_used_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(FileProblem, match="cannot be read"):
+        given(grid=tmp_path / "nowhere.yaml")
+
+
+def test_insights_can_be_left_out() -> None:
+    assert given(no_insights=True) is None

@@ -1,0 +1,35 @@
+"""How far Spark is stands in one line on a terminal, and in plain lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+from ktui.pipeline.progress import ProgressLine
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_the_line_is_drawn_over_and_gone_in_the_end() -> None:
+    terminal = Terminal()
+    line = ProgressLine(terminal)
+
+    line.tell("decoding")
+    line.tell("moves")
+    line.close()
+
+    assert "\n" not in terminal.getvalue()
+    assert terminal.getvalue().split("\r\x1b[K") == ["", "decoding ...", "moves ...", ""]
+
+
+def test_elsewhere_each_thing_that_is_begun_is_a_line() -> None:
+    pipe = io.StringIO()
+    line = ProgressLine(pipe)
+
+    line.tell("decoding")
+    line.tell("moves")
+    line.close()
+
+    assert pipe.getvalue() == "decoding\nmoves\n"

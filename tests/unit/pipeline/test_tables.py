@@ -1,0 +1,47 @@
+"""Tables are what docs/pipeline.md says, and a stage says what an input lacks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import StructType
+
+from ktui.pipeline import schemas, stage_schemas
+from ktui.pipeline.columns import Table
+
+PAGE = Path(__file__).parents[3] / "docs" / "pipeline.md"
+TABLES = [
+    table
+    for module in (schemas, stage_schemas)
+    for table in vars(module).values()
+    if isinstance(table, Table)
+]
+
+
+def documented(name: str) -> dict[str, str]:
+    """The columns that the page tells of a table, with their types."""
+    section = PAGE.read_text(encoding="utf-8").split(f"### `{name}`\n")[1].split("\n### ")[0]
+    return dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", section, re.MULTILINE))
+
+
+def described(schema: StructType) -> dict[str, str]:
+    return {
+        field.name: field.dataType.simpleString() + (", null possible" if field.nullable else "")
+        for field in schema
+    }
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_page_tells_each_column_with_its_type(table: Table) -> None:
+    assert documented(table.name) == described(table.schema)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_can_be_kept_by_what_its_folders_are_named_by(table: Table) -> None:
+    assert set(table.partition_columns) <= set(table.schema.names)
+
+
+def test_no_two_tables_have_one_name() -> None:
+    assert len({table.name for table in TABLES}) == len(TABLES) == 10

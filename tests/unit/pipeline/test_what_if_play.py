@@ -1,0 +1,104 @@
+"""Recorded runs, played under other limits, and which of them are advised."""
+
+from __future__ import annotations
+
+from ktui.execution.events import LimitsChanged, Planned, PlannedPart
+from ktui.insights.curve import Curve
+from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if_grid import Cell
+from ktui.pipeline.what_if_model import Model
+from ktui.pipeline.what_if_play import Played, RecordedRun, advise, play, recorded_run
+from ktui.planning.throttle_rates import rates_from
+from support.journals import started
+
+MB = 1_000_000
+MODEL = Model(
+    curve=Curve(most_bytes_s=20.0 * MB, most_at_once=4, half_at=1.0, low=0.5, high=2.0),
+    joining_s=2,
+    other_s=1,
+)
+
+
+def a_run(partitions: int = 8, size: int = 100 * MB) -> RecordedRun:
+    planned = tuple(
+        Planned(
+            topic="a",
+            partition=n,
+            topic_id=None,
+            target=(4, 2, 3),
+            original=(1, 2, 3),
+            leader=2,
+            size=size,
+        )
+        for n in range(partitions)
+    )
+    return recorded_run("drain", [started(partitions), PlannedPart(partitions=planned)])
+
+
+def one_by_one(throttle: str = "none", partitions: int = 1) -> Cell:
+    return Cell(Limits(replicas=1, partitions=partitions), rates_from(throttle))
+
+
+def test_a_run_one_by_one_takes_each_copy_alone_and_each_step_beside() -> None:
+    played = play(a_run().moves(), one_by_one(), MODEL)
+    copying, joining = 8 * 100 / 10, 8 * MODEL.joining_s
+    assert copying + joining < played.predicted_s <= copying + joining + 8 * MODEL.other_s
+    assert played.broker_bytes_s == 10 * MB
+    assert played.low_s < played.predicted_s < played.high_s
+
+
+def test_more_at_once_are_faster_as_far_as_their_broker_takes_them_in() -> None:
+    moves = a_run().moves()
+    alone, two, four = (play(moves, one_by_one(partitions=n), MODEL) for n in (1, 2, 4))
+    assert alone.predicted_s > two.predicted_s > four.predicted_s
+    assert four.broker_bytes_s < 20 * MB
+    assert alone.peak_extra_replicas <= two.peak_extra_replicas <= four.peak_extra_replicas
+
+
+def test_a_throttle_makes_it_slower() -> None:
+    moves = a_run().moves()
+    throttled = play(moves, one_by_one("5MB"), MODEL)
+    assert throttled.predicted_s > play(moves, one_by_one(), MODEL).predicted_s
+    assert throttled.broker_bytes_s == 5 * MB
+
+
+def test_a_run_that_changed_its_limits_is_known_to_have() -> None:
+    run = a_run()
+    assert run.steady
+    run.take(LimitsChanged(old=Limits(), new=Limits(partitions=2), batch=1, in_flight=0))
+    assert not run.steady
+
+
+def the_cells() -> list[Played]:
+    moves = a_run().moves()
+    own = play(moves, one_by_one(partitions=2), MODEL, own=True)
+    return [own, *(play(moves, one_by_one(partitions=n), MODEL) for n in (1, 4, 8))]
+
+
+def test_in_a_window_the_fewest_at_once_are_advised_that_end_in_it_at_the_slowest() -> None:
+    played = the_cells()
+    window_s = played[2].high_s
+    advice = advise(played, window_s)
+    assert advice.place == 2
+    assert "the fewest at once of the 2 that fit" in advice.reason
+
+
+def test_where_nothing_fits_nothing_is_advised_and_the_soonest_is_told() -> None:
+    played = the_cells()
+    advice = advise(played, 5.0)
+    assert advice.place is None
+    assert advice.reason.startswith("none fits 5 s; the soonest is ")
+    assert advice.told_of == min(range(4), key=lambda n: played[n].high_s)
+
+
+def test_without_a_window_the_fastest_is_advised_that_holds_no_more_than_the_run_did() -> None:
+    played = the_cells()
+    advice = advise(played, None)
+    assert advice.place is not None
+    chosen = played[advice.place]
+    assert chosen.peak_extra_replicas <= played[0].peak_extra_replicas
+    assert chosen.predicted_s == min(
+        one.predicted_s
+        for one in played
+        if one.peak_extra_replicas <= played[0].peak_extra_replicas
+    )

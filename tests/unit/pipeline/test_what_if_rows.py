@@ -1,0 +1,85 @@
+"""The rows of one recorded run that is played under other limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.execution.events import LimitsChanged, Planned, PlannedPart
+from ktui.insights.curve import Curve
+from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if_grid import Cell
+from ktui.pipeline.what_if_model import Model
+from ktui.pipeline.what_if_play import RecordedRun, recorded_run
+from ktui.pipeline.what_if_rows import Lasted, advised_rows, played_rows, spelled
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
+from support.journals import started
+
+MB = 1_000_000
+
+
+def model(mb_s: float) -> Model:
+    return Model(
+        curve=Curve(most_bytes_s=mb_s * MB, half_at=0.0, most_at_once=8), joining_s=0, other_s=1
+    )
+
+
+def a_run(target: tuple[int, ...] = (4, 2, 3)) -> RecordedRun:
+    planned = tuple(
+        Planned(
+            topic="a",
+            partition=n,
+            topic_id=None,
+            target=target,
+            original=(1, 2, 3),
+            leader=1,
+            size=100 * MB,
+        )
+        for n in range(4)
+    )
+    return recorded_run("drain", [started(4), PlannedPart(partitions=planned)])
+
+
+def rows_of(run: RecordedRun, lasted: Lasted, *more: Cell) -> list[dict[str, Any]]:
+    return list(advised_rows([*played_rows(run, [run.cell, *more], model(10.0), lasted)], None))
+
+
+def test_only_the_row_of_its_own_limits_tells_how_long_the_run_took() -> None:
+    own, other = rows_of(a_run(), Lasted(50_000, None), Cell(Limits(partitions=1)))
+    assert (own["own"], own["actual_s"]) == (True, 50.0)
+    assert (other["own"], other["actual_s"]) == (False, None)
+    assert own["bytes"] == 400 * MB
+    assert own["predicted_s"] == pytest.approx(40, abs=3)
+
+
+def test_every_row_tells_how_far_off_other_runs_are_about_this_one() -> None:
+    told = rows_of(a_run(), Lasted(40_000, model(5.0)), Cell(Limits(partitions=1)))
+    (error,) = {row["error_held_out"] for row in told}
+    assert error == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_run_that_was_meddled_with_says_nothing_of_the_model() -> None:
+    run = a_run()
+    run.take(LimitsChanged(old=Limits(), new=Limits(partitions=2), batch=1, in_flight=0))
+    assert {row["error_held_out"] for row in rows_of(run, Lasted(40_000, model(5.0)))} == {None}
+    assert {row["error_held_out"] for row in rows_of(a_run(), Lasted(None, model(5.0)))} == {None}
+
+
+def test_a_run_that_had_nothing_to_move_has_no_rows() -> None:
+    assert not list(played_rows(a_run((1, 2, 3)), [Cell(Limits())], model(10.0), Lasted(1, None)))
+
+
+rates = st.none() | st.integers(1, 10**12)
+
+
+@given(rates, st.dictionaries(st.integers(0, 50), rates, max_size=4))
+def test_a_throttle_is_spelled_as_the_option_takes_it(
+    every: int | None, brokers: dict[int, int | None]
+) -> None:
+    own = tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items()))
+    wanted = ThrottleRates(every, own)
+    assert msgspec.structs.astuple(rates_from(spelled(wanted))) == msgspec.structs.astuple(wanted)
