@@ -15,7 +15,7 @@ from ktui.planning import throttle_lists
 from ktui.planning.finding import Finding, Kind
 from ktui.planning.moves import moves_of
 from ktui.planning.preflight import Preflight, preflight
-from ktui.planning.schedule import schedule
+from ktui.planning.schedule import Tempo, schedule
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.planning.throttled_run import Growing, ThrottledRun
 from ktui.progress.throttle import least_starved
@@ -146,7 +146,7 @@ def test_no_more_comes_to_a_broker_at_once_than_the_limits_let(
     snapshot = a_snapshot(*some, inbound=known)
     wanted = moves_of(a_plan(*some), snapshot).wanted
 
-    played = schedule(wanted, limits, lambda _: 10.0 * MB, inbound=known)
+    played = schedule(wanted, limits, Tempo(lambda *_: 10.0 * MB), inbound=known)
 
     growing = Growing(snapshot, wanted)
     run = ThrottledRun(growing, ThrottleRates(MB), limits, played, leaders=True)

@@ -87,6 +87,7 @@ class SimulatedEngines:
             RunOptions(
                 throttle=wanted.throttle,
                 throttle_leaders=wanted.throttle_leaders,
+                record=False,  # the folder goes with the demo
                 poll_s=self._poll_s,
             ),
             cluster_id=cluster_id,

@@ -15,12 +15,15 @@ import click
 from ktui.cli import options
 from ktui.cli.cluster import choose_cluster
 from ktui.cli.engine_log import EngineLog, log_to_stderr
+from ktui.cli.engine_recording import EngineRecording, recording
+from ktui.cli.recording_options import run_recorded_option
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ports import Ways
 from ktui.execution.cancel_gate import CancelGateFile
 from ktui.execution.commands import Answer, Leave, LeaveThrottles, Pause
+from ktui.execution.earlier_runs import EarlierRuns
 from ktui.execution.engine import Engine
 from ktui.execution.events import By, Entry, Event, Owned
 from ktui.execution.journal import Journal
@@ -38,15 +41,18 @@ PATIENCE = 0.75
 
 
 class LoggedJournal(Journal):
-    """A journal whose events of note are told in the engine's log, too."""
+    """A journal whose events of note are told in the engine's log, too, and recorded."""
 
     log: EngineLog | None = None
+    recording: EngineRecording | None = None
 
     def append(self, events: Sequence[Event]) -> list[Entry]:
         """Write events, and tell of them once they are on the disk."""
         entries = super().append(events)
         if self.log is not None:
             self.log.tell(entries)
+        if self.recording is not None:
+            self.recording.take(entries)
         return entries
 
 
@@ -82,6 +88,7 @@ class OneCluster:
 @options.cluster_options
 @options.state_dir_option
 @click.option("--until", type=datetime.fromisoformat)
+@run_recorded_option
 def command(
     name: str,
     bootstrap_server: str | None,
@@ -90,18 +97,23 @@ def command(
     *,
     state: StateDir,
     until: datetime | None,
+    record: bool | None,
 ) -> None:
     """Own RUN, and carry it on until it has ended or is to be left."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     log_to_stderr()
-    connection = choose_cluster(bootstrap_server, command_config, context).connection
-    run_dir = state.run(name)
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    run_dir, clock = state.run(name), SystemClock()
     os.chdir("/")  # no folder is kept in use
-    with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, SystemClock()) as journal:
+    with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock) as journal:
         run = folded(journal, name)
         drop_what_is_past(journal)
         journal.log = EngineLog(run)
-        asyncio.run(_carry_on(run, journal, connection, owned.holder, until, state))
+        with recording(run_dir, run, cluster.name, clock, record=record) as recorded:
+            recorded.take(journal.entries())
+            journal.recording = recorded
+            where, owner = cluster.connection, owned.holder
+            asyncio.run(_carry_on(run, journal, where, owner, until, state, recorded=recorded))
 
 
 def folded(journal: Journal, name: str) -> Run:
@@ -138,6 +150,8 @@ async def _carry_on(
     owner: Holder,
     until: datetime | None,
     state: StateDir,
+    *,
+    recorded: EngineRecording,
 ) -> None:
     if run.started is None:
         return
@@ -148,11 +162,13 @@ async def _carry_on(
     engine = Engine(
         run,
         journal,
-        source,
+        recorded.through(source),
         Ways(reader, writer),
         clock,
         check_throttle=check_throttle,
         gate_shut=CancelGateFile(state, run.started.cluster_id).words,
+        recording=recorded.state,
+        earlier=EarlierRuns(state),
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

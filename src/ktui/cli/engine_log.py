@@ -23,6 +23,7 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.recording_event import Recording
 from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.throttle_events import Configure, Configured, SettingsFound, SettingsLeft
@@ -107,4 +108,6 @@ def _level(event: Event) -> int | None:  # noqa: PLR0911 - a case a kind of even
             return logging.WARNING if event.shut else logging.INFO
         case SettingsLeft():
             return logging.WARNING if event.reason else None
+        case Recording():
+            return logging.WARNING if event.reason else logging.INFO
     return logging.INFO

@@ -23,6 +23,8 @@ DEBUG = "KTUI_DEBUG"
 
 VERBS = (
     "watch",
+    "record",
+    "replay",
     "list",
     "plan",
     "start",
@@ -35,6 +37,8 @@ VERBS = (
     "continue",
     "cancel",
     "add",
+    "pipeline",
+    "insights",
     "doctor",
     "demo",
     "lab",

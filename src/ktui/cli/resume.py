@@ -10,6 +10,7 @@ import click
 
 from ktui.cli import options
 from ktui.cli.cancel_gate_told import gate_line, gate_of
+from ktui.cli.recording_options import run_recorded_option
 from ktui.cli.resume_left import left_run, opens_anew
 from ktui.cli.runs import moment
 from ktui.cli.start_headless import EXIT_CODES
@@ -26,6 +27,7 @@ from ktui.execution.statedir import StateDir
 @options.run_argument
 @options.cluster_options
 @until_option
+@run_recorded_option
 @click.option("--headless", is_flag=True, help="Without the live view: a line of progress.")
 @click.option("--json", is_flag=True, help="Each new event as a line of JSON on standard output.")
 @click.option("--concurrent", is_flag=True, help="Also beside another live run on the cluster.")
@@ -37,6 +39,7 @@ def command(  # noqa: PLR0913 - an option each
     context: str | None,
     *,
     until: str | None,
+    record: bool | None,
     headless: bool,
     json: bool,
     concurrent: bool,
@@ -45,7 +48,8 @@ def command(  # noqa: PLR0913 - an option each
     """Go on with RUN, after a crash, an interrupt or a failure.
 
     The cluster is reached as when the run was started, unless an option says otherwise. A pause
-    that an interrupt has made is lifted, one that was asked for with `ktui pause` is not.
+    that an interrupt has made is lifted, one that was asked for with `ktui pause` is not. It is
+    recorded as it was started, unless an option says otherwise this time.
 
     Exit codes are those of `ktui start`.
     """
@@ -71,6 +75,7 @@ def command(  # noqa: PLR0913 - an option each
         names=where.names,
         until=until_at,
         concurrent=concurrent,
+        record=record,
     )
     code = shown(
         lambda: take_up(launch),

@@ -14,6 +14,7 @@ from ktui.cli.table import table
 from ktui.cli.throttle_json import RatesJson, rates_json
 from ktui.cluster.text import clean
 from ktui.execution.ownership import Holder
+from ktui.execution.recording_event import Recording
 from ktui.execution.run import Lost
 from ktui.execution.runs import RunState, RunSummary, all_runs
 from ktui.execution.statedir import StateDir
@@ -46,6 +47,13 @@ class OutageJson(msgspec.Struct, frozen=True):
     reason: str
 
 
+class RecordingJson(msgspec.Struct, frozen=True):
+    """Whether the process of a run records what it sees, and why not any more."""
+
+    on: bool
+    problem: str | None
+
+
 class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     """One run; of an unreadable one all but `name`, `state` and `problem` may be null."""
 
@@ -64,6 +72,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     """The rates that are wanted."""
     throttle_left: str | None
     """Which throttles of it stay though nothing is left to move, or no process has it, and why."""
+    recording: RecordingJson
     problem: str | None
 
 
@@ -107,6 +116,11 @@ def owner_json(owner: Holder | None) -> OwnerJson | None:
 def outage_json(lost: Lost | None) -> OutageJson | None:
     """Put the loss of the cluster in its JSON form."""
     return None if lost is None else OutageJson(utc(lost.since), lost.reason)
+
+
+def recording_json(recording: Recording) -> RecordingJson:
+    """Put whether a run is recorded in its JSON form."""
+    return RecordingJson(recording.on, recording.reason or None)
 
 
 def moment(at: datetime | None) -> str:
@@ -179,5 +193,6 @@ def _run_json(run: RunSummary) -> RunJson:
         counts={state: run.counts.get(state, 0) for state in State},
         throttle=rates_json(run.throttle),
         throttle_left=run.throttle_left,
+        recording=recording_json(run.recording),
         problem=run.problem,
     )

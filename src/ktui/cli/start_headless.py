@@ -16,9 +16,11 @@ import click
 from ktui.cli.engine_log import Warnings
 from ktui.cli.event_json import event_line
 from ktui.cli.main import FAILED, INTERRUPTED
+from ktui.cli.progress_line import ProgressLine
 from ktui.cli.start_launch import resume_command, say
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.commands import Pause
+from ktui.execution.earlier_runs import EarlierRuns
 from ktui.execution.estimate import Estimate
 from ktui.execution.events import By, Entry, Paused
 from ktui.execution.follow import RunFollower
@@ -38,8 +40,6 @@ EXIT_CODES = {
 }
 _LOOK_S = 0.2
 _LEAVING_S = 5.0
-_LINE_EVERY_S = 10.0
-"""Where no terminal shows the line, which would be drawn anew."""
 
 
 class Interrupts:
@@ -117,7 +117,7 @@ class _Following:
         self._json = json
         self._after = after
         self._clock: Clock = SystemClock()
-        self._line = _Line()
+        self._line = ProgressLine()
         self._warnings = Warnings(engine.run.log)
         self._pause_asked: int | None = None
         """The number of our command."""
@@ -141,7 +141,7 @@ class _Following:
         """Tell of what is new."""
         new = follower.refresh()
         if self._estimate is None or self._estimate.run is not follower.run:
-            self._estimate = Estimate(follower.run)
+            self._estimate = Estimate(follower.run, EarlierRuns.beside(self._engine.run))
         self._estimate.take(new)
         for warning in self._warnings.new():
             self._line.say(warning)
@@ -158,11 +158,10 @@ class _Following:
             sys.stdout.flush()
 
     def _progress(self, follower: RunFollower, now: datetime) -> str:
-        left = None
-        if self._estimate is not None:
-            self._estimate.look(now)
-            left = self._estimate.copied.left_s
-        return progress_line(follower.run, None if left is None else left.middle)
+        if self._estimate is None:
+            return progress_line(follower.run, None)
+        self._estimate.look(now)
+        return progress_line(follower.run, self._estimate.copied)
 
     def _pause(self, follower: RunFollower) -> None:
         """Have nothing more submitted; the engine leaves once nothing is in flight."""
@@ -198,30 +197,3 @@ class _Following:
         if not run.ended:
             self._line.say(f"go on with: {self._resume}")
         return EXIT_CODES[how]
-
-
-class _Line:
-    """The line of progress: drawn over and over on a terminal, else told now and then."""
-
-    def __init__(self) -> None:
-        self._drawn = sys.stderr is not None and sys.stderr.isatty()
-        self._last = ""
-        self._told_at_s = -_LINE_EVERY_S
-
-    def show(self, line: str) -> None:
-        if line == self._last:
-            return
-        if self._drawn:
-            width = os.get_terminal_size(sys.stderr.fileno()).columns
-            click.echo(f"\r\x1b[K{line[: width - 1]}", err=True, nl=False)
-        elif time.monotonic() - self._told_at_s < _LINE_EVERY_S:
-            return
-        else:
-            click.echo(line, err=True)
-            self._told_at_s = time.monotonic()
-        self._last = line
-
-    def say(self, line: str) -> None:
-        """Tell what stays."""
-        click.echo(f"\r\x1b[K{line}" if self._drawn else line, err=True)
-        self._last = ""

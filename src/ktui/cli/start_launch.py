@@ -144,13 +144,16 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None
     concurrent: bool
     """Whether another run may be live on the cluster."""
+    record: bool | None = None
+    """Whether the process records what it sees; None for as the run's options say."""
 
     @property
     def arguments(self) -> list[str]:
         """The command line of the process. There is no secret in it."""
         named = cluster_options(self.names)
         until = [] if self.until is None else ["--until", self.until.isoformat()]
-        return ["engine", self.name, "--state-dir", str(self.state.path), *named, *until]
+        record = {None: [], True: ["--record"], False: ["--no-record"]}[self.record]
+        return ["engine", self.name, "--state-dir", str(self.state.path), *named, *until, *record]
 
 
 def begin(launch: Launch, first: Sequence[Event]) -> EngineProcess:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from ktui.cli.errors import BadInput
+from ktui.cli.recording_options import run_recorded_option
 from ktui.execution.options import OnForeignChange, OnStall, RunOptions
 from ktui.planning.finding import Allowances, Option
 from ktui.progress.stalls import STALLED_AFTER_S
@@ -53,6 +54,7 @@ _RUN_OPTIONS = (
         metavar="N",
         help="Take no step while more partitions outside the run are offline.",
     ),
+    run_recorded_option,
     click.option("--poll", metavar="TIME", help="Between two looks at the cluster; 1s by default."),
 )
 _ALLOWANCES = (
@@ -98,6 +100,7 @@ def taken_options(values: dict[str, Any]) -> RunOptions:
         stop_on_failure=values.pop("stop_on_failure"),
         most_under_min_isr=values.pop("most_under_min_isr"),
         most_offline=values.pop("most_offline"),
+        record=values.pop("record") is not False,
         poll_s=poll_s,
     )
 

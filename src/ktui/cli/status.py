@@ -17,7 +17,8 @@ from ktui.cli.status_json import status_json
 from ktui.cli.status_text import status_text
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
-from ktui.execution.estimate import Estimate
+from ktui.execution.earlier_runs import EarlierRuns
+from ktui.execution.estimate import UNTOLD, Estimate
 from ktui.execution.event_words import sentence
 from ktui.execution.events import Entry
 from ktui.execution.follow import RunFollower
@@ -51,16 +52,16 @@ def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None
     owner = holder(run_dir)
     with RunFollower(run_dir.journal) as follower:
         entries = follower.refresh()
-    run, estimate = follower.run, Estimate(follower.run)
+    run, estimate = follower.run, Estimate(follower.run, EarlierRuns(state))
     estimate.take(entries)
     estimate.look(SystemClock().now())
-    left = estimate.copied.left_s if run_state(run, owner) is RunState.RUNNING else None
+    copied = estimate.copied if run_state(run, owner) is RunState.RUNNING else UNTOLD
     gate = None if run.started is None else gate_of(state, run.started.cluster_id)
     if json:
-        click.echo(encode(status_json(run, owner, follower.damage, left, gate)))
+        click.echo(encode(status_json(run, owner, follower.damage, copied, gate)))
     else:
         shut = None if gate is None else gate_line(gate, state, run.name)
-        click.echo(status_text(run, owner, left, shut))
+        click.echo(status_text(run, owner, copied, shut))
     return follower.damage
 
 

@@ -8,18 +8,26 @@ import msgspec
 
 from ktui.cli.cancel_gate_told import CancelGateJson, gate_json
 from ktui.cli.partition_json import SCHEMA_VERSION, utc
-from ktui.cli.runs import OutageJson, OwnerJson, outage_json, owner_json
+from ktui.cli.runs import (
+    OutageJson,
+    OwnerJson,
+    RecordingJson,
+    outage_json,
+    owner_json,
+    recording_json,
+)
 from ktui.cli.throttle_json import ThrottleJson, throttle_json
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.add_events import OnConflict
 from ktui.execution.adding_fold import AddedPlan
 from ktui.execution.cancel_events import Kind
 from ktui.execution.cancel_gate import Shut
+from ktui.execution.estimate import UNTOLD, Copied
 from ktui.execution.events import By
 from ktui.execution.options import RunOptions
 from ktui.execution.ownership import Holder
 from ktui.execution.run import Run
-from ktui.execution.runs import RunState, run_state
+from ktui.execution.runs import RunState, recording_now, run_state
 from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.pacing.limits import Limits
@@ -140,6 +148,7 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """Who has shut the cluster's cancel gate; null while it is open."""
     outage: OutageJson | None
     """None while the cluster answers, and without an owner."""
+    recording: RecordingJson
     batch: int
     """The last decision that submitted something; in wave mode, the wave."""
     added: tuple[AddedPlanJson, ...]
@@ -152,6 +161,8 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """Of these, what finished steps have copied."""
     left_s: Range | None
     """Seconds until the end, as far as can be told; None unless it is running."""
+    left_by_earlier_runs: bool
+    """Whether that goes by the rates of earlier runs: this one has no rate of its own yet."""
     in_flight: tuple[FlyingJson, ...]
     troubled: tuple[TroubledJson, ...]
     called_off: tuple[CalledOffJson, ...]
@@ -163,7 +174,7 @@ def status_json(
     run: Run,
     owner: Holder | None,
     damage: str | None,
-    left_s: Range | None = None,
+    copied: Copied = UNTOLD,
     cancel_gate: Shut | None = None,
 ) -> StatusJson:
     """Put a run in its JSON form."""
@@ -190,13 +201,15 @@ def status_json(
         gate=GateJson(run.gate.shut, run.gate.reason),
         cancel_gate=None if cancel_gate is None else gate_json(cancel_gate),
         outage=outage_json(None if owner is None else run.outage),
+        recording=recording_json(recording_now(run, owner)),
         batch=run.batch,
         added=tuple(map(_added, run.additions.plans)),
         partitions=max(len(run.tracks), 0 if started is None else started.partitions),
         counts={state: run.counts[state] for state in State},
         bytes=run.copies.whole,
         bytes_done=run.copies.done,
-        left_s=left_s,
+        left_s=copied.left_s,
+        left_by_earlier_runs=copied.by_earlier_runs,
         in_flight=tuple(_flying(track) for track in run.flying.values()),
         troubled=tuple(_troubled(track) for track in run.troubled.values()),
         called_off=tuple(filter(None, map(_called_off, run.tracks.values()))),

@@ -8,11 +8,12 @@ from ktui.cli.runs import moment, state_in_words
 from ktui.cli.table import table
 from ktui.cluster.text import clean
 from ktui.execution.cancel_words import KIND_IN_WORDS
+from ktui.execution.estimate import BY_EARLIER_RUNS, UNTOLD, Copied
 from ktui.execution.event_words import brokers, counted, limits_in_words, scope_in_words, who_paused
 from ktui.execution.headless import lost_since
 from ktui.execution.ownership import Holder
 from ktui.execution.run import Run
-from ktui.execution.runs import RunState, run_state
+from ktui.execution.runs import RunState, recording_now, run_state
 from ktui.execution.states import State
 from ktui.execution.throttle_standing import stays, still_to_be_taken_off
 from ktui.execution.track import Track
@@ -24,19 +25,19 @@ MOST_ROWS = 40
 
 
 def status_text(
-    run: Run, owner: Holder | None, left_s: Range | None = None, cancel_gate: str | None = None
+    run: Run, owner: Holder | None, copied: Copied = UNTOLD, cancel_gate: str | None = None
 ) -> str:
     """Give what the run is first, then how far it is, what moves, and what is not well.
 
     Args:
         run: by its journal.
         owner: who owns it.
-        left_s: seconds until its end.
+        copied: how long it takes yet, where that can be told.
         cancel_gate: who has shut the cluster's cancel gate.
     """
     sections = [
         _head(run, owner, cancel_gate),
-        _progress(run, left_s),
+        _progress(run, copied),
         _in_flight(run),
         _troubled(run),
         _called_off(run),
@@ -117,6 +118,8 @@ def _options(run: Run) -> Iterator[str]:
         yield f"at most {chosen.most_under_min_isr:,} others under min ISR"
     if chosen.most_offline is not None:
         yield f"at most {chosen.most_offline:,} others offline"
+    if not chosen.record:
+        yield "not recorded"
     yield f"a look every {chosen.poll_s:g} s"
 
 
@@ -127,14 +130,18 @@ def _health(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
         yield "gate", f"shut: {run.gate.reason}"
     if run.damage is not None:
         yield "journal", f"recovered: {run.damage}"
+    recording = recording_now(run, owner)
+    if recording.on or recording.reason:
+        yield "recording", recording.reason or "on"
 
 
-def _progress(run: Run, left_s: Range | None) -> list[str]:
+def _progress(run: Run, copied: Copied) -> list[str]:
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
     copies = run.copies
     sizes = f", {as_bytes(copies.done)} of {as_bytes(copies.whole)} copied" if copies.whole else ""
     rows = [(state.words, f"{run.counts[state]:,}") for state in State if run.counts[state]]
-    left = "" if left_s is None else f", {_left(left_s)} left"
+    by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
+    left = "" if copied.left_s is None else f", {_left(copied.left_s)} left{by}"
     return [f"{done}{sizes}{left}", table(("STATE", "PARTITIONS"), rows, right=(1,))]
 
 

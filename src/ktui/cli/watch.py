@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,14 +13,20 @@ import msgspec
 
 from ktui.cli import options
 from ktui.cli.cluster import Cluster, choose_cluster
+from ktui.cli.cluster_recording import ClusterRecording
 from ktui.cli.config import config_dir
+from ktui.cli.errors import BadInput
+from ktui.cli.recording_options import in_words, recorder, recording_options
 from ktui.cli.start_launch import target
 from ktui.cli.terminal import need_terminal
 from ktui.cli.watch_engines import ProcessEngines
-from ktui.cluster.clock import SystemClock
-from ktui.cluster.observer import Observer
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.observer import Observations, Observer
 from ktui.execution.statedir import StateDir
+from ktui.kafka.reader import KafkaReader
+from ktui.recording.recorder import Recorder
 from ktui.tui.app import KtuiApp
+from ktui.tui.recording import RecordingApp
 from ktui.tui.themes import load_themes
 
 LEAST_PATIENCE_S = 0.5
@@ -39,6 +46,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     topics: frozenset[str] = frozenset()
     poll_interval_s: float | None = None
     theme: str | None = None
+    recorder: Recorder | None = None
+    """Records what is seen; None where nothing is to be."""
 
 
 @click.command("watch")
@@ -52,6 +61,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     help="Time between two polls; 1 s unless the context says otherwise.",
 )
 @click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@click.option("--record", is_flag=True, help="Record what is seen, to be played again.")
+@recording_options
 @options.state_dir_option
 def command(  # noqa: PLR0913 - an option each
     bootstrap_server: str | None,
@@ -62,12 +73,18 @@ def command(  # noqa: PLR0913 - an option each
     write: bool,
     poll_interval: float | None,
     theme: str | None,
+    record: bool,
+    to: Path | None,
+    redact: bool,
     state: StateDir,
 ) -> None:
     """Watch partition reassignments live, and the run that moves them.
 
     Changes nothing on the cluster; with --write, runs can be started and changed from the view.
+    With --record, what is seen is kept in files, to be played again.
     """
+    if (to or redact) and not record:
+        raise BadInput(f"{'--to' if to else '--redact'} is about a recording: give --record, too")
     names = None
     if write:
         chosen = target(bootstrap_server, command_config, context)
@@ -75,6 +92,10 @@ def command(  # noqa: PLR0913 - an option each
     else:
         cluster = choose_cluster(bootstrap_server, command_config, context)
     need_terminal()
+    records = None
+    if record:
+        clock, named = SystemClock(), cluster.name
+        records = recorder(state, to, clock, cluster=named, verb="watch", redact=redact)
     show(
         View(
             cluster=cluster,
@@ -83,8 +104,11 @@ def command(  # noqa: PLR0913 - an option each
             topics=frozenset(topics),
             poll_interval_s=poll_interval,
             theme=theme,
+            recorder=records,
         )
     )
+    if records is not None:
+        click.echo(in_words(records), err=True)
 
 
 def show(view: View) -> None:
@@ -93,16 +117,36 @@ def show(view: View) -> None:
 
 
 async def _shown(view: View) -> None:
-    cluster = view.cluster
-    clock, reader = SystemClock(), cluster.reader()
-    interval_s = view.poll_interval_s or cluster.context.poll_interval
+    clock, reader = SystemClock(), view.cluster.reader()
+    interval_s = view.poll_interval_s or view.cluster.context.poll_interval
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
     observer = Observer(reader, clock, patience_s=patience_s)
-    engines = None
+    recording = None
+    if view.recorder is not None:
+        recording = ClusterRecording(observer, view.recorder, view.state)
+    app = _app(view, recording or observer, reader, clock, interval_s)
+    # Ended by another process, the view still gives the terminal back as it was.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.exit)
+    try:
+        await app.run_async()
+    finally:
+        if recording is not None:
+            await recording.aclose()
+        await observer.aclose()
+        await reader.aclose()
+
+
+def _app(
+    view: View, source: Observations, reader: KafkaReader, clock: Clock, interval_s: float
+) -> KtuiApp:
+    cluster, engines = view.cluster, None
     if view.names is not None:
         engines = ProcessEngines(cluster, reader, view.names, view.state)
-    app = KtuiApp(
-        observer,
+    kind: Callable[..., KtuiApp] = KtuiApp
+    if view.recorder is not None:
+        kind = partial(RecordingApp, recorder=view.recorder)
+    return kind(
+        source,
         cluster_name=cluster.name,
         read_only=view.names is None,
         poll_interval_s=interval_s,
@@ -114,10 +158,3 @@ async def _shown(view: View) -> None:
         state_dir=view.state,
         engines=engines,
     )
-    # Ended by another process, the view still gives the terminal back as it was.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.exit)
-    try:
-        await app.run_async()
-    finally:
-        await observer.aclose()
-        await reader.aclose()

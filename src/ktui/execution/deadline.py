@@ -9,6 +9,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import Event
 from ktui.execution.memory import Hold, Memory
 from ktui.execution.pace import Pace
+from ktui.insights.prior import Prior
 from ktui.pacing.decision import Decision
 
 FASTER = 1.1
@@ -21,10 +22,10 @@ class Deadline:
     Every call takes the time of the last look.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, prior: Prior | None = None) -> None:
         self._memory = memory
         self._run = memory.run
-        self._pace = Pace()
+        self._pace = Pace(prior)
         self._held_at_bytes_s = self._pace.bytes_s
         """The lowest pace at which one was held since they were last gone through."""
         self._throttle = self._run.throttled.rates

@@ -29,6 +29,7 @@ from ktui.execution.throttle_due import Resources, needs_any
 from ktui.execution.turn import Turn, turn
 from ktui.execution.waiting import Waiting
 from ktui.execution.while_shut import WhileShut
+from ktui.insights.prior import Prior
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move
 from ktui.pacing.limits import Limits, Mode
@@ -48,9 +49,13 @@ class Decider:
 
     A turn costs what is in flight and what is about to begin, not what the plan holds. What it
     gives as events is the caller's to put into the journal and then to `Run.apply`, at once.
+
+    Args:
+        run: the fold of its journal so far.
+        prior: how fast earlier runs on the cluster went, where that is known.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, prior: Prior | None = None) -> None:
         self.run = run
         self._options = run.options
         self._memory = Memory(run)
@@ -58,7 +63,7 @@ class Decider:
         self._flights = Flights(self._memory, self._options)
         self._waiting = Waiting(self._memory, self._options)
         self._outcomes = Outcomes(self._memory)
-        self._deadline = Deadline(self._memory)
+        self._deadline = Deadline(self._memory, prior)
         self._while_shut = WhileShut(self._memory)
         self._leaving = Leaving()
         self._others: Counter[int] = Counter()

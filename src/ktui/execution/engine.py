@@ -18,10 +18,12 @@ from ktui.execution.event_words import who_paused
 from ktui.execution.events import By, Continued, Event, Left, Outage, Owned, Paused, Request
 from ktui.execution.journal import Journal
 from ktui.execution.obeying import Obeying
+from ktui.execution.recording_event import NOT_RECORDED, Recording
 from ktui.execution.run import Run
 from ktui.execution.sending import not_sent, send
 from ktui.execution.throttling import Throttling
 from ktui.execution.turn import Sending, Turn
+from ktui.insights.prior import Prior
 
 LOOKS_A_TURN = 4
 """Where what is about to begin turns out otherwise, others are looked at, so often at most."""
@@ -49,9 +51,11 @@ class Engine:
         clock: time.
         check_throttle: raises RunRefused where the run may not have a throttle, for another has.
         gate_shut: says who has shut the cluster's cancel gate; None while it is open.
+        recording: says whether what is seen is recorded, and why not.
+        earlier: tells how fast earlier runs on a cluster went, where that is known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is asked for at another place of a turn
         self,
         run: Run,
         journal: Journal,
@@ -61,6 +65,8 @@ class Engine:
         *,
         check_throttle: Callable[[], None] = lambda: None,
         gate_shut: Callable[[], str | None] = lambda: None,
+        recording: Callable[[], Recording] = lambda: NOT_RECORDED,
+        earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
     ) -> None:
         self._run = run
         self._journal = journal
@@ -70,6 +76,8 @@ class Engine:
         self._throttling = Throttling(run, cluster, source, clock, self._record)
         self._check_throttle = check_throttle
         self._gate_shut = gate_shut
+        self._recording = recording
+        self._prior = earlier(run.started.cluster_id) if run.started is not None else None
         self._failures = 0
         self._leaving = asyncio.Event()
         self._reason = ""
@@ -80,7 +88,7 @@ class Engine:
         Raises:
             JournalProblem: the journal cannot be written: nothing is sent that is not in it.
         """
-        decider = Decider(self._run)
+        decider = Decider(self._run, self._prior)
         obeying = Obeying(self._run, self._journal, decider, self._record, self._check_throttle)
         if self._run.ended:
             obeying.take_commands()  # a rollback opens it anew
@@ -88,6 +96,7 @@ class Engine:
             return
         self._record([owner, *self._lifted()])
         while not self._leaving.is_set() and not self._run.ended:
+            self._look_at_recording()
             obeying.take_commands()
             if reason := obeying.leave_reason or self._goes():
                 self.leave(reason)
@@ -138,6 +147,12 @@ class Engine:
         loosened = self._throttling.loosen(decider.seen)  # a refused alter leaves none
         await self._listening(loosened, decider, obeying)
         self._record(decider.end())
+
+    def _look_at_recording(self) -> None:
+        """Take note that the recording goes on, or has stopped; the run does not depend on it."""
+        now = self._recording()
+        if now != self._run.recording:
+            self._record([now])
 
     def _look_at_gate(self) -> None:
         """Take note that the cancel gate was shut or opened; what is decided next goes by it."""

@@ -6,8 +6,8 @@ the steps before it let expect.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ from ktui.execution.events import (
     Outage,
     Owned,
     Paused,
+    Started,
     StepBegun,
     StepOver,
 )
@@ -31,10 +32,13 @@ from ktui.execution.pace import Pace
 from ktui.execution.run import Run
 from ktui.execution.throttle_events import ThrottleChanged
 from ktui.execution.track import OpenStep, Track
+from ktui.insights.prior import Prior
 from ktui.progress.timeline import Lane, Range, Role, Timeline
 
 WINDOW = timedelta(minutes=10)
 """What was copied longer ago says nothing of the rate."""
+BY_EARLIER_RUNS = "by earlier runs"
+"""Stands with a time that the run's own rate does not tell yet."""
 LEAST = timedelta(seconds=20)
 """A rate from less is none."""
 STANDSTILL = timedelta(seconds=20)
@@ -57,11 +61,17 @@ class Copied(msgspec.Struct, frozen=True):
     left_s: Range | None = None
     """None while nothing goes on, or not for long enough; where there is nothing to copy it goes
     by the number of partitions."""
+    by_earlier_runs: bool = False
+    """Whether that goes by the rates of earlier runs: this one has not gone on for long enough."""
 
     @property
     def share(self) -> float | None:
         """Share copied, 0 to 1; None where there is nothing to copy, or sizes are not known."""
         return self.done / self.whole if self.whole else None
+
+
+UNTOLD = Copied()
+"""While nothing is known."""
 
 
 class _Spell(msgspec.Struct, frozen=True):
@@ -84,10 +94,18 @@ class Estimate:
     """Follows a run: what is new of its journal, and a look now and then.
 
     Work is bytes that are copied; of a run that copies none, partitions that reach their end.
+
+    Args:
+        run: the fold of its journal.
+        prior_of: tells how fast earlier runs on a cluster went, by its id; asked once.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(
+        self, run: Run, prior_of: Callable[[str], Prior | None] = lambda _cluster_id: None
+    ) -> None:
         self.run = run
+        self._prior_of = prior_of
+        self._prior: Prior | None = None
         self.pace = Pace()
         """Of the process that owns the run: what went before it, it does not know."""
         self._begun: dict[TopicPartition, StepBegun] = {}
@@ -109,7 +127,9 @@ class Estimate:
                 self._since = at
                 self._points.clear()
                 if isinstance(event, Owned):
-                    self.pace = Pace()
+                    self.pace = Pace(self._prior)
+            elif isinstance(event, Started):
+                self._prior = self._prior_of(event.cluster_id)
             elif isinstance(event, StepBegun):
                 self._begun[event.tp], self._begun_at[event.tp] = event, at
                 self._first_at.setdefault(event.tp, at)
@@ -146,7 +166,7 @@ class Estimate:
             points.extend(self._history(now, flying))
         if points and self._work > points[-1][1]:
             self._grew_at = now
-        if len(points) > 1 and now - points[-1][0] < _SPACING:
+        if len(points) > 1 and points[-1][0] - points[-2][0] < _SPACING:
             points.pop()
         points.append((now, max(self._work, points[-1][1] if points else 0)))
         while now - points[0][0] > WINDOW:
@@ -169,12 +189,14 @@ class Estimate:
         """How far it is, and how long it takes yet."""
         whole = self.run.copies.whole
         done = self._work if whole else 0
-        rates = self._rates()
+        own = self._rates()
+        rates = own or self._earlier_rates()
         if rates is None:
             return Copied(done, whole)
         left = (whole or len(self.run.tracks)) - self._work
         lasts = Range(left / rates.high, left / rates.middle, left / rates.low)
-        return Copied(done, whole, rates.middle if whole else None, lasts)
+        bytes_s = None if own is None or not whole else own.middle
+        return Copied(done, whole, bytes_s, lasts, by_earlier_runs=own is None)
 
     @property
     def _work(self) -> int:
@@ -183,10 +205,8 @@ class Estimate:
 
     def _rates(self) -> Range | None:
         """Give the mean rate, between those of the slowest and the fastest part of the window."""
-        points, run = self._points, self.run
-        if run.pauses.whole or run.gate.shut or run.outage is not None:
-            return None
-        if len(points) <= 1 or points[-1][0] - points[0][0] < LEAST:
+        points = self._points
+        if self._held or not self._tells:
             return None
         if self._grew_at is None or points[-1][0] - self._grew_at > STANDSTILL:
             return None
@@ -196,6 +216,32 @@ class Estimate:
         cuts = [points[n * (len(points) - 1) // _PARTS] for n in range(_PARTS + 1)]
         parts = [_rate(a, b) for a, b in pairwise(cuts) if b[0] > a[0]]
         return Range(max(mean / 3, min(parts)), mean, max(parts))
+
+    @property
+    def _held(self) -> bool:
+        """Whether nothing new is begun."""
+        run = self.run
+        return bool(run.pauses.whole) or run.gate.shut or run.outage is not None
+
+    @property
+    def _tells(self) -> bool:
+        """Whether the run has gone on for long enough to have a rate."""
+        points = self._points
+        return len(points) > 1 and points[-1][0] - points[0][0] >= LEAST
+
+    def _earlier_rates(self) -> Range | None:
+        """Give what brokers took in of earlier runs, by how many replicas each is adding now."""
+        prior, onto, sizes = self._prior, Counter[int](), 0
+        for track in self.run.flying.values():
+            adding = () if track.step is None else track.step.begun.adding
+            onto.update(adding)
+            sizes += len(adding) * track.planned.size
+        if prior is None or self._held or self._tells or not sizes:
+            return None
+        throttle, curve = self.run.throttled.rates, prior.curve
+        free = sum(curve.bytes_s(count, throttle.of(broker)) for broker, count in onto.items())
+        byte_s = prior.step_s / sizes  # what a byte takes beside being copied
+        return Range(*(1 / (1 / (part * free) + byte_s) for part in (curve.low, 1.0, curve.high)))
 
     def _share(
         self,

@@ -34,6 +34,7 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.recording_event import Recording
 from ktui.execution.throttle_events import ThrottleEvent
 from ktui.execution.throttle_words import throttle_words
 from ktui.pacing.limits import COUNTS, Limits, Mode
@@ -97,7 +98,7 @@ def _words(event: Event) -> str:
             return _of_outcome(event)
         case Started() | PlannedPart() | Owned() | Left() | Recovered() | Ended():
             return _of_life(event)
-        case LimitsChanged() | Paused() | Continued() | Gate() | Outage():
+        case LimitsChanged() | Paused() | Continued() | Gate() | Outage() | Recording():
             return _of_will(event)
         case ThrottleEvent():
             return throttle_words(event)
@@ -133,7 +134,7 @@ def _of_outcome(event: StepOver | NowIn | Replanned) -> str:
             return f"{now} instead of {brokers(event.before)}; it goes on from there"
 
 
-def _of_will(event: LimitsChanged | Paused | Continued | Gate | Outage) -> str:
+def _of_will(event: LimitsChanged | Paused | Continued | Gate | Outage | Recording) -> str:
     match event:
         case LimitsChanged():
             stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
@@ -146,6 +147,10 @@ def _of_will(event: LimitsChanged | Paused | Continued | Gate | Outage) -> str:
         case Outage():
             reason = f": {event.reason}" if event.reason else ""
             return f"the cluster is lost{reason}" if event.lost else "the cluster answers again"
+        case Recording():
+            if event.on:
+                return "what its process sees is recorded"
+            return event.reason or "what its process sees is not recorded"
         case Paused() | Continued():
             return _of_pause(event)
 

@@ -17,6 +17,7 @@ from ktui.cluster.ports import Verdict
 from ktui.execution.add_events import Added, Joined
 from ktui.execution.cancel_events import CancelAsked, CancelGate
 from ktui.execution.options import RunOptions
+from ktui.execution.recording_event import Recording
 from ktui.execution.run_event import RunEvent
 from ktui.execution.states import State
 from ktui.execution.throttle_events import (
@@ -275,7 +276,7 @@ Event = (
     Started | PlannedPart | Owned | Left | LimitsChanged | Paused | Continued | Gate | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
     | ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft
-    | CancelAsked | CancelGate | Added | Joined
+    | CancelAsked | CancelGate | Added | Joined | Recording
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
+from ktui.execution.estimate import BY_EARLIER_RUNS, Copied
 from ktui.execution.events import By
 from ktui.execution.run import Lost, Run
 from ktui.execution.states import UNWELL, State
@@ -39,8 +40,8 @@ def outcome(run: Run) -> Outcome:
     return Outcome.LEFT
 
 
-def progress_line(run: Run, left_s: float | None) -> str:
-    """Say in a line how far a run is."""
+def progress_line(run: Run, copied: Copied | None) -> str:
+    """Say in a line how far a run is, and how long it takes yet, where that can be told."""
     parts = [f"{run.name}: {run.counts[State.DONE]:,} of {len(run.tracks):,} done"]
     if run.in_flight:
         parts.append(f"{run.in_flight:,} moving")
@@ -58,8 +59,9 @@ def progress_line(run: Run, left_s: float | None) -> str:
         parts.append(f"cancel gate shut by {run.cancel_gate.reason}")
     elif run.gate.shut:
         parts.append(f"gate shut: {run.gate.reason}")
-    elif left_s is not None:
-        parts.append(f"{as_duration(left_s)} left")
+    elif copied is not None and copied.left_s is not None:
+        by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
+        parts.append(f"{as_duration(copied.left_s.middle)} left{by}")
     return ", ".join(parts)
 
 

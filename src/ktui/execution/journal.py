@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -46,6 +47,17 @@ class Journal:
         return cls(journal_file.create(path), path, clock)
 
     @classmethod
+    def create_anew(cls, path: Path, clock: Clock) -> Journal:
+        """Make a new, empty journal in place of one that nobody writes any more.
+
+        Whoever reads the old one sees that it was replaced.
+
+        Raises:
+            JournalProblem: it cannot be made.
+        """
+        return cls(journal_file.create_anew(path), path, clock)
+
+    @classmethod
     def open(cls, path: Path, clock: Clock, *, read_only: bool = False) -> Self:
         """Open a journal that is there.
 
@@ -78,10 +90,22 @@ class Journal:
         Raises:
             JournalProblem: the disk is full, or the like; none of them is in.
         """
+        now = self._clock.now()
+        return self._append([(now, event) for event in events])
+
+    def copy(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Write events that another journal has, in one transaction and with their times there.
+
+        Raises:
+            JournalProblem: the disk is full, or the like; none of them is in.
+        """
+        return self._append([(entry.at, entry.event) for entry in entries])
+
+    def _append(self, events: Sequence[tuple[datetime, Event]]) -> list[Entry]:
         if not events:
             return []
         with self._writing():
-            entries = self._events.append(events, self._clock.now())
+            entries = self._events.append_timed(events)
         with suppress(OSError):  # an older note is as true, and tells less
             write_head(self.path, self._events.head())
         return entries

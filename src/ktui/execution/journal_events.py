@@ -45,18 +45,25 @@ class EventTable:
         Raises:
             JournalProblem: none of them is in.
         """
-        at = spelled(now)
+        return self.append_timed([(now, event) for event in events])
+
+    def append_timed(self, events: Sequence[tuple[datetime, Event]]) -> list[Entry]:
+        """Write events in one transaction, each with its own time.
+
+        Raises:
+            JournalProblem: none of them is in.
+        """
         self._connection.execute("BEGIN IMMEDIATE")
         head = self.head()
-        rows = []
-        for seq, event in enumerate(events, start=head.seq + 1):
-            body = encode(event)
+        rows, entries = [], []
+        for seq, (moment, event) in enumerate(events, start=head.seq + 1):
+            at, body = spelled(moment), encode(event)
             head = Head(seq, link(head.hash, seq, at.encode(), body))
             rows.append((seq, at, body.decode(), head.hash.hex()))
+            entries.append(Entry(seq, datetime.fromisoformat(at), event))
         self.insert(rows)
         self._connection.execute("COMMIT")
-        moment = datetime.fromisoformat(at)
-        return [Entry(row[0], moment, event) for row, event in zip(rows, events, strict=True)]
+        return entries
 
     def insert(self, rows: Sequence[Row]) -> None:
         """Put rows in as they are."""

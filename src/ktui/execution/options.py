@@ -44,6 +44,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Throttle what leaders send to replicas out of the ISR, too, beside what followers take."""
     poll_s: float = 1.0
     """Seconds between two looks at the cluster."""
+    record: bool = True
+    """Record what is seen of the cluster, beside the journal."""
 
     @property
     def gated(self) -> bool:

@@ -101,8 +101,12 @@ def this_process() -> Holder:
     return Holder(os.getpid(), socket.gethostname(), user, SystemClock().now())
 
 
-def take(run: RunDir) -> Ownership:
+def take(run: RunDir, me: Holder | None = None) -> Ownership:
     """Own a run.
+
+    Args:
+        run: its folder.
+        me: whom the lock names; None for this process.
 
     Raises:
         Held: another process owns it, or this one does already.
@@ -113,7 +117,7 @@ def take(run: RunDir) -> Ownership:
         other = holder(run)
         if other is not None:
             raise Held(run.name, other)
-    me = this_process()
+    me = me or this_process()
     note = msgspec.json.encode(me) + b"\n"
     os.pwrite(file, note, 0)
     os.ftruncate(file, len(note))

@@ -1,4 +1,4 @@
-"""How long a partition is expected to take, by what the run has seen of others."""
+"""How long a partition is expected to take, by what the run has seen of others, or earlier runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from datetime import datetime
 from ktui.execution.events import Event, StepOver
 from ktui.execution.run import Run
 from ktui.execution.track import Track
+from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import ThrottleRates
 
 ASSUMED_BYTES_S = 50e6
-"""How fast one replica is copied, as long as none has been."""
+"""How fast one replica is copied, as long as none has been and no earlier run is known."""
 STEP_S = 3.0
-"""What a step takes beside copying: polls, and the election or the cut."""
+"""What a step takes beside copying: polls, and the election or the cut; unless that is known."""
 _WEIGHT = 0.2
 """Of the latest step, in the average."""
 _TELLING = 1_000_000
@@ -21,11 +22,17 @@ _TELLING = 1_000_000
 
 
 class Pace:
-    """The average rate at which replicas of the run were copied, step by step."""
+    """The average rate at which replicas of the run were copied, step by step.
 
-    def __init__(self) -> None:
-        self.bytes_s = ASSUMED_BYTES_S
+    Args:
+        prior: how fast earlier runs on the cluster went; it holds until the run has its own rate.
+    """
+
+    def __init__(self, prior: Prior | None = None) -> None:
+        self.bytes_s = ASSUMED_BYTES_S if prior is None else prior.replica_bytes_s.p50
         """Of one replica."""
+        self.step_s = STEP_S if prior is None else prior.step_s
+        """What a step takes beside copying."""
         self.known_bytes_s = 0.0
         """The same, and 0 as long as nothing was seen."""
 
@@ -55,8 +62,8 @@ class Pace:
         missing = [broker for broker in track.planned.target if broker not in track.replicas]
         copies_s = [track.planned.size / self._rate(throttle.of(broker)) for broker in missing]
         if track.begun:
-            return STEP_S + max(copies_s, default=0.0)
-        return sum(copies_s) + (len(copies_s) + 1) * STEP_S
+            return self.step_s + max(copies_s, default=0.0)
+        return sum(copies_s) + (len(copies_s) + 1) * self.step_s
 
     def _rate(self, throttle: int | None) -> float:
         return self.bytes_s if throttle is None else min(self.bytes_s, throttle)

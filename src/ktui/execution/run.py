@@ -40,6 +40,7 @@ from ktui.execution.events import (
 )
 from ktui.execution.options import RunOptions
 from ktui.execution.pauses import Pauses
+from ktui.execution.recording_event import NOT_RECORDED, Recording
 from ktui.execution.refusals import counts_against
 from ktui.execution.states import UNWELL, State, called_off, sent
 from ktui.execution.throttle_events import ThrottleEvent
@@ -89,6 +90,7 @@ class Run:
         self.pauses = Pauses()
         self.gate = Gate(shut=False)
         self.cancel_gate = CancelGate(shut=False)
+        self.recording = NOT_RECORDED
         self.outage: Lost | None = None
         self.owner: Owner | None = None
         self.until: datetime | None = None
@@ -179,6 +181,8 @@ class Run:
                 self.gate = event
             case CancelGate():
                 self.cancel_gate = event
+            case Recording():
+                self.recording = event
             case ThrottleEvent():
                 self.throttled.apply(event)
             case Outage():

@@ -11,6 +11,7 @@ import msgspec
 from ktui.execution.follow import RunFollower
 from ktui.execution.ownership import Holder, holder
 from ktui.execution.problem import RunProblem, RunRefused
+from ktui.execution.recording_event import NOT_RECORDED, Recording
 from ktui.execution.run import Lost, Run
 from ktui.execution.statedir import RunDir, StateDir, run_name_problem
 from ktui.execution.states import State
@@ -58,6 +59,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The rates that are wanted."""
     throttle_left: str | None = None
     """Which throttles of it stay though nothing is left to move, or no process has it, and why."""
+    recording: Recording = NOT_RECORDED
+    """Whether its process records what it sees, and why not any more."""
     problem: str | None = None
     """What is wrong with its folder or its journal."""
 
@@ -136,8 +139,14 @@ def _summary(run: Run, who: Holder | None, damage: str | None) -> RunSummary:
         counts={state: run.counts[state] for state in State if run.counts[state]},
         throttle=run.throttled.rates,
         throttle_left=still_to_be_taken_off(run) or (stays(run) if who is None else None),
+        recording=recording_now(run, who),
         problem=damage or run.damage,
     )
+
+
+def recording_now(run: Run, who: Holder | None) -> Recording:
+    """Say whether a run is recorded, given who owns it: without a process it is not."""
+    return NOT_RECORDED if who is None and run.recording.on else run.recording
 
 
 def _age(run: RunSummary) -> tuple[bool, float, str]:

@@ -51,6 +51,11 @@ class RunDir(msgspec.Struct, frozen=True):
         return self.path / "rollback.json"
 
     @property
+    def recording(self) -> Path:
+        """What the processes that owned it have seen."""
+        return self.path / "recording"
+
+    @property
     def lock(self) -> Path:
         """Locked by the process that owns it."""
         return self.path / "lock"
@@ -70,6 +75,16 @@ class StateDir(msgspec.Struct, frozen=True):
     def locks(self) -> Path:
         """The folder of locks that are not of one run."""
         return self.path / "locks"
+
+    @property
+    def recordings(self) -> Path:
+        """The folder of what views and `ktui record` have seen."""
+        return self.path / "recordings"
+
+    @property
+    def redaction_key(self) -> Path:
+        """Names are hidden by it, alike in all recordings."""
+        return self.path / "redaction.key"
 
     def check(self) -> None:
         """See that it is on a disk of this machine; it need not exist.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from math import inf
 
 from ktui.cluster.partition import TopicPartition
@@ -15,15 +16,17 @@ class Inbound:
     start, so that whoever comes at v with s bytes to copy ends at v + s, whoever else comes.
 
     Args:
-        bytes_s: what the broker takes in, in bytes a second.
+        bytes_s: what the broker takes in, in bytes a second, with so many at once.
 
     Attributes:
         next_end_s: when the next of them will have been copied, if no other comes.
     """
 
-    def __init__(self, bytes_s: float) -> None:
+    def __init__(self, bytes_s: Callable[[int], float]) -> None:
         self.next_end_s = inf
         self._bytes_s = bytes_s
+        self._byte_s = inf
+        """What a byte of each takes, as many as there are."""
         self._at_s = 0.0
         self._virtual = 0.0
         self._ends: list[tuple[float, TopicPartition]] = []
@@ -31,7 +34,7 @@ class Inbound:
     def add(self, tp: TopicPartition, size: int, at_s: float) -> None:
         """Begin to copy a replica; whatever has ended by then has been taken by `ended`."""
         if self._ends:
-            self._virtual += (at_s - self._at_s) * self._bytes_s / len(self._ends)
+            self._virtual += (at_s - self._at_s) / self._byte_s
         self._at_s = at_s
         heapq.heappush(self._ends, (self._virtual + size, tp))
         self._foresee()
@@ -51,4 +54,5 @@ class Inbound:
             self.next_end_s = inf
             return
         left = self._ends[0][0] - self._virtual
-        self.next_end_s = self._at_s + left * len(self._ends) / self._bytes_s
+        self._byte_s = len(self._ends) / self._bytes_s(len(self._ends))
+        self.next_end_s = self._at_s + left * self._byte_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import cache
 
 import msgspec
 
@@ -16,7 +17,7 @@ from ktui.planning.moves import moves_of
 from ktui.planning.names import among
 from ktui.planning.plan import Plan
 from ktui.planning.rates import Rates, Span, rates_for
-from ktui.planning.schedule import Schedule, Told, schedule
+from ktui.planning.schedule import Schedule, Tempo, Told, schedule
 from ktui.planning.summary import Summary, summarise
 from ktui.planning.throttle_findings import throttle_findings
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
@@ -138,7 +139,7 @@ class Ground:
         snapshot = self._snapshot
         rates = rates_for(self._gains, snapshot.broker_configs, self._assume, throttle)
         inbound = snapshot.inbound if throttle else None
-        run = schedule(self._moved.wanted, limits, rates.of, told, inbound)
+        run = schedule(self._moved.wanted, limits, _tempo(rates), told, inbound)
         loads = tuple(self._loads(run))
         shapes = [self._cost(limits, run.peak_extra_replicas)]
         for shape in Shape:
@@ -185,7 +186,7 @@ class Ground:
         What limits bind is the same in the part; what all begin at once grows with the plan.
         """
         drawn = self._drawn
-        run = schedule(drawn, limits, rates.of)
+        run = schedule(drawn, limits, _tempo(rates))
         if 2 * run.most_in_flight < len(drawn):
             return run.peak_extra_replicas
         return run.peak_extra_replicas * len(self._moved.wanted) // max(1, len(drawn))
@@ -246,6 +247,12 @@ class Ground:
         lost = f", so {sizes_of(unknown)} not known" if unknown else ""
         told = f"the log dirs of {who} could not be read{lost}: {failed[0].answer}"
         yield warning(Kind.DISKS_UNREADABLE, told)
+
+
+def _tempo(rates: Rates) -> Tempo:
+    """Let each broker take in its rate, however many replicas it is adding."""
+    of = cache(rates.of)
+    return Tempo(lambda broker, _at_once: of(broker))
 
 
 def _time(run: Schedule, bound: Bound | None, rates: Rates) -> Span:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -26,6 +27,18 @@ from ktui.planning.peaks import Fetched, Held
 POLL_S = 1
 """Ends are seen, and decisions made, poll by poll. A step that adds nothing takes about as long,
 and so does an election."""
+
+
+class Tempo(msgspec.Struct, frozen=True):
+    """How fast a run goes."""
+
+    bytes_s: Callable[[int, int], float]
+    """What a broker takes in, in bytes a second, while it copies so many replicas at once."""
+    joining_s: int = 0
+    """What a step that adds takes beside copying, until its end is seen."""
+    other_s: int = POLL_S
+    """What a step takes that adds nothing, and what an election takes."""
+
 
 Told = Callable[[int, Decision], None]
 """Hears of each decision that submits something, and after how many seconds it does."""
@@ -61,7 +74,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 def schedule(
     wanted: Sequence[Wanted],
     limits: Limits,
-    bytes_s: Callable[[int], float],
+    tempo: Tempo,
     told: Told | None = None,
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> Schedule:
@@ -70,11 +83,11 @@ def schedule(
     Args:
         wanted: its partitions, in the plan's order, online and in sync.
         limits: those in force from first to last.
-        bytes_s: how fast a broker takes in copies, in all.
+        tempo: how fast brokers take in copies, and what steps take beside.
         told: hears of each decision.
         inbound: bytes a second that are written to partitions, where that is known.
     """
-    return _Played(wanted, limits, bytes_s, told, inbound or {}).result()
+    return _Played(wanted, limits, tempo, told, inbound or {}).result()
 
 
 class _Played:
@@ -84,7 +97,7 @@ class _Played:
         self,
         wanted: Sequence[Wanted],
         limits: Limits,
-        bytes_s: Callable[[int], float],
+        tempo: Tempo,
         told: Told | None,
         inbound: Mapping[TopicPartition, int],
     ) -> None:
@@ -96,7 +109,7 @@ class _Played:
         self._roster = Roster(limits)
         self._under_way: dict[TopicPartition, Wanted] = {}
         """With those that wait in the queue."""
-        self._bytes_s = bytes_s
+        self._tempo = tempo
         self._now_s = 0
         self._copying_s = 0.0
         self._inbound: dict[int, Inbound] = {}
@@ -146,19 +159,19 @@ class _Played:
         one = self._under_way[tp]
         self._held.begins(one, adds)
         if not adds:
-            self._end_after(move, POLL_S)
+            self._end_after(move, self._tempo.other_s)
             return
         self._copies_left[tp] = len(adds)
         self._fetched.begins(tp, self._roster.situation(tp), adds)
         for broker in adds:
             if broker not in self._inbound:
-                self._inbound[broker] = Inbound(self._bytes_s(broker))
+                self._inbound[broker] = Inbound(partial(self._tempo.bytes_s, broker))
             self._inbound[broker].add(tp, one.size, self._now_s)
 
     def _end_after(self, move: Move, seconds: int) -> None:
         """End a step, with its election if it has one."""
         if move.step.elects is not None:
-            seconds += POLL_S
+            seconds += self._tempo.other_s
         heapq.heappush(self._ends, (self._now_s + seconds, move.tp))
 
     def _wait(self) -> None:
@@ -197,7 +210,7 @@ class _Played:
             self._copies_left[tp] = left
         else:
             del self._copies_left[tp]
-            self._end_after(self._roster.in_flight[tp], 0)
+            self._end_after(self._roster.in_flight[tp], self._tempo.joining_s)
 
     def _over(self, tp: TopicPartition) -> None:
         one, step = self._under_way[tp], self._roster.in_flight[tp].step

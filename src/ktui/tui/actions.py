@@ -36,6 +36,10 @@ APP_BINDINGS = [
     Binding("b", "show_brokers", "brokers", tooltip="Show the brokers: traffic, disks, throttles"),
     Binding("e", "show_events", "events", tooltip="Show everything that has happened"),
     Binding(
+        "I", "show_insights", "insights", show=False,
+        tooltip="Show what earlier runs tell of this cluster: rates, stalls, limits to take",
+    ),
+    Binding(
         "question_mark,f1", "show_help", "help", key_display="?", tooltip="Show every key and sign"
     ),
     Binding(
@@ -87,6 +91,14 @@ _NAMES = {
     "question_mark": "?",
     "slash": "/",
     "escape": "esc",
+    "plus": "+",
+    "minus": "-",
+    "comma": ",",
+    "full_stop": ".",
+    "left": "←",
+    "right": "→",
+    "shift+left": "shift+←",
+    "shift+right": "shift+→",
     "pageup": "pgup",
     "pagedown": "pgdn",
     "enter": "enter",

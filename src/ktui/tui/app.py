@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import msgspec
 from rich.text import Text
@@ -23,40 +23,32 @@ from ktui.tui.actions import APP_BINDINGS, HelpGroup
 from ktui.tui.cancelapp import CancelApp
 from ktui.tui.help_groups import help_groups
 from ktui.tui.leftovers import Leftovers
-from ktui.tui.outages import Outage, Outages
+from ktui.tui.outages import Outages
 from ktui.tui.overview import Overview
 from ktui.tui.palette import Commands
-from ktui.tui.polling import Lost, Polled, Polling
-from ktui.tui.runapp import ShowsRun
+from ktui.tui.polling import Looking, Lost, Polled, Polling
 from ktui.tui.runs.engines import Engines
 from ktui.tui.screens.brokers import BrokersScreen
 from ktui.tui.screens.cancel import CancelScreen
 from ktui.tui.screens.detail import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen
+from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.limits import LimitsScreen
 from ktui.tui.screens.plan import PlanScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.throttle import ThrottleScreen
 from ktui.tui.screens.watch import WatchScreen
-from ktui.tui.themes import DEFAULT, LoadedThemes, role_defaults
+from ktui.tui.shows import Shows, ShowsRun
+from ktui.tui.themes import DEFAULT, LoadedThemes, role_defaults, wrong_with
 from ktui.tui.widgets.status_header import Status, StatusHeader
-
-
-@runtime_checkable
-class Shows(Protocol):
-    """A screen that draws progress."""
-
-    def show(self, progress: Progress, outage: Outage | None = None) -> None:
-        """Take in a new progress, or why the one known is not current any more."""
-        ...
 
 
 class KtuiApp(CancelApp):
     """Watches a cluster until it is quit.
 
     Args:
-        source: where observations come from; the app neither opens nor closes it.
+        source: where observations come from, or a loop that has them; the app closes neither.
         cluster_name: the context's name, or the cluster's id, for people.
         read_only: whether the badge says so.
         poll_interval_s: seconds between the starts of two polls.
@@ -76,7 +68,7 @@ class KtuiApp(CancelApp):
 
     def __init__(  # noqa: PLR0913 - what the command line knows, each by its name
         self,
-        source: Observations,
+        source: Observations | Looking,
         *,
         cluster_name: str,
         read_only: bool,
@@ -110,14 +102,17 @@ class KtuiApp(CancelApp):
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._outages, self._leftovers = Outages(), Leftovers()
         self._polled = Progress()
-        self._source = source
-        self._polling = Polling(
-            source,
-            self._clock,
-            poll_interval_s,
-            interest=self._interest,
-            tell=self.post_message,
-            informed=self.informed,
+        self._looking = (
+            source
+            if isinstance(source, Looking)
+            else Polling(
+                source,
+                self._clock,
+                poll_interval_s,
+                interest=self._interest,
+                tell=self.post_message,
+                informed=self.informed,
+            )
         )
 
     def _use_themes(self) -> None:
@@ -140,13 +135,9 @@ class KtuiApp(CancelApp):
         """Begin to poll, and say what is wrong with themes."""
         self._write(farewell.KEEP_TITLE)
         self.begin_with_run()
-        self.run_worker(self._polling.run(), group="polling", exclusive=True, exit_on_error=False)
-        for problem in self._themes.problems:
-            self.notify(str(problem), title="Theme left out", severity="warning", markup=False)
-        if self._wanted_theme is not None and self._wanted_theme not in self._themes.themes:
-            known = ", ".join(sorted(self._themes.themes))
-            words = f"There is no theme {self._wanted_theme!r}; there are {known}."
-            self.notify(words, severity="warning", markup=False)
+        self.run_worker(self._looking.run(), group="polling", exclusive=True, exit_on_error=False)
+        for words in wrong_with(self._themes, self._wanted_theme):
+            self.tell(words, severity="warning")
 
     def _interest(self) -> Interest:
         wanted = self.watch_screen.interest
@@ -159,14 +150,18 @@ class KtuiApp(CancelApp):
 
     @on(Polled)
     def _show(self, message: Polled) -> None:
-        self._polled, self.overview = message.progress, message.overview
         if message.progress.last is not None:
             self._outages.answered(message.progress.last.at, message.progress.last.monotonic_s)
+        self.take_in(message.progress, message.overview)
+
+    def take_in(self, progress: Progress, overview: Overview) -> None:
+        """Take in what is seen now, and have every screen draw it."""
+        self._polled, self.overview = progress, overview
         self.refresh_run(self._polled)
-        if message.progress.last is not None:
-            self._leftovers.note(message.progress.last, self.throttles_of_run)
+        if progress.last is not None:
+            self._leftovers.note(progress.last, self.throttles_of_run)
         self._show_all()
-        self._set_terminal_title(farewell.title(message.overview, self.run_status))
+        self._set_terminal_title(farewell.title(overview, self.run_status))
 
     @on(Lost)
     def _show_lost(self, message: Lost) -> None:
@@ -196,16 +191,20 @@ class KtuiApp(CancelApp):
     @on(WatchScreen.InterestChanged)
     def look_now(self) -> None:
         """Look at once, for what is to be looked at has changed."""
-        self._polling.look_now()
+        self._looking.look_now()
 
     def show_again(self) -> None:
         """Hand every screen what is known, as it is when a run has come."""
         self._show_all()
         self.look_now()
 
+    def begin_with(self, past: Progress) -> None:
+        """Take what was seen before as what this view begins with."""
+        self._looking.begin_with(past)
+
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Have settings that the run has changed read again in the next poll."""
-        self._source.settings_changed(topics, brokers)
+        self._looking.settings_changed(topics, brokers)
 
     def cluster_status(self) -> Status:
         """Tell how the cluster is now."""
@@ -292,6 +291,7 @@ class KtuiApp(CancelApp):
 _OPENS = {
     "show_brokers": BrokersScreen,
     "show_events": EventsScreen,
+    "show_insights": InsightsScreen,
     "show_limits": LimitsScreen,
     "show_runs": RunsScreen,
     "show_throttle": ThrottleScreen,

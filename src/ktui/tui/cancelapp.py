@@ -69,7 +69,7 @@ class CancelApp(RunsApp):
         """
         choices = scopes(attached.run, self.looked_at, self.marked)
         chosen = choices[-1:] if whole else choices
-        problem = None if self.write else run_sentences.READ_ONLY
+        problem = None if self.write else self.read_only_words
 
         def answered(chosen: Chosen | None) -> None:
             if chosen is not None and self.attached is not None:
@@ -151,7 +151,7 @@ class CancelApp(RunsApp):
         """Open the cancel gate, once the operator has said yes."""
         gate = self._gate_file
         if not self.write:
-            self.tell(run_sentences.READ_ONLY, severity="warning")
+            self.tell(self.read_only_words, severity="warning")
         elif gate is None or gate.words() is None:
             self.tell("The cancel gate of this cluster is open.")
         else:
@@ -185,7 +185,7 @@ class CancelApp(RunsApp):
         """Cancel what somebody else reassigns, once the operator has said yes."""
         move, engines = self._listed(self.looked_at), self.engines
         if not self.write or engines is None:
-            problem = run_sentences.NO_ENGINES if self.write else run_sentences.READ_ONLY
+            problem = run_sentences.NO_ENGINES if self.write else self.read_only_words
             self.tell(problem, severity="warning")
         elif move is None:
             self.tell(run_sentences.NOT_FOREIGN, severity="warning")

@@ -89,7 +89,8 @@ class DemoApp(KtuiApp):
 
     def cluster_status(self) -> Status:
         """Tell how the cluster is now, and that it is simulated."""
-        return msgspec.structs.replace(super().cluster_status(), simulated_speed=self._story.speed)
+        badge = f"SIMULATED x{self._story.speed:g}"
+        return msgspec.structs.replace(super().cluster_status(), badge=badge)
 
     async def action_tell_story(self) -> None:
         """Tell what happens here, and what was refused of it."""

@@ -10,6 +10,7 @@ from ktui.tui.screens.brokers import BrokersScreen, BrokerTable
 from ktui.tui.screens.cancel import CancelScreen
 from ktui.tui.screens.detail import DetailScreen
 from ktui.tui.screens.events import EventsScreen
+from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.limits import LimitsScreen
 from ktui.tui.screens.plan import PlanScreen
 from ktui.tui.screens.runs import RunsScreen
@@ -34,5 +35,6 @@ def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:
         help_group("cancel", CancelScreen.BINDINGS),
         help_group("throttle", [*AskingScreen.BINDINGS, *ThrottleScreen.BINDINGS]),
         help_group("runs", RunsScreen.BINDINGS),
+        help_group("insights", InsightsScreen.BINDINGS),
         help_group("start or add a plan", PlanScreen.BINDINGS),
     ]

@@ -50,6 +50,17 @@ class Outages:
             self._events.append(Event(at, f"cluster answers again after {lasted}"))
         self.current = None
 
+    def note(self, event: Event) -> None:
+        """Note what else no poll can see."""
+        self._events.append(event)
+
+    def copy(self) -> Outages:
+        """Give the same once more, to go on by itself."""
+        other = Outages()
+        other.current, other._since_s = self.current, self._since_s
+        other._events.extend(self._events)
+        return other
+
     def among(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Give the events of the polls with these between them, by time."""
         if not self._events:

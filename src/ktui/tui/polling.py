@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Protocol, runtime_checkable
 
 from textual.message import Message
 
@@ -15,6 +16,7 @@ from ktui.cluster.observer import Interest, Observations
 from ktui.cluster.text import clean
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
+from ktui.tui.history import joined
 from ktui.tui.outages import Outage
 from ktui.tui.overview import Overview, overview
 
@@ -42,6 +44,27 @@ class Lost(Message):
         self.outage = outage
 
 
+@runtime_checkable
+class Looking(Protocol):
+    """The loop by which an app sees its cluster."""
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        ...
+
+    def look_now(self) -> None:
+        """Look at once: the interest has changed."""
+        ...
+
+    def begin_with(self, past: Progress) -> None:
+        """Take what was seen before this loop began as what it begins with."""
+        ...
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have the settings of topics and brokers read again in the next look."""
+        ...
+
+
 class Polling:
     """Polls, folds, tells; backs off while the cluster is lost, and never ends by itself."""
 
@@ -62,12 +85,23 @@ class Polling:
         self._tell = tell
         self._informed = informed
         self._progress = Progress()
+        self._first: Observation | None = None
+        self._past: Progress | None = None
         self._failures = 0
         self._wake = asyncio.Event()
 
     def look_now(self) -> None:
         """Poll at once rather than when the interval has passed: the interest has changed."""
         self._wake.set()
+
+    def begin_with(self, past: Progress) -> None:
+        """Take what was seen before this loop began as what it begins with, at once."""
+        self._past = past
+        self.look_now()
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have the settings of topics and brokers read again in the next poll."""
+        self._source.settings_changed(topics, brokers)
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -89,7 +123,7 @@ class Polling:
     async def _look(self) -> None:
         try:
             observation = await self._source.poll(self._interest())
-            self._progress = self._informed(self._progress)
+            self._progress = self._informed(self._with_past())
             polled = await self._taken_in(observation)
         except ClusterError as error:
             self._lost(_reason(error), str(error))
@@ -98,9 +132,14 @@ class Polling:
             words = f"ktui's own error: {type(error).__name__}: {error}"
             self._lost(words, words)
         else:
+            self._first = self._first or observation
             self._failures = 0
             self._progress = polled.progress
             self._tell(polled)
+
+    def _with_past(self) -> Progress:
+        past, self._past = self._past, None
+        return self._progress if past is None else joined(past, self._progress, self._first)
 
     async def _taken_in(self, observation: Observation) -> Polled:
         if len(observation.partitions) + len(self._progress.timelines) > _MANY:

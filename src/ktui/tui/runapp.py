@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol, runtime_checkable
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
@@ -13,8 +12,10 @@ from ktui.execution.problem import RunProblem
 from ktui.execution.rollback_plan import write_rollback_anew
 from ktui.execution.statedir import RunDir
 from ktui.execution.throttled import Key
+from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Progress
 from ktui.tui import run_sentences
+from ktui.tui.history import history
 from ktui.tui.newsapp import NewsApp
 from ktui.tui.runs.attached import AttachedRun, RunStatus
 from ktui.tui.runs.desk import RunDesk
@@ -22,15 +23,7 @@ from ktui.tui.runs.targets import informed
 from ktui.tui.screens.confirm import ConfirmScreen
 from ktui.tui.screens.limits import LimitsScreen
 from ktui.tui.screens.throttle import ThrottleScreen
-
-
-@runtime_checkable
-class ShowsRun(Protocol):
-    """A screen that draws a run."""
-
-    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Take in how the run is now, and which partitions stand otherwise than before."""
-        ...
+from ktui.tui.shows import ShowsRun
 
 
 class RunApp(NewsApp):
@@ -45,9 +38,16 @@ class RunApp(NewsApp):
         super().__init__()
         self.clock = clock
         self.write = write
+        self.why_read_only: str | None = None
+        """Why nothing may be changed from here, where the usual words would not be true."""
         self.desk = RunDesk(clock)
         self._commands: dict[int, str] = {}
         """Those asked for and not answered yet, and what each is called."""
+
+    @property
+    def read_only_words(self) -> str:
+        """What is told where nothing may be changed from here."""
+        return self.why_read_only or run_sentences.READ_ONLY
 
     @property
     def attached(self) -> AttachedRun | None:
@@ -73,6 +73,23 @@ class RunApp(NewsApp):
         self.hand_out_run(touched)
         self.screen.refresh_bindings()
         self.show_again()
+        if self.attached is not None:
+            self.run_worker(self._recall(self.attached), group="recall", exit_on_error=False)
+
+    async def _recall(self, attached: AttachedRun) -> None:
+        """Take in what was recorded of the run before."""
+        try:
+            past = await asyncio.to_thread(history, attached.folder, self.clock)
+        except (FileProblem, RunProblem) as problem:
+            words = f"What was seen of run {attached.name} before is not shown: {problem}"
+            self.tell(words, severity="warning")
+            return
+        if past is not None and attached is self.attached:
+            self.begin_with(past)
+
+    def begin_with(self, past: Progress) -> None:
+        """Take what was seen before as what this view begins with."""
+        raise NotImplementedError
 
     def _elsewhere(self) -> str:
         """Say that the run is not of the cluster that is seen; empty where it is."""
@@ -169,7 +186,7 @@ class RunApp(NewsApp):
         if status is None:
             problem: str | None = run_sentences.NO_RUN
         else:
-            problem = run_sentences.unchangeable(status) if self.write else run_sentences.READ_ONLY
+            problem = run_sentences.unchangeable(status) if self.write else self.read_only_words
         if problem is not None:
             self.tell(problem, severity="warning")
             return None

@@ -15,6 +15,7 @@ from ktui.tui.runapp import RunApp
 from ktui.tui.runs.desk import unfinished
 from ktui.tui.runs.engines import Engines
 from ktui.tui.screens.add import AddScreen
+from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.offer import Choice, OfferScreen
 from ktui.tui.screens.plan import OtherWay, Outcome, PlanScreen
 from ktui.tui.screens.runs import RunsScreen
@@ -69,10 +70,17 @@ class RunsApp(RunApp):
         else:
             await self.push_screen(RunsScreen(self.state_dir, may_resume=self.resume_problem()))
 
+    async def action_show_insights(self) -> None:
+        """Show what earlier runs tell of this cluster."""
+        if self.state_dir is None:
+            self.tell("No state directory is known here, so no insights are.", severity="warning")
+        else:
+            await self.push_screen(InsightsScreen(self.state_dir, self.cluster_id))
+
     def resume_problem(self) -> str | None:
         """Say why nothing can be started or resumed from here; None if it can."""
         if not self.write:
-            return run_sentences.READ_ONLY
+            return self.read_only_words
         return None if self.engines is not None else run_sentences.NO_ENGINES
 
     def resume(self, run: RunDir) -> None:

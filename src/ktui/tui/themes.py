@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.resources
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -209,3 +209,11 @@ def _widget_variables(theme: Theme, roles: Mapping[str, str]) -> dict[str, str]:
         surfaces = ("surface", "panel", "surface-active", "ansi-background")
         variables.update(dict.fromkeys(surfaces, theme.background or ""))
     return variables
+
+
+def wrong_with(themes: LoadedThemes, wanted: str | None) -> Iterator[str]:
+    """Say which themes were left out, and that the one that is wanted is not there."""
+    for problem in themes.problems:
+        yield f"Theme left out: {problem}"
+    if wanted is not None and wanted not in themes.themes:
+        yield f"There is no theme {wanted!r}; there are {', '.join(sorted(themes.themes))}."

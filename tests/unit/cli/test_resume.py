@@ -215,3 +215,13 @@ def test_the_command_to_go_on_names_the_state_directory_where_it_has_to(
     assert resume_command(StateDir(tmp_path / "a b"), "drain") == (
         f"ktui resume drain --state-dir '{tmp_path / 'a b'}'"
     )
+
+
+def test_a_resumed_run_is_recorded_as_it_was_started_unless_told_otherwise(office: Office) -> None:
+    office.run(context="prod")
+
+    assert isinstance(office.resume().exception, Spawned)
+    assert not {"--record", "--no-record"} & set(office.arguments)
+
+    assert isinstance(office.resume("--no-record").exception, Spawned)
+    assert office.arguments[-1] == "--no-record"

@@ -13,8 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
+from ktui.cli.status_json import status_json
+from ktui.cli.status_text import status_text
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
+from ktui.execution.estimate import Copied
 from ktui.execution.events import (
     By,
     Event,
@@ -26,11 +29,13 @@ from ktui.execution.events import (
     Owned,
     Paused,
 )
+from ktui.execution.follow import RunFollower
 from ktui.execution.ownership import take
 from ktui.execution.runs import UnknownRun
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits
+from ktui.progress.timeline import Range
 from support.journals import CLUSTER, a_start, accepted, ended, over, step, written
 
 
@@ -331,3 +336,12 @@ def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
     run = a_run(tmp_path, CancelGate(shut=True, reason="ada@ops1 (1), to stop all of run drain"))
     with take(run):
         assert text(status(run))[0] == "run drain-b3: gated"
+
+
+def test_a_time_left_that_goes_by_earlier_runs_is_told_to(tmp_path: Path) -> None:
+    copied = Copied(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
+    with RunFollower(a_run(tmp_path).journal) as follower:
+        follower.refresh()
+    assert "3m 20s (1m 40s-6m 40s) left by earlier runs" in status_text(follower.run, None, copied)
+    assert status_json(follower.run, None, None, copied).left_by_earlier_runs
+    assert not status_json(follower.run, None, None).left_by_earlier_runs

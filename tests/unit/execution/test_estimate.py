@@ -21,6 +21,9 @@ from ktui.execution.events import (
 from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.throttle_events import ThrottleChanged
+from ktui.insights.curve import Curve
+from ktui.insights.prior import Prior
+from ktui.insights.spread import Spread
 from ktui.planning.throttle_rates import rates_from
 from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
 from support.journals import owned, started
@@ -32,9 +35,11 @@ GB = 10**9
 class Told:
     """A run, and an estimate that follows it, event by event."""
 
-    def __init__(self, *sizes: int, target: tuple[int, ...] = (4, 2, 3)) -> None:
+    def __init__(
+        self, *sizes: int, target: tuple[int, ...] = (4, 2, 3), prior: Prior | None = None
+    ) -> None:
         self.run = Run("run")
-        self.estimate = Estimate(self.run)
+        self.estimate = Estimate(self.run, lambda _cluster_id: prior)
         self.now, self.seq = AT, 0
         self.entries: list[Entry] = []
         planned = [
@@ -300,3 +305,90 @@ def test_nothing_is_told_while_the_run_does_not_go_on_and_then_anew() -> None:
     left = told.left_s()
     assert left is not None
     assert left < 120
+
+
+def test_looks_every_second_leave_a_range_and_are_forgotten_bit_by_bit() -> None:
+    told = Told(100 * GB)
+    told.begin()
+    share, lefts = 0.0, []
+    for second in range(1_300):
+        share += 0.0002 if second % 120 < 60 else 0.0004
+        told.look(share)
+        told.pass_time(1)
+        lefts.append(told.estimate.copied.left_s)
+    assert None not in lefts[60:]
+    assert all(left.low < left.middle < left.high for left in lefts[120:] if left is not None)
+
+
+CURVE = Curve(most_bytes_s=20e6, half_at=1.0, most_at_once=4, low=0.5, high=2.0)
+EARLIER = Prior(Spread(5e6, 10e6, 20e6, count=40), step_s=0.0, curve=CURVE, runs=3)
+
+
+def test_before_a_run_has_a_rate_of_its_own_that_of_earlier_runs_tells() -> None:
+    told = Told(GB, GB, prior=EARLIER)
+    told.begin()
+    told.look(0.0)
+    copied = told.estimate.copied
+    assert copied.by_earlier_runs
+    assert copied.bytes_s is None
+    left = copied.left_s
+    assert left is not None
+    assert [round(s) for s in (left.low, left.middle, left.high)] == [100, 200, 400]
+
+
+def test_replicas_that_are_added_at_once_are_as_fast_as_so_many_were_in_earlier_runs() -> None:
+    told = Told(GB, GB, prior=EARLIER)
+    told.begin(0)
+    told.begin(1)
+    told.look(0.0)
+    assert round(told.left_s() or 0) == 150
+
+
+def test_no_more_is_expected_by_earlier_runs_than_a_throttle_lets_through() -> None:
+    told = Told(GB, prior=EARLIER)
+    told.happen(ThrottleChanged(old=rates_from("none"), new=rates_from("5MB")))
+    told.begin()
+    told.look(0.0)
+    assert round(told.left_s() or 0) == 200
+
+
+def test_what_a_step_takes_beside_copying_counts_too() -> None:
+    told = Told(GB, prior=Prior(EARLIER.replica_bytes_s, step_s=50.0, curve=CURVE, runs=3))
+    told.begin()
+    told.look(0.0)
+    assert round(told.left_s() or 0) == 150
+
+
+def test_a_rate_of_its_own_takes_the_place_of_that_of_earlier_runs() -> None:
+    told = Told(GB, GB, prior=EARLIER)
+    told.begin()
+    for tenth in range(11):
+        told.look(tenth / 10)
+        told.pass_time(10)
+    copied = told.estimate.copied
+    assert not copied.by_earlier_runs
+    assert copied.left_s is not None
+    assert round(copied.left_s.middle) == 100
+
+
+def test_earlier_runs_say_nothing_of_standstill_of_a_pause_or_of_nothing_in_flight() -> None:
+    still = Told(GB, prior=EARLIER)
+    still.look()
+    assert still.left_s() is None
+    still.begin()
+    for _ in range(10):
+        still.look(0.0)
+        still.pass_time(10)
+    assert still.left_s() is None
+    paused = Told(GB, prior=EARLIER)
+    paused.begin()
+    paused.happen(Paused(by=By.OPERATOR))
+    paused.look(0.0)
+    assert paused.left_s() is None
+
+
+def test_partitions_are_expected_to_take_what_they_did_in_earlier_runs() -> None:
+    told = Told(GB, prior=EARLIER)
+    track = told.run.tracks[TopicPartition("a", 0)]
+    assert told.estimate.pace.needed_s(track, rates_from("none")) == 100.0
+    assert Told(GB).estimate.pace.needed_s(track, rates_from("none")) < 30.0

@@ -30,6 +30,7 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.recording_event import Recording
 from ktui.execution.states import State
 from support.journals import planned, started, step
 
@@ -123,6 +124,9 @@ def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
         (Gate(shut=False), "the gate is open again"),
         (Outage(lost=True, reason="no answer"), "the cluster is lost: no answer"),
         (Outage(lost=False), "the cluster answers again"),
+        (Recording(on=True), "what its process sees is recorded"),
+        (Recording(on=False), "what its process sees is not recorded"),
+        (Recording(on=False, reason="/x: no space left"), "/x: no space left"),
         (Recovered(lost="event 9"), "the journal was damaged and is recovered: event 9"),
         (
             Ended(counts={State.DONE: 1_000, State.CHANGED_ELSEWHERE: 2, State.FAILED: 0}),

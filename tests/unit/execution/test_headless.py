@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
+from ktui.execution.estimate import Copied
 from ktui.execution.events import (
     By,
     Ended,
@@ -24,6 +26,7 @@ from ktui.execution.events import (
 from ktui.execution.headless import Outcome, end_lines, outcome, progress_line
 from ktui.execution.run import Run
 from ktui.execution.states import State
+from ktui.progress.timeline import Range
 from support.journals import a_start, ended, over, owned, started, step, written
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -44,6 +47,7 @@ def now_in(partition: int, state: State, reason: str = "") -> NowIn:
     return NowIn(topic="orders", partition=partition, state=state, reason=reason)
 
 
+LEFT = Copied(left_s=Range(120.0, 130.0, 140.0))
 ALL_DONE = tuple(now_in(n, State.DONE) for n in range(4))
 ONE_FAILED = (*ALL_DONE[:3], now_in(3, State.FAILED, "refused 5 times: no"))
 
@@ -51,9 +55,14 @@ ONE_FAILED = (*ALL_DONE[:3], now_in(3, State.FAILED, "refused 5 times: no"))
 def test_the_line_tells_how_far_it_is() -> None:
     run = a_run(now_in(0, State.DONE), step(1, 7), step(2, 7), now_in(3, State.BLOCKED))
 
-    assert progress_line(run, 130.0) == (
+    assert progress_line(run, LEFT) == (
         "drain: 1 of 4 done, 2 moving, batch 7, 1.0 GiB of 4.0 GiB copied, 1 blocked, 2m 10s left"
     )
+
+
+def test_the_line_tells_a_time_left_that_goes_by_earlier_runs() -> None:
+    told = msgspec.structs.replace(LEFT, by_earlier_runs=True)
+    assert progress_line(a_run(step(1, 7)), told).endswith(", 2m 10s left by earlier runs")
 
 
 def test_what_was_given_up_does_not_count_as_done() -> None:
@@ -99,7 +108,7 @@ def test_what_was_called_off_is_counted_by_itself_and_never_as_done() -> None:
 def test_the_line_tells_who_has_shut_the_cancel_gate() -> None:
     run = a_run(CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain"))
 
-    assert progress_line(run, 130.0).endswith(
+    assert progress_line(run, LEFT).endswith(
         "cancel gate shut by ada@ops1 (1) at 14:00, to stop all of run drain"
     )
 

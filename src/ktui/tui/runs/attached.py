@@ -13,6 +13,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.commands import Asked, Command, SetLimits
+from ktui.execution.earlier_runs import EarlierRuns
 from ktui.execution.estimate import Copied, Estimate
 from ktui.execution.events import Entry
 from ktui.execution.follow import RunFollower
@@ -87,7 +88,7 @@ class AttachedRun:
 
     def _begin(self) -> None:
         self.rows = RunRows(self.run)
-        self._estimate = Estimate(self.run)
+        self._estimate = Estimate(self.run, EarlierRuns.beside(self.folder))
         self.news: deque[Event] = deque(maxlen=MOST_EVENTS)
         """What has happened in the run, oldest first."""
         self.throttle_news = ThrottleNews(self.name)
@@ -113,7 +114,7 @@ class AttachedRun:
         """Read what is new; give it, and the partitions whose rows tell otherwise now."""
         try:
             entries = self._follower.refresh()
-            self._holder = holder(self.folder)
+            owner = holder(self.folder)
         except RunProblem as problem:
             self._problem = str(problem)
             return [], set()
@@ -121,7 +122,7 @@ class AttachedRun:
             self._begin()
             self._commands.close()
             self._commands = Journal.open(self.folder.journal, self._clock, read_only=True)
-        self._problem = self._follower.damage
+        self._holder, self._problem = owner, self._follower.damage
         touched = self.rows.take(entries)
         self._estimate.take(entries)
         self.news.extend(news(self.name, entries[-MOST_EVENTS:]))

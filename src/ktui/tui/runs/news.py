@@ -21,6 +21,7 @@ from ktui.execution.events import (
     Recovered,
     StepOver,
 )
+from ktui.execution.recording_event import Recording
 from ktui.execution.states import State
 from ktui.execution.throttle_events import Configured, SettingsLeft
 from ktui.progress import timeline
@@ -62,10 +63,16 @@ def _severity(event: Event) -> Severity:
             return _STATES.get(state, Severity.NEWS)
         case Recovered():
             return Severity.TROUBLE
-        case SettingsLeft(reason=""):
+        case SettingsLeft(reason="") | Recording(reason=""):
             return Severity.NEWS
         case CancelAsked() | Paused() | Left() | Answered() | Configured() | SettingsLeft():
             return Severity.WARNING
-        case StepOver(reached=False) | Gate(shut=True) | CancelGate(shut=True) | Outage(lost=True):
+        case (
+            StepOver(reached=False)
+            | Gate(shut=True)
+            | CancelGate(shut=True)
+            | Outage(lost=True)
+            | Recording()
+        ):
             return Severity.WARNING
     return Severity.NEWS

@@ -115,7 +115,7 @@ class AskingScreen(Screen[None]):
     def _standing(self) -> str:
         status = self.status
         if not self.write:
-            return self.READ_ONLY
+            return getattr(self.app, "why_read_only", None) or self.READ_ONLY
         if status is None or status.state is RunState.ENDED:
             return self.ENDED
         if not status.owned:

@@ -54,6 +54,12 @@ class WatchedScreen(Screen[None]):
         self._frozen_at_s: float | None = None
         self.when_quiet: tuple[str, ...] = ()
         """What to say while nothing moves; empty for the other keys."""
+        self.when_not_looked_at = ""
+        """What to say of what is not looked at, and never will be; empty where it will be."""
+
+    def forget(self) -> None:
+        """Forget what earlier polls told: what comes next does not follow on them."""
+        self._lookout = Lookout()
 
     @property
     def partition_list(self) -> PartitionList:
@@ -123,4 +129,5 @@ class WatchedScreen(Screen[None]):
             counting=not self._lookout.census_stands,
             interval_s=self._interval_s,
             when_quiet=self.when_quiet,
+            when_not_looked_at=self.when_not_looked_at,
         )

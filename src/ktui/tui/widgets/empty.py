@@ -35,6 +35,8 @@ class Emptiness(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float = 1.0
     when_quiet: tuple[str, ...] = ()
     """What is said in place of the other keys while nothing moves."""
+    when_not_looked_at: str = ""
+    """What is said of what will never be looked at; empty where it only is not yet."""
 
 
 def words(empty: Emptiness) -> Content:
@@ -67,6 +69,8 @@ def _connecting(empty: Emptiness) -> list[str]:
             empty.outage.details,
             "Trying again on and on; q quits.",
         ]
+    if empty.when_not_looked_at:
+        return ["Reading the recording …"]
     return [f"Connecting to {empty.cluster_name} …"]
 
 
@@ -80,6 +84,8 @@ def _nothing_moves(empty: Emptiness) -> list[str]:
 
 
 def _all_well(empty: Emptiness) -> list[str]:
+    if empty.counted is None and empty.when_not_looked_at:
+        return ["It is not known which partitions were unhealthy.", empty.when_not_looked_at]
     if empty.counted is None:
         return ["Looking at all partitions of the cluster …"]
     count = figures.as_count(empty.counted, "partition")
@@ -101,4 +107,7 @@ def _no_topics(empty: Emptiness) -> list[str]:
             f"The cluster has no topic {', '.join(sorted(empty.missing))}.",
             "It may also be that Describe on it is not granted. T chooses other topics.",
         ]
-    return [f"Looking at {', '.join(sorted(empty.topics))} …", "T chooses other topics."]
+    names = ", ".join(sorted(empty.topics))
+    if empty.when_not_looked_at:
+        return [f"Nothing is known of {names} here.", empty.when_not_looked_at]
+    return [f"Looking at {names} …", "T chooses other topics."]

@@ -68,7 +68,8 @@ class Keys(Footer):
         keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
         room = (self.size.width or self.app.size.width) - 2
         attached = getattr(self.app, "attached", None) is not None
-        for action in _LEFT_OUT_FIRST if attached else (*_OF_A_RUN, *_LEFT_OUT_FIRST):
+        first = getattr(self.app, "keys_left_out_first", () if attached else _OF_A_RUN)
+        for action in (*first, *_LEFT_OUT_FIRST):
             if sum(map(_width, keys)) - 1 <= room:
                 break
             keys = [key for key in keys if key.action.removeprefix("app.") != action]

@@ -9,11 +9,10 @@ import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
-from ktui.execution.estimate import Copied
+from ktui.execution.estimate import BY_EARLIER_RUNS, UNTOLD, Copied
 from ktui.execution.runs import RunState
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits, Order
-from ktui.progress.timeline import Range
 from ktui.tui import figures
 from ktui.tui.cells import Piece
 from ktui.tui.paint import content
@@ -102,7 +101,7 @@ def _first(status: RunStatus, now: datetime) -> Iterator[Part]:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
         yield Part((Piece(at, "dim"),), rank=3)
     elif status.state is RunState.RUNNING:
-        yield _eta(None if _stuck(status) else status.copied.left_s, now)
+        yield _eta(UNTOLD if _stuck(status) else status.copied, now)
 
 
 def _left_of_throttle(status: RunStatus) -> Iterator[Part]:
@@ -165,7 +164,8 @@ def _stuck(status: RunStatus) -> bool:
     )
 
 
-def _eta(left: Range | None, now: datetime) -> Part:
+def _eta(copied: Copied, now: datetime) -> Part:
+    left = copied.left_s
     if left is None:
         return Part((Piece("ETA ", "dim"), Piece("unknown")), rank=5)
     low, middle, high = (
@@ -173,7 +173,8 @@ def _eta(left: Range | None, now: datetime) -> Part:
         for seconds in (left.low, left.middle, left.high)
     )
     spread = f" ({low}-{high})" if low != high else ""
-    return Part((Piece("ETA ", "dim"), Piece(middle), Piece(spread, "dim")), rank=2)
+    by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
+    return Part((Piece("ETA ", "dim"), Piece(middle), Piece(f"{spread}{by}", "dim")), rank=2)
 
 
 def _second(status: RunStatus) -> Iterator[Part]:

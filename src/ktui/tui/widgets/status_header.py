@@ -49,8 +49,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """By whom the cluster's cancel gate is shut; empty while it is open."""
     outage: Outage | None = None
     """Why the last poll failed as a whole; None while the cluster answers."""
-    simulated_speed: float | None = None
-    """How many of its seconds pass in one of ours; None for a real cluster."""
+    recorded: bool | None = None
+    """Whether what is seen is recorded, or can be no more; None where nobody asked for that."""
+    until_seen: str = ""
+    """What is told before anything is seen; empty to tell what is being connected to."""
+    badge: str = ""
+    """What it is, where it is not a live view of a real cluster: "SIMULATED x10"."""
 
 
 class StatusHeader(Widget):
@@ -134,12 +138,15 @@ def _clock(now: datetime, width: int) -> Part:
 
 def _who(status: Status) -> list[Part]:
     parts = [_part("ktui", "moving", rank=2, bold=True), _part(status.cluster_name, bold=True)]
-    if status.simulated_speed is not None:
-        parts.append(_part(f" SIMULATED x{status.simulated_speed:g} ", "badge"))
+    if status.badge:
+        parts.append(_part(f" {status.badge} ", "badge"))
     elif not status.read_only:
         parts.append(_part(" WRITE ", "badge"))
     else:
         parts.append(_part(" READ-ONLY ", "badge", rank=0 if status.outage is None else 1))
+    if status.recorded is not None:
+        words, role = ("REC", "moving") if status.recorded else ("REC STOPPED", "stalled")
+        parts.append(_part(words, role, bold=True))
     if status.cancel_gate:
         parts.append(_part("CANCEL GATE SHUT", "stalled", bold=True))
         parts.append(_part(status.cancel_gate, "stalled", rank=1))
@@ -195,7 +202,7 @@ def _standing(status: Status) -> list[Part]:
         words = _part("! reconnecting", "stalled", bold=True)
         return [words, *_age(status), _part(status.outage.reason)]
     if status.seen is None:
-        return [_part(f"connecting to {status.cluster_name} …", "waiting")]
+        return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
         return list(_sums(status))

@@ -1,0 +1,127 @@
+"""The Insights screen: what earlier runs tell of this cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from ktui.cluster.text import clean
+from ktui.execution.statedir import StateDir
+from ktui.fileproblem import FileProblem
+from ktui.insights.file import insights_in
+from ktui.insights.insights import ClusterInsights, Insights
+from ktui.insights.sections import NOTHING, Section, sections
+from ktui.quantities import as_count
+from ktui.tui.widgets.keys import Keys
+from ktui.tui.widgets.status_header import StatusHeader
+
+_Piece = tuple[str, str]
+
+
+class InsightsScreen(Screen[None]):
+    """Shows what a state directory knows of a cluster; it is read when the screen opens.
+
+    Args:
+        state_dir: the one that has insights, or none.
+        cluster_id: the cluster that is seen; None while it was not.
+    """
+
+    CSS = """
+    InsightsScreen {
+        background: $background;
+        & > #insights-title { height: 1; padding: 0 1; text-overflow: ellipsis; text-wrap: nowrap; }
+        & > VerticalScroll {
+            margin-top: 1; padding: 0 1; overflow-x: auto; scrollbar-gutter: stable;
+        }
+        & #insights { width: auto; text-wrap: nowrap; }
+    }
+    """
+    AUTO_FOCUS = "VerticalScroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", tooltip="Go back"),
+        Binding("q", "back", "back", show=False, tooltip="Go back"),
+    ]
+
+    def __init__(self, state_dir: StateDir, cluster_id: str | None) -> None:
+        super().__init__()
+        self._state_dir = state_dir
+        self._cluster_id = cluster_id
+
+    def compose(self) -> ComposeResult:
+        """Lay out the top, what is known, and the keys."""
+        yield StatusHeader()
+        yield Static(id="insights-title", markup=False)
+        with VerticalScroll():
+            yield Static(id="insights", markup=False)
+        yield Keys()
+
+    def on_mount(self) -> None:
+        """Read the file, beside what goes on."""
+        self._refresh_title("")
+        self._load()
+
+    @work(exit_on_error=False)
+    async def _load(self) -> None:
+        try:
+            insights = await asyncio.to_thread(insights_in, self._state_dir.path)
+        except FileProblem as problem:
+            self._fill([(clean(str(problem)), "$error")])
+            return
+        known = insights.of(self._cluster_id or "")
+        if known is None:
+            self._fill([(_unknown(insights), "$dim")])
+            return
+        told = f"{as_count(known.runs, 'run')}, {as_count(known.moves, 'move')}"
+        self._refresh_title(f"   of {told}, made {_date(insights)}")
+        self._fill(_pieces(known))
+
+    def _refresh_title(self, words: str) -> None:
+        title = Content.assemble(("insights", "bold $foreground"), (words, "$dim"))
+        self.query_one("#insights-title", Static).update(title)
+
+    def _fill(self, pieces: list[_Piece] | Iterator[_Piece]) -> None:
+        self.query_one("#insights", Static).update(Content.assemble(*pieces))
+
+    def action_back(self) -> None:
+        """Go back."""
+        self.dismiss()
+
+
+def _unknown(insights: Insights) -> str:
+    """Say why nothing is shown, and how to get there."""
+    if not insights.clusters:
+        return NOTHING
+    return (
+        "Nothing is known of this cluster: no run of it was recorded, or none since insights were\n"
+        "made last. `ktui pipeline run` makes them anew."
+    )
+
+
+def _date(insights: Insights) -> str:
+    at = insights.made_at
+    return "-" if at is None else at.astimezone().isoformat(" ", timespec="minutes")
+
+
+def _pieces(of: ClusterInsights) -> Iterator[_Piece]:
+    for place, section in enumerate(sections(of)):
+        if place:
+            yield "\n\n", ""
+        yield from _section(section)
+
+
+def _section(section: Section) -> Iterator[_Piece]:
+    lines = [clean(line) for line in section.lines()]
+    yield clean(section.title), "bold $foreground" if lines else ""
+    for place, line in enumerate(lines):
+        yield f"\n{line}", "$dim" if place == 0 else ""
+    if section.more:
+        yield f"\n{section.more}", "$dim"

@@ -1,0 +1,88 @@
+"""A view that is recorded says so, and tells when it is not any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ktui.cli import watch as watch_verb
+from ktui.cli.cluster_recording import ClusterRecording
+from ktui.cli.config import Context
+from ktui.cluster.clock import SystemClock
+from ktui.execution.statedir import StateDir
+from ktui.recording.lines import End, Head, Look
+from ktui.recording.reading import Good, lines, recordings
+from ktui.recording.recorder import Recorder
+from ktui.tui.app import KtuiApp
+from ktui.tui.polling import Polling
+from ktui.tui.recording import RecordingApp
+from ktui.tui.themes import load_themes
+from support.moving_clusters import a_cluster
+from support.watching import MIDDLE, POLL_S, Looks, Watching
+
+
+async def test_it_says_rec_until_the_disk_is_full_and_then_why_not(tmp_path: Path) -> None:
+    cluster = a_cluster(moving=["orders-0"])
+    looks = Looks(cluster)
+    recorder = Recorder(tmp_path / "recordings", cluster.clock, program="ktui of a test")
+    recording = ClusterRecording(looks, recorder, StateDir(tmp_path / "state"))
+    app = RecordingApp(
+        recording,
+        recorder=recorder,
+        cluster_name="prod-eu",
+        read_only=True,
+        poll_interval_s=POLL_S,
+        theme=None,
+        themes=load_themes(None),
+        clock=cluster.clock,
+    )
+    async with app.run_test(size=MIDDLE, notifications=True) as pilot:
+        watch = Watching(app, looks, cluster, pilot)
+        await watch.begin()
+        assert "READ-ONLY   REC  " in watch.lines[0]
+
+        recorder._stop("no space left on device")
+        await watch.see()
+
+        assert "REC STOPPED" in watch.lines[0]
+        assert "recording has stopped: no space left on device" in watch.text
+    await recording.aclose()
+    await looks.aclose()
+
+    (session,) = recordings(tmp_path / "recordings")
+    read = [each for file in session.files for each in lines(file)]
+    assert [each for each in read if isinstance(each, Good) and isinstance(each.line, Look)]
+
+
+@pytest.mark.parametrize("records", [True, False])
+async def test_only_a_view_that_was_asked_to_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, records: bool
+) -> None:
+    shown: list[KtuiApp] = []
+
+    async def run(app: KtuiApp) -> None:
+        shown.append(app)
+        assert isinstance(app._looking, Polling)
+        await app._looking._look()
+
+    monkeypatch.setattr(KtuiApp, "run_async", run)
+    monkeypatch.setattr(KtuiApp, "post_message", lambda *_: True)
+    cluster: Any = SimpleNamespace(
+        name="prod-eu", reader=a_cluster().reader, context=Context(), theme=None
+    )
+    recorder = Recorder(tmp_path / "recordings", SystemClock(), program="ktui of a test")
+    state = StateDir(tmp_path / "state")
+
+    await watch_verb._shown(
+        watch_verb.View(cluster=cluster, state=state, recorder=recorder if records else None)
+    )
+
+    assert [type(app) for app in shown] == [RecordingApp if records else KtuiApp]
+    assert (tmp_path / "recordings").exists() is records
+    if records:
+        (session,) = recordings(tmp_path / "recordings")
+        kinds = [type(each.line) for each in lines(session.files[0]) if isinstance(each, Good)]
+        assert kinds == [Head, Look, End]

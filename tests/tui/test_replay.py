@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.errors import Failure, Operation
+from ktui.execution.statedir import RunDir, StateDir
+from ktui.pacing.limits import Limits
+from ktui.recording.recorder import Recorder
+from ktui.simulated import acts
+from ktui.simulated.clock import VirtualClock
+from ktui.tui.screens.detail import DetailScreen
+from support.moving_clusters import a_cluster
+from support.observations import START, a_move, an_observation
+from support.recorded_history import a_recording, damaged, files_of
+from support.replays import Course, Replaying, recorded_run, replaying
+from support.running import a_new_run, moved
+from support.watching import SMALL
+
+NAMES = ("orders-0", "orders-1", "orders-2")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """A run of some minutes, in the middle of which a broker dies and comes back."""
+    return recorded_run(
+        StateDir(tmp_path_factory.mktemp("state")),
+        a_cluster(resting=NAMES, messages=20_000),
+        a_new_run(moved(*NAMES), Limits(replicas=3, partitions=2)),
+        Course({10.0: [acts.Kill(9)], 30.0: [acts.Start(9)]}),
+        longest_s=20,
+    )
+
+
+def line(replay: Replaying) -> str:
+    """The line that says where the replay is."""
+    return replay.lines[1]
+
+
+async def test_it_shows_what_was_seen_and_says_that_it_is_a_replay(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        assert "prod-eu   REPLAY" in replay.lines[0]
+        assert line(replay).lstrip().startswith("0:00 / ")
+        assert "2026-01-01" in line(replay)
+        assert "x1 " in line(replay)
+        await replay.pass_time(2)
+        assert line(replay).lstrip().startswith("0:02 / ")
+        await replay.until_told("run drain-3  RUNNING")
+        assert "orders-0" in replay.text
+
+
+@pytest.mark.parametrize("size", [SMALL, (200, 60)])
+async def test_the_line_fits_every_terminal(run: RunDir, size: tuple[int, int]) -> None:
+    async with replaying(run.recording, size) as replay:
+        await replay.surveyed()
+        assert "▕" in line(replay)
+        assert "!" in line(replay)
+        assert line(replay).endswith("▏")
+        assert all(len(each) <= size[0] for each in replay.lines)
+
+
+async def test_it_stands_and_goes_on(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p")
+        assert "PAUSED" in line(replay)
+        await replay.pass_time(3)
+        assert replay.position_s < 0.5
+        await replay.press("p")
+        assert "PAUSED" not in line(replay)
+        await replay.pass_time(3)
+        assert 2.9 < replay.position_s < 4
+
+
+async def test_it_goes_faster_and_slower(run: RunDir) -> None:
+    async with replaying(run.recording, speed=3.0) as replay:
+        await replay.press("plus")
+        assert "x5 " in line(replay)
+        await replay.pass_time(2)
+        assert 9.9 < replay.position_s < 12
+        await replay.press("minus", "minus")
+        assert "x1 " in line(replay)
+        await replay.press(*["minus"] * 9)
+        assert "x0.1 " in line(replay)
+        await replay.press(*["plus"] * 20)
+        assert "x1000 " in line(replay)
+
+
+async def test_the_arrows_go_back_and_on_also_while_it_stands(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p", "right", "right")
+        assert line(replay).lstrip().startswith("0:2")
+        assert "brokers, 9 down" in replay.lines[0]
+        await replay.press("left", "left", "left")
+        assert line(replay).lstrip().startswith("0:00")
+        assert "9/9 brokers" in replay.lines[0]
+        await replay.press("shift+right")
+        assert line(replay).lstrip().startswith("1:00")
+        assert "9/9 brokers" in replay.lines[0]
+        await replay.press("shift+left")
+        assert line(replay).lstrip().startswith("0:00")
+
+
+async def test_in_a_field_the_arrows_move_the_cursor(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p", "slash", *"ordrs", "left", "left", "e", "enter")
+        assert "/orders" in replay.text.replace("filter ", "/")
+        assert replay.position_s < 0.5
+
+
+async def test_it_goes_from_event_to_event_and_tells_them(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p", "full_stop")
+        assert replay.told == "broker 9 is down"
+        at_s = replay.position_s
+        await replay.press("full_stop")
+        assert replay.told == "broker 9 is back"
+        await replay.press("comma")
+        assert replay.told == "broker 9 is down"
+        assert replay.position_s == at_s
+
+
+async def test_it_goes_to_a_time_that_is_typed(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p", "a")
+        await replay.until_told("The recording goes from 2026-01-01")
+        await replay.press(*"soon", "enter")
+        await replay.until_told("'soon' is no moment. Give 14:02:31")
+        await replay.press(*["backspace"] * 4, "plus", *"25s", "enter")
+        assert line(replay).lstrip().startswith("0:25")
+        await replay.press("a", "escape")
+        assert line(replay).lstrip().startswith("0:25")
+
+
+async def test_a_click_on_the_line_goes_there(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p")
+        await replay.surveyed()
+        bar = line(replay)
+        middle = (bar.index("▕") + bar.index("▏")) // 2
+        await replay.pilot.click(offset=(middle, 1))
+        await replay.at_rest()
+        course = replay.playing.course
+        share = (course.at_s - course.from_s) / (course.until_s - course.from_s)
+        assert 0.45 < share < 0.55
+
+
+async def test_at_the_end_it_stands_and_begins_again_when_told_to(run: RunDir) -> None:
+    async with replaying(run.recording, speed=100.0) as replay:
+        await replay.pass_time(3)
+        assert "END" in line(replay)
+        assert "run drain-3  ENDED" in replay.text
+        await replay.press("p")
+        assert "END" not in line(replay)
+        await replay.until_told("run drain-3  RUNNING")
+
+
+async def test_the_run_is_as_it_was_at_the_moment_and_nothing_of_it_is_offered(
+    run: RunDir,
+) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p")
+        await replay.until_told("run drain-3  RUNNING")
+        assert "done 0/3" in replay.line("run drain-3")
+        assert "step 1/" in replay.line("orders-0")
+        await replay.press("right", "right")
+        assert " 0 B of" not in replay.line("run drain-3")
+        await replay.press(*["shift+right"] * 20)
+        await replay.until_told("run drain-3  ENDED")
+        assert "done 3/3" in replay.line("run drain-3")
+        await replay.press(*["shift+left"] * 20)
+        await replay.until_told("run drain-3  RUNNING")
+        assert "done 0/3" in replay.line("run drain-3")
+        assert "resume" not in replay.text
+        assert len(replay.app.screen_stack) == 1
+
+
+async def test_a_chosen_view_stays_when_it_goes_somewhere_else(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p")
+        await replay.until_told("run drain-3  RUNNING")
+        await replay.press("v")
+        assert "reassigning" in replay.text
+        await replay.press("shift+right", "left", "shift+left")
+        assert "reassigning" in replay.text
+
+
+async def test_nothing_can_be_changed_in_what_has_been(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p")
+        await replay.until_told("run drain-3  RUNNING")
+        await replay.press("n", "c", "X", "O")
+        assert len(replay.app.screen_stack) == 1
+        await replay.press("P")
+        assert replay.told == "This is a replay: nothing can be changed in what has been."
+        await replay.press("l")
+        assert "This is a replay: nothing can be changed" in replay.text
+        await replay.press("escape", "r")
+        await replay.until_told("carried on by")
+        assert "This is a replay" not in replay.text
+        await replay.press("R")
+        assert "This is a replay: nothing can be changed in what has been." in replay.text
+
+
+@pytest.mark.parametrize("key", ["b", "e", "l", "t", "r", "enter"])
+async def test_every_screen_says_where_it_is_and_goes_on_with_it(run: RunDir, key: str) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p")
+        await replay.until_told("run drain-3  RUNNING")
+        await replay.press(key)
+        await replay.until_told("PAUSED")
+        await replay.press("right")
+        assert "0:10 / " in replay.text
+
+
+async def test_the_detail_of_a_partition_goes_back_with_it(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p", "shift+right")
+        await replay.until_told("run drain-3")
+        await replay.press("enter")
+        assert isinstance(replay.app.screen, DetailScreen)
+        later = replay.text.count("joined the ISR")
+        await replay.press("shift+left")
+        assert replay.text.count("joined the ISR") < later
+
+
+async def test_the_keys_are_in_the_footer_and_in_the_help(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        footer = replay.lines[-1]
+        for words in ("play/pause", "←→ 10 s", "-+ speed", ". next event", "a go to", "q quit"):
+            assert words in footer
+        for words in ("start plan", "cancel", "mark"):
+            assert words not in footer
+        await replay.press("question_mark")
+        assert "Let the recording stand, or go on" in replay.text
+        assert "shift+→" in replay.text
+
+
+async def test_closed_it_says_how_to_go_on(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    async with replaying(
+        run.recording, again=lambda at: f"ktui replay drain-3 --at {at}"
+    ) as replay:
+        await replay.press("p", "right", "right", "q")
+    words = capsys.readouterr().err
+    assert "ktui: replay closed at 0:20. " in words
+    assert "To go on from there: ktui replay drain-3 --at +20s" in words
+
+
+# ------------------------------------------------------------- what was not seen
+
+
+async def test_a_lost_cluster_is_lost_in_the_replay_and_comes_back(tmp_path: Path) -> None:
+    clock = VirtualClock(START)
+    recorder = Recorder(tmp_path, clock, program="a test")
+    for second in range(30):
+        if 10 <= second < 20:
+            recorder.lost("connection refused")
+        else:
+            recorder.look(an_observation([a_move()], float(second)))
+        clock.pass_time(1)
+    recorder.close()
+    async with replaying(tmp_path, at_s=5) as replay:
+        await replay.press("p", "right")
+        assert "reconnecting" in replay.text
+        assert "connection refused" in replay.text
+        await replay.press("right")
+        assert "reconnecting" not in replay.text
+        await replay.press("e")
+        assert "cluster lost: connection refused" in replay.text
+        assert "cluster answers again after 11 s" in replay.text
+        await replay.press("left")
+        assert "cluster answers again" not in replay.text
+        assert "reconnecting" in replay.text
+
+
+async def test_what_a_poll_could_not_read_and_how_old_its_figures_are_is_as_it_was(
+    tmp_path: Path,
+) -> None:
+    failure = Failure(Operation.LOG_ENDS, "no answer for 12 s", broker=3)
+    looks = [an_observation([a_move()], float(n), failures=(failure,)) for n in range(10)]
+    async with replaying(a_recording(tmp_path, looks)) as replay:
+        assert "! broker 3: log ends" in replay.text
+
+
+async def test_damage_is_told_with_its_place_and_stands_among_the_events(tmp_path: Path) -> None:
+    looks = [an_observation([a_move()], float(n)) for n in range(60)]
+    (file,) = files_of(a_recording(tmp_path, looks, whole_every_s=30))
+    damaged(file, line=12)
+    async with replaying(tmp_path, speed=10.0) as replay:
+        await replay.pass_time(2)
+        assert replay.told.startswith("The recording is damaged: ")
+        assert f"{file.name}:12: its checksum is missing or wrong" in replay.told
+        await replay.press("p", "e")
+        assert "the recording is damaged:" in replay.text
+        await replay.press("shift+right")
+        assert "END" in replay.text
+
+
+async def test_of_what_was_not_looked_at_it_says_so(tmp_path: Path) -> None:
+    looks = [an_observation([], float(n)) for n in range(10)]
+    async with replaying(a_recording(tmp_path, looks)) as replay:
+        assert "Nothing is being reassigned." in replay.text
+        await replay.press("v")
+        assert "The recording does not tell of these" in replay.text
+
+
+async def test_of_a_run_whose_beginning_is_missing_it_says_so(run: RunDir, tmp_path: Path) -> None:
+    for file in files_of(run.recording)[1:]:
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    async with replaying(tmp_path, speed=100.0) as replay:
+        await replay.pass_time(3)
+        await replay.press("e")
+        assert "of run drain-3 are not in the recording: the run is not shown" in replay.text

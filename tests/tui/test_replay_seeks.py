@@ -1,0 +1,166 @@
+"""Wherever a replay is sent: it shows what one shows that has played up to there."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from textual.message import Message
+
+from ktui.cluster.observation import Observation
+from ktui.progress.fold import fold
+from ktui.progress.timeline import Progress
+from ktui.recording.reading import recordings
+from ktui.recording.replay_clock import ReplayClock
+from ktui.recording.replay_tape import Tape
+from ktui.simulated.clock import VirtualClock
+from ktui.tui import replay_survey
+from ktui.tui.replay_course import Played, Told
+from ktui.tui.replay_playing import Playing, Way
+from ktui.tui.replay_stage import RunStage
+from property.test_progress import histories
+from support.observations import a_move, an_observation
+from support.recorded_history import a_recording
+
+SMALL = {"longest_s": 60, "whole_every_s": 20}
+"""Many files, of which each has several whole looks."""
+
+
+class Operator:
+    """Sends a replay without a screen somewhere, and takes in what it tells."""
+
+    def __init__(self, tape: Tape, folder: Path) -> None:
+        self.tape, self.real = tape, VirtualClock()
+        self.clock = ReplayClock(tape.wall(tape.from_s), tape.from_s, tape.until_s, real=self.real)
+        self.playing = Playing(tape, self.clock, RunStage(folder), tape.from_s)
+        self.playing.told_to(self._take)
+        self.progress = Progress()
+        self.told: list[str] = []
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Played):
+            self.progress = message.progress
+        elif isinstance(message, Told):
+            self.told.append(message.words)
+
+    async def at_rest(self) -> None:
+        async with asyncio.timeout(30):
+            while not self.playing.at_rest:
+                await self.real.advance(0)
+
+    def expected(self) -> Progress:
+        """Fold all that was recorded up to where the replay is."""
+        progress = Progress()
+        for passing in self.tape.play():
+            if isinstance(passing.what, Observation) and passing.at_s <= self.clock.monotonic():
+                progress = fold(progress, passing.what)
+        return progress
+
+
+async def sent(tape: Tape, folder: Path, shares: list[float], *, hurried: bool) -> None:
+    """Send a replay to places one after the other; hurried, before it has come to the last one."""
+    operator = Operator(tape, folder)
+    running = asyncio.create_task(operator.playing.run())
+    for share in shares:
+        goal_s = tape.first_look_s + share * (tape.until_s - tape.first_look_s)
+        operator.playing.go_to(goal_s)
+        if hurried:
+            await asyncio.sleep(0)
+            continue
+        await operator.at_rest()
+        assert operator.clock.monotonic() == pytest.approx(goal_s)
+        assert operator.progress == operator.expected()
+    await operator.at_rest()
+    assert operator.progress == operator.expected()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert operator.told == []
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    history=histories(),
+    shares=st.lists(st.floats(0, 1), max_size=6),
+    hurried=st.booleans(),
+    spacing=st.integers(1, 9),
+)
+def test_after_any_seeks_a_replay_shows_what_it_shows_when_played_up_to_there(
+    *, history: list[Observation], shares: list[float], hurried: bool, spacing: int
+) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(replay_survey, "SPACING", spacing)
+        patch.setattr(replay_survey, "MOST_STANDS", 4)
+        tape = Tape(recordings(a_recording(Path(folder, "recorded"), history, **SMALL)))
+        asyncio.run(sent(tape, Path(folder, "state"), shares, hurried=hurried))
+
+
+def two_losses_of_a_broker() -> list[Observation]:
+    return [
+        an_observation([a_move()], float(n), down={9} if n in (20, 21, 40, 41) else ())
+        for n in range(60)
+    ]
+
+
+async def test_it_goes_from_event_to_event_in_both_ways(tmp_path: Path) -> None:
+    tape = Tape(recordings(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
+    operator = Operator(tape, tmp_path / "state")
+    running = asyncio.create_task(operator.playing.run())
+
+    async def at(way: Way) -> float:
+        operator.playing.go_to(way)
+        await operator.at_rest()
+        assert operator.progress == operator.expected()
+        return operator.clock.monotonic()
+
+    assert [await at(Way.NEXT) for _ in range(4)] == [20, 22, 40, 42]
+    assert await at(Way.NEXT) == 42
+    assert operator.told[0] == "broker 9 is down"
+    assert operator.told[1] == "broker 9 is back"
+    assert operator.told[-1] == "There is no event after this."
+    assert [await at(Way.PREVIOUS) for _ in range(3)] == [40, 22, 20]
+    assert await at(Way.PREVIOUS) == 20
+    assert operator.told[-1] == "There is no event before this."
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_however_fast_it_plays_every_look_is_folded(tmp_path: Path) -> None:
+    tape = Tape(recordings(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
+    operator = Operator(tape, tmp_path / "state")
+    operator.clock.run_at(1_000)
+    running = asyncio.create_task(operator.playing.run())
+    await operator.at_rest()
+    operator.clock.run()
+    async with asyncio.timeout(30):
+        while operator.clock.running or not operator.playing.at_rest:
+            await operator.real.advance(0.05)
+    assert operator.progress == operator.expected()
+    assert [event.what for event in operator.progress.events].count("broker 9 is down") == 2
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_time_in_which_nothing_was_recorded_is_passed_over(tmp_path: Path) -> None:
+    history = two_losses_of_a_broker()
+    a_recording(tmp_path / "recorded", history[:10])
+    a_recording(tmp_path / "recorded", history[40:])
+    operator = Operator(Tape(recordings(tmp_path / "recorded")), tmp_path / "state")
+    running = asyncio.create_task(operator.playing.run())
+    await operator.at_rest()
+    operator.clock.run()
+    async with asyncio.timeout(30):
+        while operator.clock.monotonic() < 45:
+            await operator.real.advance(0.1)
+            await operator.at_rest()
+    assert operator.told == ["Nothing was recorded for 31 s: it is passed over."]
+    assert operator.real.monotonic() < 16
+    assert operator.progress == operator.expected()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

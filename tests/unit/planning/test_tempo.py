@@ -1,0 +1,72 @@
+"""How fast a run is played: what brokers take in at once, and what steps take beside."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.decision import Wanted
+from ktui.pacing.limits import Limits
+from ktui.pacing.situation import Situation
+from ktui.planning.inbound import Inbound
+from ktui.planning.schedule import Schedule, Tempo, schedule
+
+A = TopicPartition("a", 0)
+SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
+
+
+def ends(inbound: Inbound) -> list[float]:
+    return [end_s for end_s, _ in inbound.ended(1e9)]
+
+
+@given(SIZES)
+def test_copies_that_do_not_get_in_each_others_way_end_as_if_alone(sizes: list[int]) -> None:
+    inbound = Inbound(lambda at_once: 10.0 * at_once)
+    for size in sizes:
+        inbound.add(A, size, 0.0)
+    assert [round(end_s, 6) for end_s in ends(inbound)] == [size / 10 for size in sorted(sizes)]
+
+
+@given(SIZES, st.floats(0, 5))
+def test_a_broker_is_never_faster_than_with_the_most_at_once(
+    sizes: list[int], half_at: float
+) -> None:
+    curve = Inbound(lambda at_once: 10.0 * at_once / (at_once + half_at))
+    flat = Inbound(lambda _: 10.0)
+    for size in sizes:
+        curve.add(A, size, 0.0)
+        flat.add(A, size, 0.0)
+    assert all(a >= b - 1e-6 for a, b in zip(ends(curve), ends(flat), strict=True))
+
+
+def played(tempo: Tempo, partitions: int = 3) -> Schedule:
+    wanted = [
+        Wanted(
+            TopicPartition("a", n),
+            Situation(
+                replicas=(1, 2, 3),
+                isr=(1, 2, 3),
+                leader=2,
+                target=(4, 2, 3),
+                online=frozenset(range(1, 5)),
+            ),
+            size=100,
+        )
+        for n in range(partitions)
+    ]
+    return schedule(wanted, Limits(replicas=1, partitions=1), tempo)
+
+
+def test_what_steps_take_beside_copying_comes_on_top_of_each() -> None:
+    plain = played(Tempo(lambda *_: 10.0))
+    joining = played(Tempo(lambda *_: 10.0, joining_s=5))
+    slow = played(Tempo(lambda *_: 10.0, other_s=4))
+    assert plain.copying_s == joining.copying_s == slow.copying_s == 30.0
+    assert joining.waiting_s == plain.waiting_s + 3 * 5
+    assert slow.waiting_s > plain.waiting_s
+
+
+def test_each_broker_has_a_rate_of_its_own() -> None:
+    fast = played(Tempo(lambda broker, _at_once: 100.0 if broker == 4 else 1.0))
+    assert fast.copying_s == 3.0
