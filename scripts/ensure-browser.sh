@@ -2,7 +2,7 @@
 # Makes sure that there is what the tests of reports look at them with: Chromium (or Chrome) and its
 # WebDriver. ensuring.sh says how.
 set -eu
-. "$(dirname "$0")/ensuring.sh"
+case "$0" in */*) . "${0%/*}/ensuring.sh" ;; *) . ./ensuring.sh ;; esac
 
 missing() {
     if ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null &&

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that there is what a real Kafka needs: a JDK (17 or newer) and Maven. ensuring.sh says how.
 set -eu
-. "$(dirname "$0")/ensuring.sh"
+case "$0" in */*) . "${0%/*}/ensuring.sh" ;; *) . ./ensuring.sh ;; esac
 
 NEEDED=17
 
