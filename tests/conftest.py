@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import sys
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
 from ktui.lab.up import Wanted
@@ -18,9 +22,23 @@ from support.outage import Outage
 
 _CLUSTERS = {"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"}
 
+_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of the user's own in it
+_ENOUGH_BYTES = 4 * 1024**3
+"""Far more than a whole run leaves there at any time; a container has 64 MiB unless told to."""
+
+_TOO_SLOW = HealthCheck.too_slow
+"""Is no fault of an example: the machine may be busy."""
+
 
 def pytest_configure() -> None:
-    """Let SIGTERM unwind the fixtures, and so end the clusters, as Ctrl-C does.
+    _end_by_signals_as_by_ctrl_c()
+    _keep_temporary_files_in_memory()
+    settings.register_profile("patient", deadline=None, suppress_health_check=[_TOO_SLOW])
+    settings.load_profile("patient")
+
+
+def _end_by_signals_as_by_ctrl_c() -> None:
+    """Let SIGTERM unwind the fixtures, and so end the clusters.
 
     A hangup means to the programs under test what it means in a terminal, also under nohup.
     """
@@ -30,6 +48,18 @@ def pytest_configure() -> None:
 
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def _keep_temporary_files_in_memory() -> None:
+    """Spare the tests the waits for a disk, where the system has enough memory for files.
+
+    Journals and recordings are synced at each write, hundreds of times in a run: on a disk, tests
+    of runs wait for it longer than they compute.
+    """
+    if sys.platform == "linux" and os.access(_MEMORY, os.W_OK | os.X_OK):
+        runs_programs = not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
+        if runs_programs and shutil.disk_usage(_MEMORY).free >= _ENOUGH_BYTES:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from ktui.kafka.connection import Connection
 from ktui.lab.layout import Lab
+from ktui.lab.up import Wanted
+from support.labs import a_lab
 from support.real_world import RealWorld
+
+BEFORE_43 = "4.1.2"
 
 
 @pytest.fixture
@@ -19,3 +23,17 @@ async def world(lab: Lab) -> AsyncIterator[RealWorld]:
         yield world
     finally:
         await world.aclose()
+
+
+@pytest.fixture(scope="session", params=[BEFORE_43, "all"])
+def lab_of(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Lab]:
+    """Five brokers of Kafka before 4.3, for as long as tests want those, and then `lab`.
+
+    pytest takes the tests of one of the two after each other, whatever files they are in.
+    """
+    if request.param == BEFORE_43:
+        yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(version=BEFORE_43))
+    else:
+        yield request.getfixturevalue("lab")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 
 import pytest
@@ -12,17 +12,15 @@ from ktui.execution.cancel_events import Kind
 from ktui.execution.commands import CallOff
 from ktui.kafka.connection import Connection
 from ktui.lab.layout import Lab
-from ktui.lab.up import Wanted
 from ktui.pacing.limits import Shape
 from support.acked_messages import AckedMessages
 from support.called_off_cases import Case, Scope, Stage, a_grid
 from support.held_copies import altered_while_moving, slow_down
-from support.labs import a_lab
+from support.labs import is_before_43
 from support.real_called_off import ORIGINAL, CalledOff
 from support.real_world import RealWorld
 
 AT_ONCE = 12
-BEFORE_43 = "4.1.2"
 G, K = Shape.GENTLE, Shape.KIP_435
 STOP, BACK, TRIM = Kind.STOP, Kind.ROLLBACK, Kind.TRIM
 ONE, TOPIC, ALL = Scope.PARTITION, Scope.TOPIC, Scope.ALL
@@ -65,16 +63,6 @@ ON_BOTH = [
 ]
 
 
-@pytest.fixture(scope="module", params=[BEFORE_43, "all"])
-def lab_of(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Lab]:
-    if request.param == BEFORE_43:
-        yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(version=BEFORE_43))
-    else:
-        yield request.getfixturevalue("lab")
-
-
 @pytest.fixture
 async def held(lab_of: Lab) -> AsyncIterator[RealWorld]:
     """A cluster whose brokers 4 and 5 copy next to nothing of the replicas that are throttled."""
@@ -87,8 +75,8 @@ async def held(lab_of: Lab) -> AsyncIterator[RealWorld]:
 async def test_rolled_back_all_is_as_before_and_stopped_or_trimmed_it_is_as_was_foreseen(
     held: RealWorld, lab_of: Lab, tmp_path: Path
 ) -> None:
-    old = lab_of.layout.kafka_version == BEFORE_43
-    await as_foreseen(ON_BOTH if old else PAIRS, held, lab_of, tmp_path)
+    cases = ON_BOTH if is_before_43(lab_of) else PAIRS
+    await as_foreseen(cases, held, lab_of, tmp_path)
 
 
 async def test_what_was_stopped_is_trimmed_and_then_rolled_back_and_no_message_is_lost(

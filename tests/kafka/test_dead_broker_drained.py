@@ -12,13 +12,12 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.states import State
 from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, fill
+from ktui.kafka.load import create_topic, delete_topics, fill
 from ktui.kafka.reader import KafkaReader
-from ktui.lab import control
 from ktui.lab.layout import Lab
-from ktui.lab.up import Wanted
 from ktui.pacing.limits import Limits, Shape
-from support.labs import a_lab
+from support.labs import is_before_43
+from support.outage import Outage
 from support.real_runs import RealRun, described
 
 DEAD = 5
@@ -31,21 +30,32 @@ BEFORE_AND_AFTER = [
 ]
 
 
-@pytest.fixture(scope="module", params=["4.1.2", "4.3.1"])
-def lab_of(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Lab]:
-    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(version=request.param))
-
-
-def test_both_shapes_drain_a_dead_broker(lab_of: Lab, tmp_path: Path) -> None:
+@pytest.fixture
+def topics(lab_of: Lab, topic_name: str) -> Iterator[dict[Shape, str]]:
+    """A topic for each shape, with data."""
     connection = Connection.to(lab_of.bootstrap_servers)
-    topics = {shape: f"drained-{shape.value}" for shape in Shape}
+    topics = {shape: f"{shape.value}-{topic_name}" for shape in Shape}
     for topic in topics.values():
         create_topic(connection, topic, [list(before) for before, _ in BEFORE_AND_AFTER])
         fill(connection, topic, range(len(BEFORE_AND_AFTER)), bytes_each=MIB)
-    control.kill(lab_of, DEAD)
-    assert asyncio.run(_until_fenced(connection)) == (lab_of.layout.kafka_version == "4.1.2")
+    yield topics
+    delete_topics(connection, topics.values())
+
+
+@pytest.fixture
+def outage(lab_of: Lab) -> Iterator[Outage]:
+    """Breaks brokers of `lab_of`, which are whole again after the test."""
+    outage = Outage(lab_of)
+    yield outage
+    outage.mend()
+
+
+def test_both_shapes_drain_a_dead_broker(
+    lab_of: Lab, topics: dict[Shape, str], outage: Outage, tmp_path: Path
+) -> None:
+    connection = Connection.to(lab_of.bootstrap_servers)
+    outage.kill(DEAD)
+    assert asyncio.run(_until_fenced(connection)) == is_before_43(lab_of)
 
     for shape, topic in topics.items():
         targets = {TopicPartition(topic, n): after for n, (_, after) in enumerate(BEFORE_AND_AFTER)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
@@ -32,9 +32,6 @@ def demands(draw: st.DrawFn) -> tuple[list[float], Classes]:
     capacities[0] = draw(st.floats(0, 1e9))
     used = st.sets(st.integers(0, len(capacities) - 1), max_size=3).map(lambda s: tuple({0, *s}))
     return capacities, draw(st.lists(st.tuples(used, st.integers(1, 1_000)), max_size=20))
-
-
-PATIENT = settings(deadline=None)
 
 
 @given(demands())
@@ -235,7 +232,6 @@ def check_flow(plane: DataPlane, to_s: float) -> None:
             assert skipped or gained == pytest.approx(rate * took_s, abs=size + 1)
 
 
-@PATIENT
 @given(steps)
 def test_capacities_throttles_and_bytes_hold_whatever_happens(drawn: list[Step]) -> None:
     plane = world()
@@ -271,13 +267,11 @@ def history(drawn: list[Step], *, cuts: int = 1, seed: int = 0) -> History:
     return plane.events, ends
 
 
-@PATIENT
 @given(steps, st.integers(2, 5))
 def test_history_does_not_depend_on_how_often_it_is_looked_at(drawn: list[Step], cuts: int) -> None:
     assert history(drawn, cuts=cuts) == history(drawn)
 
 
-@PATIENT
 @given(steps, st.integers(0, 2**32))
 def test_one_seed_gives_one_history(drawn: list[Step], seed: int) -> None:
     assert history(drawn, seed=seed) == history(drawn, seed=seed)

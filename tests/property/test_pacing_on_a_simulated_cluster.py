@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
@@ -193,7 +193,6 @@ class Moved:
 
 
 @given(some_replicas, some_replicas, limits_of_steps, versions, st.integers(1, 3))
-@settings(deadline=None)
 def test_on_a_calm_cluster_every_step_completes_and_only_our_elections_move_the_leader(
     replicas: Brokers, target: Brokers, limits: Limits, version: str, min_isr: int
 ) -> None:
@@ -214,7 +213,6 @@ def test_on_a_calm_cluster_every_step_completes_and_only_our_elections_move_the_
 
 
 @given(some_replicas, some_replicas, some_at_a_time, versions)
-@settings(deadline=None)
 def test_the_leader_epochs_that_begin_are_those_that_can_be_foretold(
     replicas: Brokers, target: Brokers, limits: Limits, version: str
 ) -> None:
@@ -232,7 +230,6 @@ def test_the_leader_epochs_that_begin_are_those_that_can_be_foretold(
 
 
 @given(some_replicas, some_replicas, limits_of_steps, versions, fates, st.integers(1, 3))
-@settings(deadline=None)
 def test_with_brokers_that_die_every_step_is_accepted_and_completes_when_they_are_back(
     replicas: Brokers,
     target: Brokers,

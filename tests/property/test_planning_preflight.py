@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits, Mode, Order, Shape
@@ -42,7 +42,6 @@ def in_shape(given_: Limits, shape: Shape) -> Limits:
 
 
 @given(ways, limits, shapes, min_isrs)
-@settings(deadline=None)
 def test_partitions_that_look_alike_go_the_way_that_each_goes_by_itself(
     some: list[Way], limits: Limits, shape: Shape, min_isr: int
 ) -> None:
@@ -61,7 +60,6 @@ def test_partitions_that_look_alike_go_the_way_that_each_goes_by_itself(
 
 
 @given(ways, limits, shapes, min_isrs)
-@settings(deadline=None)
 def test_alters_elections_and_epochs_are_those_of_the_steps(
     some: list[Way], limits: Limits, shape: Shape, min_isr: int
 ) -> None:
@@ -91,7 +89,6 @@ def test_alters_elections_and_epochs_are_those_of_the_steps(
 
 
 @given(ways, sizes, limits, shapes)
-@settings(deadline=None)
 def test_every_plan_comes_to_its_end_in_no_less_time_than_its_busiest_broker_needs(
     some: list[Way], sizes: list[int], limits: Limits, shape: Shape
 ) -> None:
@@ -105,7 +102,6 @@ def test_every_plan_comes_to_its_end_in_no_less_time_than_its_busiest_broker_nee
 
 
 @given(ways, sizes, limits, shapes)
-@settings(deadline=None)
 def test_bytes_come_and_go_as_replicas_do_and_the_peak_is_no_less_than_the_end(
     some: list[Way], sizes: list[int], limits: Limits, shape: Shape
 ) -> None:
@@ -130,7 +126,6 @@ def test_bytes_come_and_go_as_replicas_do_and_the_peak_is_no_less_than_the_end(
 
 
 @given(ways, limits)
-@settings(deadline=None)
 def test_gentle_begins_one_epoch_a_partition_and_no_more_than_an_election_beside_it(
     some: list[Way], limits: Limits
 ) -> None:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
@@ -133,12 +133,8 @@ def histories(draw: st.DrawFn) -> list[Observation]:
     return made
 
 
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""A history is much to make up, and the machine may be busy."""
-
-
 def whatever_is_seen(check: Callable[[list[Observation]], None]) -> Callable[[], None]:
-    return PATIENT(given(histories())(check))
+    return given(histories())(check)
 
 
 def all_folds(history: list[Observation]) -> list[Progress]:
@@ -290,4 +286,4 @@ EVERY_CHECK = (
 @pytest.mark.parametrize("check", EVERY_CHECK, ids=lambda check: check.__name__)
 def test_it_holds_for_many_more_histories(check: Any) -> None:
     again = given(histories())(check.hypothesis.inner_test)
-    settings(PATIENT, max_examples=1_000)(again)()
+    settings(max_examples=1_000)(again)()

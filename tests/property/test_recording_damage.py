@@ -17,7 +17,6 @@ from ktui.recording.lines import End
 from ktui.recording.playing import Damage, Seen, observations
 from ktui.recording.reading import Good, lines, recordings
 from ktui.recording.sealing import seal
-from property.test_progress import PATIENT
 from support.observations import START
 from support.recordings import Recording, all_to_the_millisecond, good, the_session
 
@@ -50,7 +49,6 @@ def flipped(changes: Flips) -> bytes:
     return bytes(content)
 
 
-@PATIENT
 @given(flips())
 def test_every_line_that_is_told_was_written_and_those_before_the_damage_are_told(
     changes: Flips,
@@ -66,7 +64,6 @@ def test_every_line_that_is_told_was_written_and_those_before_the_damage_are_tol
         assert told[first_bad].number == first_bad + 1
 
 
-@PATIENT
 @given(st.integers(0, 31))
 def test_lines_before_the_damaged_place_are_all_told(sixteenth: int) -> None:
     content, originals, _ = whole()
@@ -79,7 +76,6 @@ def test_lines_before_the_damaged_place_are_all_told(sixteenth: int) -> None:
     assert before == originals[: len(before)]
 
 
-@PATIENT
 @given(st.one_of(st.binary(), flips().map(flipped)))
 def test_no_content_whatever_ends_in_a_traceback(content: bytes) -> None:
     with TemporaryDirectory() as folder:
@@ -95,7 +91,6 @@ def test_no_content_whatever_ends_in_a_traceback(content: bytes) -> None:
             list(observations(session))
 
 
-@PATIENT
 @given(st.sets(st.integers(1, 41)), st.data())
 def test_what_is_played_of_a_damaged_session_was_seen_and_the_rest_is_told(
     damaged: set[int], data: st.DataObject

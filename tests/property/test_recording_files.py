@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from ktui.cluster.observation import Observation
 from ktui.recording.lines import Look
 from ktui.recording.sealing import seal
-from property.test_progress import PATIENT, histories
+from property.test_progress import histories
 from support.recordings import Recording, all_to_the_millisecond, files_in, good, seen_in
 
-FEW = settings(PATIENT, max_examples=30)
+FEW = settings(max_examples=30)
 """Each syncs its files to the disk."""
 
 

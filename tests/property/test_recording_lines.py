@@ -10,11 +10,10 @@ from ktui.cluster.observation import Observation
 from ktui.recording.decoding import Decoder, Incoherent
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import Changed, Look, decode, encode
-from property.test_progress import PATIENT, histories
+from property.test_progress import histories
 from support.recordings import copying, to_the_millisecond
 
 
-@PATIENT
 @given(histories(), st.sets(st.integers(0, 30)))
 def test_what_is_read_is_what_was_seen(history: list[Observation], whole: set[int]) -> None:
     encoder, decoder = Encoder(), Decoder(history[0].cluster_id)
@@ -25,7 +24,6 @@ def test_what_is_read_is_what_was_seen(history: list[Observation], whole: set[in
         assert read == to_the_millisecond(seen)
 
 
-@PATIENT
 @given(histories(), st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)))
 def test_without_some_lines_what_is_read_is_still_what_was_seen_or_nothing(
     history: list[Observation], whole: set[int], missing: set[int]

@@ -28,7 +28,7 @@ from support.named_events import (
 
 KEY = b"a key of somebody's own"
 
-UNHURRIED = settings(deadline=None, max_examples=60)
+FEW = settings(max_examples=60)
 
 
 def head(cluster: str) -> Head:
@@ -62,7 +62,7 @@ def recordings(draw: st.DrawFn) -> list[AnyLine]:
     return made
 
 
-@UNHURRIED
+@FEW
 @given(recordings())
 def test_no_name_is_left_in_any_line_nor_in_what_brokers_and_sockets_said(
     recording: list[AnyLine],
@@ -73,7 +73,7 @@ def test_no_name_is_left_in_any_line_nor_in_what_brokers_and_sockets_said(
         assert MARK not in lines.encode(hide(line)).decode().lower()
 
 
-@UNHURRIED
+@FEW
 @given(events(), st.sampled_from(NAMES))
 def test_an_event_stays_what_it_is_but_for_names(event: Event, run: str) -> None:
     hidden = Redaction(KEY)(run_line(run, event))
@@ -96,7 +96,7 @@ def shape(value: object) -> object:
     return value
 
 
-@UNHURRIED
+@FEW
 @given(st.lists(named_observations(1.0), min_size=1, max_size=4))
 def test_what_is_played_is_what_was_seen_but_for_names(history: list[Observation]) -> None:
     hide, encoder = Redaction(KEY), Encoder()

@@ -7,7 +7,7 @@ import re
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits, Mode, Order
@@ -39,7 +39,6 @@ limits = st.builds(
     order=st.sampled_from(Order),
 ) | st.just(Limits())
 MB = 10**6
-PATIENT = settings(deadline=None)
 
 
 def foreseen(
@@ -60,7 +59,6 @@ def rates_in(sentence: str) -> list[int]:
 
 
 @given(ways, written, rates, limits)
-@PATIENT
 def test_more_than_the_highest_number_that_is_named_is_enough(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
@@ -73,7 +71,6 @@ def test_more_than_the_highest_number_that_is_named_is_enough(
 
 
 @given(ways, written, rates, limits)
-@PATIENT
 def test_the_limit_that_is_named_is_enough(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
@@ -86,7 +83,6 @@ def test_the_limit_that_is_named_is_enough(
 
 
 @given(ways, written, rates, limits)
-@PATIENT
 def test_partitions_to_which_as_much_is_written_are_named_and_no_others(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
@@ -104,7 +100,6 @@ def test_partitions_to_which_as_much_is_written_are_named_and_no_others(
 
 
 @given(ways, written, rates, limits)
-@PATIENT
 def test_who_has_no_throttle_is_never_warned_of_one(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
@@ -119,7 +114,6 @@ def test_who_has_no_throttle_is_never_warned_of_one(
 
 
 @given(some=ways, limits=limits, leaders=st.booleans())
-@PATIENT
 def test_the_partitions_that_a_list_is_said_to_hold_fit_into_it(
     *, some: list[Way], limits: Limits, leaders: bool
 ) -> None:
@@ -138,7 +132,6 @@ def test_the_partitions_that_a_list_is_said_to_hold_fit_into_it(
 
 
 @given(ways, written, limits)
-@PATIENT
 def test_no_more_comes_to_a_broker_at_once_than_the_limits_let(
     some: list[Way], inbound: list[int | None], limits: Limits
 ) -> None:

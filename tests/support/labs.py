@@ -30,3 +30,9 @@ def _started(folder: Path, wanted: Wanted) -> Lab | LabError:
         return up(folder, wanted, connect, lambda _: None)
     except LabError as error:
         return error
+
+
+def is_before_43(lab: Lab) -> bool:
+    """Whether its Kafka is older than 4.3, where a move waits also for the replicas it keeps."""
+    major, minor, *_ = lab.layout.kafka_version.split(".")
+    return (int(major), int(minor)) < (4, 3)

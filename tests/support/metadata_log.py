@@ -11,6 +11,7 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.lab.layout import Lab
+from support.labs import is_before_43
 
 MAIN, MAIN_BEFORE_43 = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _CREATED = "PARTITION_RECORD"
@@ -131,8 +132,7 @@ def dumped(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
     files = ",".join(str(file) for file in sorted(folder.glob("*.log")))
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     path = lab.layout.joined_class_path
-    before_43 = lab.layout.kafka_version.startswith(("3.", "4.0.", "4.1.", "4.2."))
-    main = MAIN_BEFORE_43 if before_43 else MAIN
+    main = MAIN_BEFORE_43 if is_before_43(lab) else MAIN
     command = [lab.layout.java, *options, "-cp", path, main, "--cluster-metadata-decoder"]
     done = subprocess.run([*command, "--files", files], capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():

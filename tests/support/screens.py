@@ -30,6 +30,9 @@ from ktui.tui.themes import DEFAULT, load_themes, role_defaults
 
 S = TypeVar("S", bound=Screen[None])
 
+SHIPPED = load_themes(None)
+"""The program's own themes, read once for all apps."""
+
 BEGAN = datetime(2026, 11, 21, 14, 2, 31, tzinfo=UTC)
 BEGAN_S = 1_000.0
 SIZES = [(80, 24), (120, 30), (200, 60)]
@@ -42,7 +45,7 @@ class Host(App[None], Generic[S]):
 
     def __init__(self, screen: S, theme: str = DEFAULT) -> None:
         super().__init__()
-        for each in load_themes(None).themes.values():
+        for each in SHIPPED.themes.values():
             self.register_theme(each)
         self.theme = theme
         self.shown = screen

@@ -16,9 +16,9 @@ from ktui.simulated.acts import Act
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.app import KtuiApp
-from ktui.tui.themes import LoadedThemes, load_themes
+from ktui.tui.themes import LoadedThemes
 from ktui.tui.widgets.partition_list import PartitionList
-from support.screens import screen_text
+from support.screens import SHIPPED, screen_text
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
 POLL_S = 1.0
@@ -91,10 +91,11 @@ class Watching:
     async def pass_time(self, seconds: float) -> None:
         """Let time pass poll by poll, each of which is taken in, the last one on the screen."""
         left = seconds
-        while left > 0:
-            await self.clock.advance(min(self._poll_s, left))
-            await self._taken_in()
-            left -= self._poll_s
+        with self.app.batch_update():  # the terminal is not painted anew for each
+            while left > 0:
+                await self.clock.advance(min(self._poll_s, left))
+                await self._taken_in()
+                left -= self._poll_s
         await self.pilot.pause()
 
     async def lose(self) -> None:
@@ -176,7 +177,7 @@ def an_app(
         **{"read_only": True, **how},
         poll_interval_s=poll_s,
         theme=theme,
-        themes=themes or load_themes(None),
+        themes=themes or SHIPPED,
         topics=frozenset(topics),
         clock=cluster.clock,
     )

@@ -19,8 +19,8 @@ from ktui.recording.recorder import Recorder
 from ktui.tui.app import KtuiApp
 from ktui.tui.polling import Polling
 from ktui.tui.recording import RecordingApp
-from ktui.tui.themes import load_themes
 from support.moving_clusters import a_cluster
+from support.screens import SHIPPED
 from support.watching import MIDDLE, POLL_S, Looks, Watching
 
 
@@ -36,7 +36,7 @@ async def test_it_says_rec_until_the_disk_is_full_and_then_why_not(tmp_path: Pat
         read_only=True,
         poll_interval_s=POLL_S,
         theme=None,
-        themes=load_themes(None),
+        themes=SHIPPED,
         clock=cluster.clock,
     )
     async with app.run_test(size=MIDDLE, notifications=True) as pilot:

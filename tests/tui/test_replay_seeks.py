@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.message import Message
 
@@ -81,7 +81,7 @@ async def sent(tape: Tape, folder: Path, shares: list[float], *, hurried: bool) 
     assert operator.told == []
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(
     history=histories(),
     shares=st.lists(st.floats(0, 1), max_size=6),
