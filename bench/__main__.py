@@ -9,6 +9,7 @@ from bench import (
     disturbing,
     keys,
     listing,
+    pipeline_start,
     plans,
     polling,
     recording,
@@ -16,6 +17,7 @@ from bench import (
     spanning,
     starting,
     states,
+    what_if,
 )
 from bench.clusters import lab_with_a_dead_broker
 from ktui.lab.layout import Lab
@@ -29,6 +31,8 @@ ALONE: dict[str, Callable[[], None]] = {
     "disturb": disturbing.run,
     "record": recording.run,
     "states": states.run,
+    "what-if": what_if.run,
+    "pipeline-start": pipeline_start.run,
 }
 ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {"list": listing.run, "poll": polling.run}
 PARTS = (*ALONE, *ON_A_CLUSTER)

@@ -26,6 +26,19 @@ def processes_in_turn(commands: Sequence[Sequence[str]], runs: int) -> list[list
     return taken
 
 
+def deeds_in_turn(deeds: Sequence[Callable[[], object]], runs: int) -> list[list[float]]:
+    """The same for what this process does."""
+    for deed in deeds:
+        deed()
+    taken: list[list[float]] = [[] for _ in deeds]
+    for _ in range(runs):
+        for seconds, deed in zip(taken, deeds, strict=True):
+            started = time.perf_counter()
+            deed()
+            seconds.append(time.perf_counter() - started)
+    return taken
+
+
 async def calls_in_turn(
     calls: Sequence[Callable[[], Awaitable[object]]], runs: int
 ) -> list[list[float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,6 +24,10 @@ from support.lake_recordings import into_lake, looks, record, rows
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
+    _leave_stages_out(monkeypatch)
+
+
+def _leave_stages_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
 
 
@@ -30,6 +35,65 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*.parquet")}
 
 
+class Grown:
+    """A lake of two clusters, and what each of the runs that it grew by has done."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.recorded, self.lake = folder / "recorded", folder / "lake"
+        for cluster in ("one", "other"):
+            record(self.recorded, looks(3, cluster_id=cluster))
+        other = Choice(clusters=frozenset({"other"}))
+        self.chosen = into_lake(spark, self.lake, self.recorded, choice=other)
+        self.rest = into_lake(spark, self.lake, self.recorded)
+        self.before = self._files()
+        self.nothing_new = into_lake(spark, self.lake, self.recorded)
+        self.after = self._files()
+        record(self.recorded, looks(2, from_s=60.0, cluster_id="one"))
+        self.more = into_lake(spark, self.lake, self.recorded)
+
+    def _files(self) -> tuple[dict[str, bytes], bytes]:
+        return contents(self.lake), (self.lake / NAME).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def grown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
+    with pytest.MonkeyPatch.context() as patched:
+        _leave_stages_out(patched)
+        return Grown(spark, tmp_path_factory.mktemp("grown"))
+
+
+class Beside:
+    """A lake of two sessions that overlap, one of a recorder that died; a third one goes on."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.lake = folder / "lake"
+        record(folder / "one", looks(10))
+        (segment,) = record(folder / "two", looks(10, from_s=5.0)).iterdir()
+        segment.rename(segment.with_name(f"{segment.name}.tmp"))  # and nobody has it locked
+        record(folder / "three", looks(3, cluster_id="other"), close=False)
+        places = (folder / name for name in ("one", "two", "three"))
+        self.outcome = into_lake(spark, self.lake, *places)
+
+
+@pytest.fixture(scope="module")
+def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Beside:
+    with pytest.MonkeyPatch.context() as patched:
+        _leave_stages_out(patched)
+        return Beside(spark, tmp_path_factory.mktemp("beside"))
+
+
+@pytest.fixture
+def planned_anew(spark: SparkSession) -> Iterator[None]:
+    """Let Spark plan each stage anew by what the last one gave, as it does for users."""
+    name = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(name)
+    assert before is not None
+    spark.conf.set(name, "true")
+    yield
+    spark.conf.set(name, before)
+
+
+@pytest.mark.usefixtures("planned_anew")
 def test_what_is_recorded_comes_into_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "my {recordings} [of] 100% *?"  # signs that mean something in patterns
     record(folder, looks(5))
@@ -46,39 +110,6 @@ def test_what_is_recorded_comes_into_the_tables(spark: SparkSession, tmp_path: P
     written = outcome.manifest.tables["samples"]["a-cluster"]
     assert written.rows == 15
     assert {str(lake / file.path) for file in written.files} == set(contents(lake / "samples"))
-
-
-@pytest.mark.usefixtures("no_stages")
-def test_a_run_with_nothing_new_leaves_the_lake_as_it_is(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    record(tmp_path / "recorded", looks(3))
-    into_lake(spark, tmp_path / "lake", tmp_path / "recorded")
-    before = contents(tmp_path / "lake"), (tmp_path / "lake" / NAME).read_bytes()
-
-    outcome = into_lake(spark, tmp_path / "lake", tmp_path / "recorded")
-
-    assert outcome.read == 0
-    assert (contents(tmp_path / "lake"), (tmp_path / "lake" / NAME).read_bytes()) == before
-
-
-@pytest.mark.usefixtures("no_stages")
-def test_only_clusters_with_something_new_are_written_anew(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = tmp_path / "lake"
-    for cluster in ("one", "other"):
-        record(tmp_path / "recorded", looks(3, cluster_id=cluster))
-    before = into_lake(spark, lake, tmp_path / "recorded").manifest.tables
-
-    record(tmp_path / "recorded", looks(2, from_s=60.0, cluster_id="one"))
-    outcome = into_lake(spark, lake, tmp_path / "recorded")
-
-    after = outcome.manifest.tables
-    assert (outcome.read, outcome.clusters) == (1, ("one",))
-    assert all(parts.get("other") == before[name].get("other") for name, parts in after.items())
-    assert len(rows(spark, lake, POLLS, ["t"], cluster_id="one")) == 5
-    assert len(rows(spark, lake, POLLS, ["t"], cluster_id="other")) == 3
 
 
 @pytest.mark.usefixtures("no_stages")
@@ -107,45 +138,39 @@ def test_it_matters_not_in_which_order_and_how_often_segments_come(
         assert ours
 
 
-@pytest.mark.usefixtures("no_stages")
-def test_what_a_better_session_saw_shadows_what_others_saw(
-    spark: SparkSession, tmp_path: Path
+def test_segments_that_are_not_asked_for_are_read_by_a_later_run(grown: Grown) -> None:
+    assert (grown.chosen.read, grown.chosen.clusters) == (1, ("other",))
+    assert grown.chosen.manifest.clusters == ["other"]
+    assert (grown.rest.read, grown.rest.clusters) == (1, ("one",))
+    assert grown.rest.manifest.clusters == ["one", "other"]
+
+
+def test_a_run_with_nothing_new_leaves_the_lake_as_it_is(grown: Grown) -> None:
+    assert grown.nothing_new.read == 0
+    assert grown.after == grown.before
+    assert grown.before[0]
+
+
+def test_only_clusters_with_something_new_are_written_anew(
+    spark: SparkSession, grown: Grown
 ) -> None:
-    record(tmp_path / "recorded", looks(10))
-    record(tmp_path / "recorded", looks(10, from_s=5.0))
-
-    into_lake(spark, tmp_path / "lake", tmp_path / "recorded")
-
-    times = rows(spark, tmp_path / "lake", POLLS, ["t"], shadowed=False)
-    assert len(times) == len(set(times)) == 15
-    assert len(rows(spark, tmp_path / "lake", SAMPLES, ["t"], shadowed=True)) == 15
-
-
-@pytest.mark.usefixtures("no_stages")
-def test_segments_that_are_not_asked_for_are_read_by_a_later_run(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    for cluster in ("one", "other"):
-        record(tmp_path / "recorded", looks(2, cluster_id=cluster))
-    choice = Choice(clusters=frozenset({"other"}))
-
-    some = into_lake(spark, tmp_path / "lake", tmp_path / "recorded", choice=choice)
-    rest = into_lake(spark, tmp_path / "lake", tmp_path / "recorded")
-
-    assert (some.read, some.clusters) == (1, ("other",))
-    assert (rest.read, rest.clusters) == (1, ("one",))
-    assert rest.manifest.clusters == ["one", "other"]
+    before, after = grown.rest.manifest.tables, grown.more.manifest.tables
+    assert (grown.more.read, grown.more.clusters) == (1, ("one",))
+    assert all(parts.get("other") == before[name].get("other") for name, parts in after.items())
+    assert after["polls"]["one"] != before["polls"]["one"]
+    assert len(rows(spark, grown.lake, POLLS, ["t"], cluster_id="one")) == 5
+    assert len(rows(spark, grown.lake, POLLS, ["t"], cluster_id="other")) == 3
 
 
 @pytest.mark.usefixtures("no_stages")
 def test_a_run_that_dies_leaves_the_version_before_and_the_next_one_tidies_up(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, grown: Grown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = tmp_path / "lake"
-    record(tmp_path / "recorded", looks(3))
-    into_lake(spark, lake, tmp_path / "recorded")
+    lake, recorded = tmp_path / "lake", tmp_path / "recorded"
+    shutil.copytree(grown.lake, lake)
     reader = Lake.open(spark, str(lake)).table(SAMPLES)
-    record(tmp_path / "recorded", looks(4, from_s=60.0))
+    kept = _versions(lake)
+    record(recorded, looks(4, from_s=120.0, cluster_id="one"))
 
     def dies(*_: DataFrame) -> NoReturn:
         raise KeyboardInterrupt
@@ -153,35 +178,40 @@ def test_a_run_that_dies_leaves_the_version_before_and_the_next_one_tidies_up(
     with monkeypatch.context() as patched:
         patched.setattr(running, "worked_out", dies)
         with pytest.raises(KeyboardInterrupt):
-            into_lake(spark, lake, tmp_path / "recorded")
-    assert len(rows(spark, lake, SAMPLES, ["t"])) == 9
-    left = {path.parts[-4] for path in lake.glob("samples/*/*/*/*.parquet")}
-    assert len(left) == 2
+            into_lake(spark, lake, recorded)
+    assert len(rows(spark, lake, SAMPLES, ["t"])) == 24
+    (left,) = _versions(lake) - kept
+    assert list((lake / "samples" / left).rglob("*.parquet"))
 
-    outcome = into_lake(spark, lake, tmp_path / "recorded")
+    outcome = into_lake(spark, lake, recorded)
 
-    assert reader.count() == 9  # whoever has begun to read the version before can go on
-    assert len(rows(spark, lake, SAMPLES, ["t"])) == 21
-    versions = {path.name for path in (lake / "samples").iterdir()}
-    part = outcome.manifest.tables["samples"]["a-cluster"]
-    assert part.folder.split("/")[1] in versions
-    assert len(versions) == 2  # the one of the run that died is gone
+    assert reader.count() == 24  # whoever has begun to read the version before can go on
+    assert len(rows(spark, lake, SAMPLES, ["t"])) == 36
+    of_one, of_other = (outcome.manifest.tables["samples"][each] for each in ("one", "other"))
+    old = grown.more.manifest.tables["samples"]["one"]
+    needed = {part.folder.split("/")[1] for part in (of_one, of_other, old)}
+    assert len(needed) == 3
+    assert _versions(lake) == needed  # those of the run that died, and of older ones, are gone
     assert not (lake / "_staging").exists()
 
 
-@pytest.mark.usefixtures("no_stages")
-def test_what_a_recorder_that_died_has_left_is_read_and_what_one_writes_is_not(
-    spark: SparkSession, tmp_path: Path
+def _versions(lake: Path) -> set[str]:
+    return {path.name for path in (lake / "samples").iterdir()}
+
+
+def test_what_a_better_session_saw_shadows_what_others_saw(
+    spark: SparkSession, beside: Beside
 ) -> None:
-    died = record(tmp_path / "one", looks(3))
-    (segment,) = died.iterdir()
-    segment.rename(segment.with_name(f"{segment.name}.tmp"))  # and nobody has it locked
-    record(tmp_path / "other", looks(3, cluster_id="other"), close=False)
+    times = rows(spark, beside.lake, POLLS, ["t"], shadowed=False)
+    assert len(times) == len(set(times)) == 15
+    assert len(rows(spark, beside.lake, SAMPLES, ["t"], shadowed=True)) == 15
 
-    outcome = into_lake(spark, tmp_path / "lake", tmp_path / "one", tmp_path / "other")
 
-    assert (outcome.read, outcome.unfinished) == (1, 1)
-    assert outcome.manifest.clusters == ["a-cluster"]
+def test_what_a_recorder_that_died_has_left_is_read_and_what_one_writes_is_not(
+    beside: Beside,
+) -> None:
+    assert (beside.outcome.read, beside.outcome.unfinished) == (2, 1)
+    assert beside.outcome.manifest.clusters == ["a-cluster"]
 
 
 def test_where_nothing_is_recorded_it_says_how_to(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ VERBS = {
     "run": "Bring the tables up to date with the recordings.",
     "check": "Count what the tables are made of, and what is missing.",
     "report": "Write one page that tells how a run went.",
+    "package": "Write what spark-submit takes, for a Spark cluster.",
 }
 _EXTRA = ("pyspark", "pyarrow", "pandas", "plotly", "py4j", "jinja2", "markupsafe")
 

@@ -13,9 +13,10 @@ from ktui.cli.partition_json import SCHEMA_VERSION, encode
 from ktui.cluster.text import clean
 from ktui.execution.statedir import StateDir
 from ktui.pipeline.checking import Findings, check
+from ktui.pipeline.failures import in_words
 from ktui.pipeline.lake import Lake
-from ktui.pipeline.options import lake_of, lake_option, master_option, spark_for
-from ktui.pipeline.run import in_words
+from ktui.pipeline.lake_option import lake_of, lake_option
+from ktui.pipeline.options import master_option, spark_for
 from ktui.quantities import as_count, as_duration
 
 LINES_LOST = 3
@@ -33,9 +34,9 @@ def command(*, lake: str | None, master: str | None, state: StateDir, json: bool
     Exit code 3 when lines were recorded that are not in the tables: damaged ones, and missing ones.
     """
     place = lake_of(lake, state)
-    with spark_for(master, state) as (spark, tell), in_words():
+    with spark_for(master, state) as (spark, line), in_words():
         opened = Lake.open(spark, place)
-        tell("counting")
+        line.tell("counting")
         findings = check(opened)
     if json:
         click.echo(encode({"schema_version": SCHEMA_VERSION, "lake": place, **_fields(findings)}))

@@ -9,7 +9,7 @@ import click
 
 from ktui.cli.options import state_dir_option
 from ktui.execution.statedir import StateDir
-from ktui.pipeline.options import lake_of, lake_option
+from ktui.pipeline.lake_option import lake_of, lake_option
 from ktui.pipeline.problem import PipelineProblem
 from ktui.pipeline.report.arrow_lake import ArrowLake
 from ktui.pipeline.report.loading import load

@@ -13,7 +13,7 @@ import msgspec
 from ktui.lab.errors import LabError
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-_INSTALL = "Install them with scripts/ensure-java.sh, or your system's way."
+_INSTALL = "Install it your system's way; scripts/ensure-java.sh of ktui's sources does so."
 
 
 class Java(msgspec.Struct, frozen=True):
@@ -43,7 +43,10 @@ def find_java(needed: int, what_for: str) -> Java:
     """
     program = _java_home() or shutil.which("java")
     if program is None:
-        raise LabError(f"{what_for} needs Java {needed}, and no java was found", fix=_INSTALL)
+        raise LabError(
+            f"{what_for} needs Java {needed}, and no java was found",
+            fix=f"{_INSTALL} Or let JAVA_HOME name one.",
+        )
     build = _version_text(program)
     found = _VERSION.search(build)
     if found is None:

@@ -1,13 +1,11 @@
-"""What `ktui pipeline run` does; also a program for spark-submit, with the same arguments.
-
-spark-submit --py-files ktui.zip job.py --recordings URI --lake URI
-"""
+"""What `ktui pipeline run` does."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,12 +13,18 @@ import click
 from ktui.execution.statedir import StateDir
 from ktui.insights.file import share_insights
 from ktui.pipeline.decode import Choice
-from ktui.pipeline.options import lake_of, lake_option, master_option, spark_for, state_dir_option
+from ktui.pipeline.executors import see_executors
+from ktui.pipeline.follow import Follower
+from ktui.pipeline.follow_told import FollowTold, ended_by_signals
+from ktui.pipeline.lake_option import lake_of, lake_option
+from ktui.pipeline.options import master_option, spark_for, state_dir_option
 from ktui.pipeline.outlook_options import asked_of, outlook_options
-from ktui.pipeline.problem import PipelineProblem
 from ktui.pipeline.run import Outcome, Wanted, run
 from ktui.quantities import as_count
 from ktui.recording.milliseconds import wall_ms
+from ktui.units import Seconds, read
+
+_EVERY = "60s"
 
 
 class Moment(click.ParamType[datetime]):
@@ -62,9 +66,19 @@ class Moment(click.ParamType[datetime]):
 @click.option(
     "--until", type=Moment(), metavar="TIME", help="Only segments with anything up to then."
 )
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Go on, and read each segment when it is whole, until Ctrl-C or SIGTERM.",
+)
+@click.option(
+    "--every",
+    metavar="TIME",
+    help=f"With --follow: time between two looks for segments, as 5m; {_EVERY} unless given.",
+)
 @outlook_options
 @state_dir_option
-def command(
+def command(  # noqa: PLR0913 - an option each
     *,
     recordings: tuple[str, ...],
     lake: str | None,
@@ -72,6 +86,8 @@ def command(
     clusters: tuple[str, ...],
     since: datetime | None,
     until: datetime | None,
+    follow: bool,
+    every: str | None,
     state: StateDir,
     **outlook: Any,
 ) -> None:
@@ -82,7 +98,11 @@ def command(
     of the new one is written, and nothing else if this is ended before.
 
     Segments that are left out by --cluster, --since or --until are read by a later run without.
+
+    With --follow it goes on so, and says a line for each version of the lake that it writes. Ended
+    by Ctrl-C or SIGTERM, its exit code is 0; started again, it goes on where it was.
     """
+    every_s = _every_s(every, follow=follow)
     choice = Choice(
         since_ms=None if since is None else wall_ms(since),
         until_ms=None if until is None else wall_ms(until),
@@ -91,13 +111,54 @@ def command(
     places = recordings or (str(state.path),)
     asked = asked_of(outlook)
     wanted = Wanted(places, lake_of(lake, state), choice, asked)
-    with spark_for(master, state) as (spark, tell):
-        outcome = run(spark, wanted, tell)
+    share = None if outlook["keep_insights"] else state.path
+    if follow:
+        _follow(wanted, every_s, master, state, share)
+        return
+    with _interrupted_in_words(wanted.lake), spark_for(master, state) as (spark, line):
+        see_executors(spark.sparkContext, places, wanted.lake, line.tell)
+        outcome = run(spark, wanted, line.tell)
     click.echo(told(outcome, wanted.lake))
-    if outcome.insights is not None and not outlook["keep_insights"]:
-        share_insights(outcome.insights, state.path)
+    if outcome.insights is not None and share is not None:
+        share_insights(outcome.insights, share)
     for problem in outcome.problems:
         click.echo(f"ktui: {problem}", err=True)
+
+
+@contextmanager
+def _interrupted_in_words(lake: str) -> Iterator[None]:
+    """Say what an interrupt means for the lake, wherever it comes."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        words = "is whole; what is not in it yet is read by the next run"
+        click.echo(f"ktui: interrupted; {lake} {words}", err=True)
+        raise
+
+
+def _follow(
+    wanted: Wanted, every_s: float, master: str | None, state: StateDir, share: Path | None
+) -> None:
+    with spark_for(master, state, "pipeline-follow.log") as (spark, line):
+        see_executors(spark.sparkContext, wanted.recordings, wanted.lake, line.tell)
+        said = FollowTold(line, wanted, every_s, share)
+        follower = Follower(spark, wanted, every_s, said)
+        with ended_by_signals(follower.end):
+            follower.follow()
+        said.ended()
+
+
+def _every_s(text: str | None, *, follow: bool) -> float:
+    """Read --every, in seconds."""
+    if text is not None and not follow:
+        raise click.UsageError("--every: goes with --follow")
+    try:
+        seconds: Seconds = read(Seconds, text or _EVERY)
+    except ValueError as error:
+        raise click.UsageError(f"--every: {error}") from error
+    if seconds <= 0:
+        raise click.UsageError("--every: give a time above 0, such as 60s")
+    return float(seconds)
 
 
 def told(outcome: Outcome, lake: str) -> str:
@@ -118,16 +179,3 @@ def _told(outcome: Outcome, lake: str) -> Iterator[str]:
         yield f"Left out: {as_count(outcome.copies, 'file')} with the bytes of others"
     if outcome.unfinished:
         yield f"Left out: {as_count(outcome.unfinished, 'segment')} being written; run this later"
-
-
-def main() -> None:
-    """Be the program that spark-submit starts."""
-    try:
-        command()
-    except PipelineProblem as problem:
-        click.echo(f"ktui: {problem}", err=True)
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

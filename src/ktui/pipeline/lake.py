@@ -24,10 +24,12 @@ from ktui.pipeline.lake_files import GLOB, LakeFiles, lake_files
 from ktui.pipeline.manifest import DataFile, Manifest, SegmentRead, Written
 from ktui.pipeline.problem import PipelineProblem
 
-_VERSION = "lake_version="
+VERSION = "lake_version="
 """Names the folders of versions. Spark takes the name for a column: no table may have it."""
 _CLUSTER = "cluster_id="
-_STAGING = "_staging"
+STAGING = "_staging"
+FOLLOWING = "_following"
+"""Has what those who follow recordings remember of them."""
 
 
 def read_manifest(files: LakeFiles) -> Manifest | None:
@@ -107,7 +109,7 @@ class NewVersion:
         self.spark = spark
         self._files = files
         self._before = before
-        self._name = f"{_VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
+        self._name = f"{VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
         self._written: dict[str, tuple[Table, dict[str, list[DataFile]]]] = {}
         """The tables that are written, and the files in each folder of theirs."""
 
@@ -175,17 +177,17 @@ class NewVersion:
     def _tidy(self, keep: Collection[str]) -> None:
         """Remove all that was written for versions, but for the folders that are named."""
         versions = {"/".join(folder.split("/")[:2]) for folder in keep}
-        for table in (name for name in self._files.folders("") if name != _STAGING):
+        for table in (name for name in self._files.folders("") if name != STAGING):
             for version in self._files.folders(table):
                 name = f"{table}/{version}"
-                if version.startswith(_VERSION) and name not in versions:
+                if version.startswith(VERSION) and name not in versions:
                     self._files.remove(name)
-        self._files.remove(_STAGING)
+        self._files.remove(STAGING)
 
 
 def staged(files: LakeFiles, rows: DataFrame) -> DataFrame:
     """Put rows aside for the time of a run, so that they are not worked out twice."""
-    place = f"{files.uri}/{_STAGING}/{uuid.uuid4().hex}"
+    place = f"{files.uri}/{STAGING}/{uuid.uuid4().hex}"
     write_parquet(rows, place, ())
     return rows.sparkSession.read.schema(rows.schema).parquet(place.translate(GLOB))
 

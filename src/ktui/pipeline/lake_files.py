@@ -16,9 +16,10 @@ from pyspark.sql import SparkSession
 
 from ktui.durable import sync_folder
 from ktui.pipeline.manifest import DataFile
-from ktui.pipeline.problem import PipelineProblem
+from ktui.pipeline.problem import LakeLocked
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|file:/")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+"""Hadoop leaves out what is empty: it says dbfs:/folder for dbfs:///folder."""
 _LOCK = "ktui-lake.lock"
 GLOB = str.maketrans({each: f"\\{each}" for each in "\\{}[]*?"})
 """Translates a path so that Spark takes what means a pattern as it stands."""
@@ -125,14 +126,14 @@ class LocalFiles:
         """Keep other runs away; the kernel frees the lock of one that dies.
 
         Raises:
-            PipelineProblem: another run is at it.
+            LakeLocked: another run is at it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / _LOCK).open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise PipelineProblem(f"{self.path}: another run writes it; wait for it") from None
+                raise LakeLocked(f"{self.path}: another run writes it; wait for it") from None
             yield
 
 
@@ -153,6 +154,10 @@ class HadoopFiles:
     def exists(self) -> bool:
         """Whether there is anything at the URI."""
         return bool(self._system.exists(self._path(self.uri)))
+
+    def is_file(self) -> bool:
+        """Whether there is a file at the URI, and no folder."""
+        return self.exists() and bool(self._system.getFileStatus(self._path(self.uri)).isFile())
 
     def read(self, name: str) -> bytes | None:
         """Give a file, or None where there is none."""
@@ -219,4 +224,11 @@ class HadoopFiles:
             stream.close()
 
     def _renames(self) -> bool:
-        return self._system.getScheme() in ("hdfs", "file", "viewfs", "webhdfs", "abfs", "abfss")
+        return self._system.getUri().getScheme() in (
+            "hdfs",
+            "file",
+            "viewfs",
+            "webhdfs",
+            "abfs",
+            "abfss",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,20 +14,17 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from ktui.execution.statedir import STATE_DIR, StateDir, state_dir
+from ktui.pipeline.executors import is_local, waited_for
 from ktui.pipeline.problem import SparkFailed
 from ktui.pipeline.progress import ProgressLine
 from ktui.pipeline.session import LOCAL, start
+from ktui.pipeline.shipping import shipped
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set in a program that spark-submit has started: it has a JVM and a master already."""
 
-lake_option = click.option(
-    "--lake",
-    metavar="DIR",
-    help="The folder of the tables, by path or URI; else `lake` in the state directory.",
-)
 master_option = click.option(
     "--master",
     metavar="URL",
@@ -49,25 +46,20 @@ state_dir_option = click.option(
 )
 
 
-def lake_of(given: str | None, state: StateDir) -> str:
-    """Give the place of the lake."""
-    return given or str(state.path / "lake")
-
-
 @contextmanager
 def spark_for(
-    master: str | None, state: StateDir
-) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
-    """Start Spark, and stop it in the end; with it comes what tells how far things are.
+    master: str | None, state: StateDir, log_name: str = "pipeline.log"
+) -> Iterator[tuple[SparkSession, ProgressLine]]:
+    """Start Spark, and stop it in the end; with it comes the line that tells how far things are.
 
-    What Spark itself says goes to `pipeline.log` in the state directory, unless spark-submit has
-    started this program: then it goes where that sends it.
+    What Spark itself says goes to a file in the state directory, unless spark-submit has started
+    this program: then it goes where that sends it.
 
     Raises:
         PipelineProblem: Spark does not start.
     """
     submitted = _SUBMITTED in os.environ
-    log = None if submitted else state.path / "pipeline.log"
+    log = None if submitted else state.path / log_name
     if log is not None:
         state.make(state.path)
         log.unlink(missing_ok=True)
@@ -76,8 +68,11 @@ def spark_for(
     try:
         spark = start(master or (None if submitted else LOCAL), log=log)
         try:
-            with line.following(spark.sparkContext):
-                yield spark, line.tell
+            with line.following(spark.sparkContext), ExitStack() as stack:
+                if not is_local(spark.sparkContext):
+                    stack.enter_context(shipped(spark.sparkContext))
+                    stack.enter_context(waited_for(spark.sparkContext))
+                yield spark, line
         finally:
             with suppress(Py4JError, OSError):  # its JVM may be what has died
                 spark.stop()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
+import click
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, SparkStageInfo
 
@@ -32,6 +33,20 @@ class ProgressLine:
         with self._lock:
             self._doing = doing
             self._write(f"{_CLEAR}{doing} ..." if self._live else f"{doing}\n")
+
+    def show(self, doing: str) -> None:
+        """Say what is begun, on a terminal; elsewhere nothing, so that logs are short."""
+        if self._live:
+            self.tell(doing)
+
+    def say(self, text: str, *, err: bool = False) -> None:
+        """Say something that stays: a line of its own, on standard output or standard error."""
+        with self._lock:
+            if self._live:
+                self._write(_CLEAR)
+            click.echo(text, err=err)
+            if self._live and self._doing:
+                self._write(f"{self._doing} ...")
 
     @contextmanager
     def following(self, context: SparkContext) -> Iterator[None]:

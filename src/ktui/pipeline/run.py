@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import nullcontext
 
 import msgspec
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ktui.insights.file import NAME as INSIGHTS_FILE
@@ -17,12 +14,13 @@ from ktui.insights.insights import Insights
 from ktui.pipeline import segment_files, settle
 from ktui.pipeline.columns import Table
 from ktui.pipeline.decode import RAW_SAMPLE, SEGMENT_DIGITS, Choice, decode
-from ktui.pipeline.lake import Lake, NewVersion, read_manifest, staged
+from ktui.pipeline.failures import in_words
+from ktui.pipeline.lake import STAGING, Lake, NewVersion, read_manifest, staged
 from ktui.pipeline.lake_files import LocalFiles, lake_files
 from ktui.pipeline.manifest import Manifest, SegmentRead
 from ktui.pipeline.outlook import PLAYED_BY, Asked, foretold, played, whole_insights
 from ktui.pipeline.outlook_schemas import FORECASTS, INSIGHTS
-from ktui.pipeline.problem import PipelineProblem, SparkFailed
+from ktui.pipeline.problem import PipelineProblem
 from ktui.pipeline.schemas import LINES, POLLS, QUARANTINE, RUN_EVENTS, SAMPLES
 from ktui.pipeline.shaping import shaped
 from ktui.pipeline.stages import worked_out
@@ -59,6 +57,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """Those that have new rows."""
     manifest: Manifest
     """The lake, as it is now."""
+    written: bool
+    """Whether this version of it is new."""
     problems: tuple[str, ...]
     """Why segments that were left behind could not be made whole."""
     insights: Insights | None = None
@@ -66,18 +66,32 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def run(spark: SparkSession, wanted: Wanted, tell: Tell = lambda _: None) -> Outcome:
-    """Read what is new, and work out anew all tables of the clusters that it is about.
+    """Take in what is new in the recordings.
 
     Raises:
         PipelineProblem: nothing is recorded, or something stands in the way; the lake is as it was.
     """
+    tell("looking for segments")
+    with in_words():
+        found = segment_files.find(spark, wanted.recordings)
+    outcome = take(spark, wanted, found, tell)
+    if not found.files and not outcome.manifest.version:
+        raise PipelineProblem(_nothing(wanted, found.unfinished))
+    return outcome
+
+
+def take(
+    spark: SparkSession, wanted: Wanted, found: segment_files.Found, tell: Tell = lambda _: None
+) -> Outcome:
+    """Read what is new of some segments, and work out anew all tables of the clusters of these.
+
+    Raises:
+        LakeLocked: another run writes the lake.
+        PipelineProblem: something stands in the way; the lake is as it was.
+    """
     files = lake_files(wanted.lake, spark)
     with in_words(), files.locked() if isinstance(files, LocalFiles) else nullcontext():
         before = read_manifest(files) or Manifest()
-        tell("looking for segments")
-        found = segment_files.find(spark, wanted.recordings)
-        if not found.files and not before.version:
-            raise PipelineProblem(_nothing(wanted, found.unfinished))
         new = segment_files.unread(spark, found.files, before.segments)
         first = segment_files.first_of_each(new, before.segments)
         version = NewVersion(spark, files, before)
@@ -97,8 +111,10 @@ def run(spark: SparkSession, wanted: Wanted, tell: Tell = lambda _: None) -> Out
         known = {each.sha256 for each in before.segments}
         taken = [each for each in new if each.sha256 in known or _digits(each) in read]
         after = version.commit(taken) if taken or version.clusters else before
+        if after is before:
+            files.remove(STAGING)  # of segments that are not wanted
         insights = None
-        if wanted.asked is not None:
+        if wanted.asked is not None and after.version:
             insights = whole_insights(Lake(spark, files, after).table(INSIGHTS))
             files.replace(INSIGHTS_FILE, encode(insights))
     return Outcome(
@@ -108,6 +124,7 @@ def run(spark: SparkSession, wanted: Wanted, tell: Tell = lambda _: None) -> Out
         unfinished=found.unfinished,
         clusters=clusters,
         manifest=after,
+        written=after is not before,
         problems=found.problems,
         insights=insights,
     )
@@ -214,34 +231,3 @@ def _nothing(wanted: Wanted, unfinished: int) -> str:
         f"{places}: nothing is recorded. Runs are, as they go (ktui start), and views with "
         "ktui watch --record; or record a cluster: ktui record"
     )
-
-
-@contextmanager
-def in_words() -> Iterator[None]:
-    """Tell what Spark raises in a line.
-
-    Raises:
-        SparkFailed: it raised something.
-    """
-    try:
-        yield
-    except (Py4JError, PySparkException) as error:
-        raise SparkFailed(spark_words(error)) from error
-
-
-def spark_words(error: Exception) -> str:
-    """Say in a line what went wrong in Spark: the cause behind all others."""
-    causes = [str(error), *_causes(error)]
-    if any("No space left on device" in cause for cause in causes):
-        return "no space is left on the disk of the lake, or of Spark's temporary files"
-    lines = [line.strip() for line in causes[-1].splitlines() if line.strip()]
-    return f"Spark failed: {lines[0] if lines else type(error).__name__}"
-
-
-def _causes(error: Exception) -> Iterator[str]:
-    """Give what the JVM says of an error, the outermost first; nothing where it has died."""
-    thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    with suppress(Py4JError, OSError):
-        while thrown is not None:
-            yield str(thrown.toString())
-            thrown = thrown.getCause()

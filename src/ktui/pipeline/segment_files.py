@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import reduce
 from pathlib import Path
 
 import msgspec
@@ -10,11 +11,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from ktui.pipeline.decode import SEGMENT_DIGITS
+from ktui.pipeline.lake import FOLLOWING, STAGING, VERSION
 from ktui.pipeline.lake_files import GLOB, HadoopFiles, is_uri, local_path
 from ktui.pipeline.manifest import SegmentRead
 from ktui.pipeline.problem import PipelineProblem
 from ktui.recording.sealing import seal
 from ktui.recording.segments import CLOSED, files_under, is_open
+
+_OPTIONS = {
+    "recursiveFileLookup": "true",
+    "pathGlobFilter": f"*{CLOSED}",
+    # Spark leaves out what begins with "_", as the ids of clusters may; the lake itself is no place
+    # of recordings, though it may lie among them. Known to Spark from 4.3 on.
+    "ignoredPathSegmentRegex": f"^({VERSION}|{STAGING}$|{FOLLOWING}$)",
+}
+"""How Spark is to look for segments."""
+_FILE = "path string, modificationTime timestamp, length bigint, content binary"
+"""What it says of a file. Of the content nothing is read unless it is asked for."""
 
 
 class SegmentFile(msgspec.Struct, frozen=True):
@@ -74,10 +87,55 @@ def _found_here(path: Path, place: str) -> Found:
 
 
 def _listed(spark: SparkSession, place: str) -> list[SegmentFile]:
-    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    listed = reader.option("pathGlobFilter", f"*{CLOSED}").load(place)
+    listed = _described(spark.read.format("binaryFile").options(**_OPTIONS).load(place))
+    return [SegmentFile(*row) for row in listed.collect()]
+
+
+def _described(files: DataFrame) -> DataFrame:
+    """Give of files what a `SegmentFile` says."""
     millis = F.unix_millis("modificationTime").alias("modified_ms")
-    return [SegmentFile(*row) for row in listed.select("path", "length", millis).collect()]
+    return files.select("path", "length", millis)
+
+
+def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
+    """Give the segments in folders, however deep, as a stream of what each `SegmentFile` says.
+
+    The folders are absolute paths or URIs, always in the same order, by which Spark notes them.
+    How old a file is does not matter; one that is gone when its turn comes is left out.
+    """
+    reader = spark.readStream.format("binaryFile").schema(_FILE).options(**_OPTIONS)
+    reader = reader.options(maxFileAge="36500d", ignoreMissingFiles="true")
+    of_each = [_described(reader.load(_uri(place).translate(GLOB))) for place in places]
+    return reduce(DataFrame.union, of_each)
+
+
+def in_batch(rows: DataFrame) -> Found:
+    """Give the files in a batch of the stream."""
+    files = (
+        SegmentFile(_plain(path), length, modified) for path, length, modified in rows.collect()
+    )
+    by_path = {file.path: file for file in files}
+    return Found(tuple(by_path[path] for path in sorted(by_path)), (), 0)
+
+
+def check_folders(spark: SparkSession, places: Iterable[str]) -> None:
+    """See that places are folders, in which segments can come.
+
+    Raises:
+        PipelineProblem: one does not exist, or is a file.
+    """
+    for place in places:
+        at = local_path(place) or HadoopFiles(place, spark)
+        if not at.exists():
+            raise PipelineProblem(f"{place}: no such folder")
+        if at.is_file():
+            raise PipelineProblem(f"{place}: a file, in which no segments come. Name its folder")
+
+
+def sealed_left(places: Iterable[str]) -> list[str]:
+    """Make whole what recorders that died have left on this machine; say what cannot be."""
+    paths = filter(None, map(local_path, places))
+    return [str(problem) for path in paths for problem in seal(path).problems]
 
 
 def contents(spark: SparkSession, files: Iterable[SegmentFile | SegmentRead]) -> DataFrame:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import socket
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -14,8 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ktui.lab.errors import LabError
-from ktui.lab.java import find_java
+from ktui.lab.java import Java, find_java
+from ktui.pipeline.failures import cause_in_words
 from ktui.pipeline.problem import PipelineProblem
+from ktui.pipeline.spark_classes import sharing
 
 NEEDED_JAVA = 17
 LOCAL = "local[*]"
@@ -41,11 +46,14 @@ _ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": f"{_quarter_of_memory_gib()}g",
     "spark.sql.shuffle.partitions": "32",
+    "spark.sql.ui.explainMode": "simple",  # plans are told to pages that are off
 }
 _TELL_TWICE = ("DataFrameQueryContextLogger", "py4j", "SQLQueryContextLogger")
 """Loggers of what is raised as well."""
 _LAST_WORDS = 8
 """Lines of Spark's log that are quoted when it does not start."""
+_STANDALONE = "spark://"
+_ANSWER_S = 10.0
 
 
 def start(
@@ -60,13 +68,14 @@ def start(
         more: settings of Spark that go before those here.
 
     Raises:
-        PipelineProblem: there is no Java that will do, or Spark does not start.
+        PipelineProblem: there is no Java that will do, no master, or Spark does not start.
     """
-    check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    java = check_java()
     builder = SparkSession.builder.appName("ktui pipeline")
     if master is not None:
+        _see_master(master)
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         builder = builder.master(master)
     local = _ON_THIS_MACHINE if (master or "").startswith("local") else {}
     if local:
@@ -75,23 +84,39 @@ def start(
         builder = builder.config(key, value)
     for name in _TELL_TWICE:
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger().addHandler(logging.NullHandler())  # py4j tells of an interrupt there
     try:
-        with _said_to(log):
+        with _said_to(log), _interrupts_kept(), sharing(java) if local else nullcontext():
             return builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
-        raise PipelineProblem(f"Spark does not start: {_first_line(error)}{_quoted(log)}") from None
+        raise PipelineProblem(
+            f"Spark does not start: {cause_in_words(error)}{_quoted(log)}"
+        ) from None
 
 
-def check_java() -> None:
-    """See that there is a Java that Spark runs on.
+def check_java() -> Java:
+    """Find the Java that Spark runs on.
 
     Raises:
         PipelineProblem: there is none, or it is too old.
     """
     try:
-        find_java(NEEDED_JAVA, "The pipeline")
+        return find_java(NEEDED_JAVA, "The pipeline")
     except LabError as error:
         raise PipelineProblem(str(error)) from None
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Let Ctrl-C mean what it did: PySpark takes it, and tells of it in tracebacks."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -118,12 +143,27 @@ def _said_to(log: Path | None) -> Iterator[None]:
         os.close(file)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _see_master(url: str) -> None:
+    """See that some standalone master answers: Spark itself would try for over a minute."""
+    if not url.startswith(_STANDALONE):
+        return
+    said = ""
+    for place in url.removeprefix(_STANDALONE).split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+        except ValueError:
+            raise PipelineProblem(f"{url}: no master. One is named as spark://host:7077") from None
+        except OSError as error:
+            said = error.strerror or str(error)
+        else:
+            return
+    raise PipelineProblem(f"{url}: no master answers: {said}. Its own page and log name its URL")
 
 
 def _quoted(log: Path | None) -> str:
     if log is None or not log.exists():
         return ""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_WORDS:]
-    return "".join(f"\n  | {line}" for line in lines) + f"\nAll that it said is in {log}"
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    told = [line for line in lines if not line.startswith("\tat ")][-_LAST_WORDS:]
+    return "".join(f"\n  | {line}" for line in told) + f"\nAll that it said is in {log}"

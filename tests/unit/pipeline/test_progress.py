@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from ktui.pipeline.progress import ProgressLine
 
 
@@ -33,3 +35,28 @@ def test_elsewhere_each_thing_that_is_begun_is_a_line() -> None:
     line.close()
 
     assert pipe.getvalue() == "decoding\nmoves\n"
+
+
+def test_what_stays_is_a_line_of_its_own_above_the_one_that_is_drawn_over(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    terminal = Terminal()
+    line = ProgressLine(terminal)
+
+    line.show("waiting")
+    line.say("version 1")
+
+    assert capsys.readouterr().out == "version 1\n"
+    assert terminal.getvalue().split("\r\x1b[K") == ["", "waiting ...", "waiting ..."]
+
+
+def test_elsewhere_what_is_only_shown_is_left_out_and_what_is_said_stays(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pipe = io.StringIO()
+    line = ProgressLine(pipe)
+
+    line.show("waiting")
+    line.say("version 1")
+
+    assert (pipe.getvalue(), capsys.readouterr().out) == ("", "version 1\n")

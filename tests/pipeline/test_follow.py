@@ -1,0 +1,319 @@
+"""Recordings are followed: each line comes into the tables once, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from ktui.lab.processes import wait_for
+from ktui.pipeline import run as running
+from ktui.pipeline.follow_told import ended_by_signals
+from ktui.pipeline.job import command
+from ktui.pipeline.lake import FOLLOWING, Lake, read_manifest
+from ktui.pipeline.lake_files import LocalFiles
+from ktui.pipeline.outlook import Asked
+from ktui.pipeline.problem import PipelineProblem, SparkFailed
+from ktui.pipeline.run import Outcome
+from ktui.pipeline.schemas import LINES, POLLS, SAMPLES
+from ktui.pipeline.stage_schemas import BROKERS_BY_MINUTE, MOVES, STATES
+from support.follower import Heard, a_follower, followed
+from support.follower_process import LIMIT_S, FollowerProcess
+from support.lake_recordings import into_lake, looks, record, rows
+
+TABLES = (LINES, SAMPLES, POLLS, STATES, MOVES, BROKERS_BY_MINUTE)
+
+
+@pytest.fixture
+def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
+    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+
+
+def segments(folder: Path, count: int, **how: Any) -> list[Path]:
+    """Record looks; give the closed segments, one for each look but the last ones."""
+    record(folder, looks(count), most_bytes=1, **how)
+    found = sorted(folder.rglob("*.gz"))
+    assert len(found) > 2
+    return found
+
+
+def put(segment: Path, folder: Path) -> None:
+    """Put a copy of a segment into a folder, whole at once, with the time it was written."""
+    folder.mkdir(exist_ok=True)
+    shutil.copy2(segment, folder / "copying")
+    (folder / "copying").rename(folder / segment.name)
+
+
+def all_rows(spark: SparkSession, lake: Path) -> dict[str, list[str]]:
+    """Give the rows of the tables by name, sorted."""
+    opened = Lake.open(spark, str(lake))
+    return {table.name: sorted(map(repr, opened.table(table).collect())) for table in TABLES}
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_segments_come_into_the_tables_as_they_appear_each_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The last ones first, and ones of long ago, in folders that Spark would take for hidden."""
+    whole, lake = segments(tmp_path / "whole", 3), tmp_path / "a {lake} of 100%"
+    recorded = tmp_path / "my {recordings} [of] 100% *?"  # signs that mean something in patterns
+    recorded.mkdir()
+    os.utime(whole[-1], (1e9, 1e9))
+    heard = Heard()
+
+    with followed(spark, heard, lake, recorded):
+        heard.until(lambda: bool(heard.found))
+        assert not heard.found[0].files  # it waits, where a plain run would say there is nothing
+        put(whole[-1], recorded / "_a-cluster")
+        heard.until(lambda: heard.versions == [1])
+        shutil.copytree(tmp_path / "whole", tmp_path / "others")  # with a copy of the last one
+        (tmp_path / "others").rename(recorded / ".others")
+        heard.until(lambda: sum(each.read for each in heard.outcomes) == len(whole))
+
+    heard.until(lambda: heard.over)
+    assert sum(each.copies for each in heard.outcomes) == 1
+    into_lake(spark, tmp_path / "plain", tmp_path / "whole")
+    for table in (SAMPLES, POLLS):
+        ours = rows(spark, lake, table, table.schema.names)
+        assert ours == rows(spark, tmp_path / "plain", table, table.schema.names)
+        assert ours
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_a_batch_that_is_in_the_lake_but_not_noted_when_it_dies_is_not_read_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
+    (tmp_path / "recorded").mkdir()
+
+    def dies(outcome: Outcome) -> None:
+        if outcome.written:
+            raise OSError("it dies here")
+
+    dying, heard = Heard(dies), Heard()
+    with followed(spark, dying, lake, tmp_path / "recorded"):
+        dying.until(lambda: bool(dying.found))
+        put(segment, tmp_path / "recorded")
+        with pytest.raises(OSError, match="it dies here"):
+            dying.until(lambda: dying.over)
+    (notes,) = (path for path in (lake / FOLLOWING).iterdir() if path.is_dir())
+    assert (notes / "offsets" / "0").exists()
+    assert not (notes / "commits" / "0").exists()
+    before = rows(spark, lake, SAMPLES, ["segment", "line", "topic", "partition"])
+    assert before
+
+    with followed(spark, heard, lake, tmp_path / "recorded"):
+        heard.until(lambda: len(heard.outcomes) == 2)
+        assert wait_for((notes / "commits" / "0").exists, seconds=LIMIT_S)
+
+    first, again = heard.outcomes
+    assert (first.found, again.found) == (1, 1)
+    assert heard.versions == []
+    assert rows(spark, lake, SAMPLES, ["segment", "line", "topic", "partition"]) == before
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_files_that_are_gone_when_their_batch_is_done_again_are_left_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one, other = segments(tmp_path / "whole", 3)[1:3]
+    (tmp_path / "recorded").mkdir()
+
+    def dies(what: str) -> None:
+        if what.startswith("decoding"):
+            raise OSError("it dies here")
+
+    dying, heard = Heard(begins=dies), Heard()
+    with followed(spark, dying, tmp_path / "lake", tmp_path / "recorded"):
+        dying.until(lambda: bool(dying.found))
+        put(one, tmp_path / "recorded")
+        with pytest.raises(OSError, match="it dies here"):
+            dying.until(lambda: dying.over)
+    (tmp_path / "recorded" / one.name).unlink()
+
+    with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded"):
+        heard.until(lambda: len(heard.outcomes) == 2)
+        put(other, tmp_path / "recorded")
+        heard.until(lambda: heard.versions == [1])
+    assert [each.found for each in heard.outcomes] == [0, 0, 1]
+
+
+def test_killed_in_the_middle_of_a_batch_it_goes_on_where_it_was(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """By kill -9, with its JVM, while it writes a version."""
+    lake, recorded, heard = LocalFiles(tmp_path / "lake"), tmp_path / "recorded", Heard()
+    first, *others = segments(tmp_path / "whole", 3)
+    put(first, recorded)
+
+    with FollowerProcess(tmp_path) as process:
+        process.says("Following")
+        for segment in others:
+            put(segment, recorded)
+        begun = (tmp_path / "lake" / "samples").glob
+        assert wait_for(lambda: any(begun("lake_version=000002-*")), seconds=LIMIT_S)
+        process.kill()
+    killed = read_manifest(lake)
+    assert killed is not None
+    assert killed.version == 1
+
+    with followed(spark, heard, tmp_path / "lake", recorded):
+        heard.until(lambda: len(heard.outcomes) == 2)
+
+    assert heard.versions == [2]
+    assert heard.outcomes[0].read == len(others)
+    into_lake(spark, tmp_path / "plain", tmp_path / "whole")
+    assert all_rows(spark, tmp_path / "lake") == all_rows(spark, tmp_path / "plain")
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_ended_by_sigterm_it_drops_what_is_begun_and_the_next_one_does_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
+    put(segment, tmp_path / "recorded")
+
+    def terminate(what: str) -> None:
+        if what.startswith("decoding"):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    ended = Heard(begins=terminate)
+    follower = a_follower(spark, ended, lake, tmp_path / "recorded")
+    with ended_by_signals(follower.end):
+        follower.follow()
+    assert ended.outcomes == []
+    assert read_manifest(LocalFiles(lake)) is None
+
+    heard = Heard()
+    with followed(spark, heard, lake, tmp_path / "recorded"):
+        heard.until(lambda: heard.versions == [1])
+    assert heard.outcomes[0].read == 1
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_what_a_recorder_leaves_that_dies_meanwhile_is_made_whole_and_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    segment = segments(tmp_path / "whole", 3)[1]
+    (tmp_path / "recorded").mkdir()
+    heard = Heard()
+
+    with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded"):
+        heard.until(lambda: bool(heard.found))
+        left = segment.with_name(f"{segment.name}.tmp")
+        segment.rename(left)  # and nobody has it locked
+        put(left, tmp_path / "recorded")
+        heard.until(lambda: heard.versions == [1])
+
+    assert [path.name for path in (tmp_path / "recorded").iterdir()] == [segment.name]
+    assert heard.outcomes[-1].read == 1
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_while_another_run_writes_the_lake_it_waits_for_its_turn(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    segment = segments(tmp_path / "whole", 3)[1]
+    (tmp_path / "recorded").mkdir()
+    lake, heard = LocalFiles(tmp_path / "lake"), Heard()
+
+    with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded"):
+        heard.until(lambda: bool(heard.found))
+        with lake.locked():
+            put(segment, tmp_path / "recorded")
+            heard.until(lambda: len(heard.waited) == 1)
+            assert read_manifest(lake) is None
+        heard.until(lambda: heard.versions == [1])
+
+    assert "another run writes it" in heard.waited[0]
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_all_runs_are_played_anew_once_and_then_only_those_of_clusters_with_something_new(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = segments(tmp_path / "whole", 3)[1]
+    (tmp_path / "recorded").mkdir()
+    asked: list[Asked] = []
+    monkeypatch.setattr(running, "_foretell", lambda *_: None)
+    monkeypatch.setattr(running, "_play", lambda _v, _w, _k, given, _t: asked.append(given))
+    heard, wanted = Heard(), Asked(window_s=3_600.0, anew=True)
+
+    with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded", asked=wanted):
+        heard.until(lambda: bool(heard.found))
+        put(segment, tmp_path / "recorded")
+        heard.until(lambda: heard.versions == [1])
+
+    assert [each.anew for each in asked] == [True, False]
+    assert {each.window_s for each in asked} == {3_600.0}
+    assert heard.outcomes[-1].insights is not None
+
+
+def test_a_second_follower_of_the_same_into_the_same_lake_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "recorded").mkdir()
+    heard = Heard()
+
+    with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded"):
+        heard.until(lambda: bool(heard.found))
+        second = a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "recorded")
+        with pytest.raises(PipelineProblem, match=r"somebody follows .*recorded into this lake"):
+            second.follow()
+        with LocalFiles(tmp_path / "lake").locked():
+            pass  # between batches the lake is free
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_notes_that_are_damaged_are_named_and_nothing_is_lost_when_they_are_removed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
+    put(segment, tmp_path / "recorded")
+    heard = Heard()
+    with followed(spark, heard, lake, tmp_path / "recorded"):
+        heard.until(lambda: len(heard.outcomes) == 2)
+    (notes,) = (path for path in (lake / FOLLOWING).iterdir() if path.is_dir())
+    for checksum in notes.rglob(".*.crc"):
+        checksum.unlink()
+    (notes / "offsets" / "0").write_text("v1\nwhat the power cut left")
+
+    with pytest.raises(SparkFailed) as told:
+        a_follower(spark, Heard(), lake, tmp_path / "recorded").follow()
+    assert str(told.value).startswith(f"{notes}: ")
+    assert "Remove that folder" in str(told.value)
+
+    shutil.rmtree(notes)
+    anew = Heard()
+    with followed(spark, anew, lake, tmp_path / "recorded"):
+        anew.until(lambda: len(anew.outcomes) == 2)
+    assert anew.versions == []
+
+
+def test_a_place_where_no_segments_can_come_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(PipelineProblem, match="missing: no such folder"):
+        a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "missing").follow()
+    with pytest.raises(PipelineProblem, match="file: a file, in which no segments come"):
+        a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "file").follow()
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--every", "5m"), ("--follow", "--every", "soon"), ("--follow", "--every", "0s")],
+)
+def test_a_wrong_time_between_two_looks_is_told(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(command, words)
+
+    assert done.exit_code == click.UsageError.exit_code
+    assert "--every: " in done.output

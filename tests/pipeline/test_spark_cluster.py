@@ -1,0 +1,250 @@
+"""On a cluster of processes the tables are those of one process, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ktui.pipeline.lake import Lake
+from ktui.pipeline.outlook import Asked
+from ktui.pipeline.outlook_schemas import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
+from ktui.pipeline.run import Wanted, run
+from ktui.pipeline.what_if_grid import read_grid
+from support.lake_rows import TABLES, Rows, assert_same, rows_of
+from support.recorded_worlds import tapes_of
+from support.shell import Done
+from support.spark_cluster import (
+    HOME,
+    LIMIT_S,
+    SparkCluster,
+    imports,
+    python_with,
+    python_without,
+    spark_cluster,
+)
+from support.taped_runs import tapes_of_runs
+from support.tapes import cut_at_random, with_garbage, write
+from support.wild_recordings import wild_tapes
+
+_EXECUTORS_NEED = ("msgspec", "pyarrow", "yaml")
+_MOUNTED = "spark.hadoop.fs.viewfs.mounttable.ktui.link."
+"""Puts a folder at viewfs://ktui/NAME, where it is reached by Hadoop's client only."""
+_GRID = "limits:\n  partitions: [1, 5]\nthrottle: [none, 20MB/s]\n"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A cluster on whose machines nothing is installed but the libraries."""
+    folder = tmp_path_factory.mktemp("spark-cluster")
+    python = python_with(folder / "python", *_EXECUTORS_NEED)
+    assert imports(python, ["ktui", *_EXECUTORS_NEED]) == [*_EXECUTORS_NEED]
+    with spark_cluster(folder / "cluster") as cluster:
+        cluster.environment |= {
+            "PYSPARK_PYTHON": str(python),
+            "KTUI_STATE_DIR": str(folder / "state"),
+        }
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recordings of runs and of moves by others, damaged here and there; and a grid."""
+    folder = tmp_path_factory.mktemp("recorded")
+    dice = random.Random("cluster")  # noqa: S311 - a test's dice
+    for tape in (*tapes_of_runs(range(1)), *tapes_of(range(1)), *wild_tapes(range(1))):
+        write(folder / "recordings", list(with_garbage(cut_at_random(tape, dice), dice)))
+    (folder / "grid.yaml").write_text(_GRID)
+    return folder
+
+
+def _ktui(*words: str | Path) -> list[str]:
+    return [sys.executable, "-m", "ktui", "pipeline", *map(str, words)]
+
+
+def _run_words(recorded: Path, lake: Path) -> list[str]:
+    places = ["--recordings", str(recorded / "recordings"), "--lake", str(lake)]
+    return [*places, "--grid", str(recorded / "grid.yaml")]
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession, recorded: Path) -> dict[str, Rows]:
+    """The tables that one process makes."""
+    lake = recorded / "lake"
+    asked = Asked(read_grid(recorded / "grid.yaml"), anew=True)
+    run(spark, Wanted((str(recorded / "recordings"),), str(lake), asked=asked))
+    return _tables(spark, lake)
+
+
+def _settings(given: Mapping[str, str]) -> dict[str, str]:
+    """Give the environment in which `ktui` passes settings on to Spark."""
+    words = " ".join(f"--conf {name}={value}" for name, value in given.items())
+    return {"PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}
+
+
+def _done(command: list[str], environment: Mapping[str, str] | None = None) -> Done:
+    """Run a program to its end, which has to be a good one."""
+    done = _ended(command, environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def _ended(command: list[str], environment: Mapping[str, str] | None = None) -> Done:
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+
+
+def _tables(spark: SparkSession, lake: Path) -> dict[str, Rows]:
+    """Give every table of a lake, files by their names."""
+    opened = Lake.open(spark, str(lake))
+    of_all = (*TABLES, FORECASTS, ETA_BACKTEST, WHAT_IF)
+    tables = {table.name: rows_of(opened.table(table), table.name) for table in of_all}
+    for row in tables["quarantine"]:
+        row["file"] = Path(row["file"]).name
+    told = opened.table(INSIGHTS).collect()
+    tables["insights"] = [_flat(json.loads(row["insights"])) for row in told]
+    return tables
+
+
+def _flat(value: Any, name: str = "") -> dict[str, Any]:
+    """Name each figure by where it stands."""
+    if not isinstance(value, dict | list):
+        return {name: value}
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    return {key: each for at, part in parts for key, each in _flat(part, f"{name}/{at}").items()}
+
+
+def _same(made: Mapping[str, Rows], expected: Mapping[str, Rows]) -> None:
+    assert all(expected.values()), [name for name, rows in expected.items() if not rows]
+    for name, rows in expected.items():
+        assert_same(made[name], rows, name)
+
+
+def test_a_cluster_whose_executors_are_killed_in_mid_run_makes_the_same_tables(
+    cluster: SparkCluster,
+    spark: SparkSession,
+    recorded: Path,
+    expected: dict[str, Rows],
+    tmp_path: Path,
+) -> None:
+    words = ["run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")]
+    running = subprocess.Popen(
+        _ktui(*words),
+        env=cluster.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with running:
+        try:
+            told = _until("moves", running)
+            assert cluster.kill_executors() == 2, told
+            told += running.communicate(timeout=LIMIT_S)[1]
+        finally:
+            running.kill()
+
+    assert running.returncode == 0, told
+    _same(_tables(spark, tmp_path / "lake"), expected)
+    tasks = cluster.tasks()
+    assert "driver" not in tasks
+    assert {"0", "1"} < tasks.keys(), tasks  # and those that came in place of the two
+
+
+def _until(table: str, running: subprocess.Popen[str]) -> str:
+    """Read what a run tells until it works a table out."""
+    assert running.stderr is not None
+    told = ""
+    for line in running.stderr:
+        told += line
+        if line.strip() == table:
+            return told
+    raise AssertionError(told)
+
+
+def test_spark_submit_with_the_package_makes_the_same_tables_at_uris_without_ktui_installed(
+    cluster: SparkCluster,
+    spark: SparkSession,
+    recorded: Path,
+    expected: dict[str, Rows],
+    tmp_path: Path,
+) -> None:
+    driver = python_without(tmp_path / "python", "ktui", "pyspark", "py4j")
+    assert imports(driver, ["ktui", "pyspark", "click"]) == ["click"]
+    told = _done(_ktui("package", tmp_path)).stdout
+    assert f"--py-files {tmp_path / 'ktui.zip'} {tmp_path / 'ktui_job.py'}" in told
+
+    _done(
+        [
+            str(HOME / "bin" / "spark-submit"),
+            *("--master", cluster.url),
+            *("--conf", f"{_MOUNTED}/recorded={recorded.as_uri()}"),
+            *("--conf", f"{_MOUNTED}/made={tmp_path.as_uri()}"),
+            *("--py-files", str(tmp_path / "ktui.zip")),
+            str(tmp_path / "ktui_job.py"),
+            *("--recordings", "viewfs://ktui/recorded/recordings"),
+            *("--lake", "viewfs://ktui/made/lake"),
+            *("--grid", str(recorded / "grid.yaml")),
+        ],
+        {**cluster.environment, "PYSPARK_DRIVER_PYTHON": str(driver)},
+    )
+
+    _same(_tables(spark, tmp_path / "lake"), expected)
+    assert cluster.tasks().keys() == {"0", "1"}
+
+
+def test_where_no_worker_has_what_an_executor_asks_for_it_says_so_rather_than_wait_for_ever(
+    cluster: SparkCluster, recorded: Path, tmp_path: Path
+) -> None:
+    asked = {
+        "spark.executor.memory": "64g",
+        "spark.ktui.executorWait": "2s",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",
+    }
+    words = ["run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")]
+
+    done = _ended(_ktui(*words), cluster.environment | _settings(asked))
+
+    assert done.returncode == 1
+    assert f"ktui: {cluster.url} has had no executor for this for 2 s" in done.stderr
+    assert "none has the 64g" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.soak
+def test_where_all_workers_die_in_mid_run_it_says_so_and_a_later_run_does_it_all(
+    cluster: SparkCluster,
+    spark: SparkSession,
+    recorded: Path,
+    expected: dict[str, Rows],
+    tmp_path: Path,
+) -> None:
+    words = ["run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")]
+    running = subprocess.Popen(
+        _ktui(*words),
+        env=cluster.environment | _settings({"spark.ktui.executorWait": "5s"}),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with running:
+        try:
+            told = _until("samples", running)
+            cluster.kill_workers()
+            told += running.communicate(timeout=LIMIT_S)[1]
+        finally:
+            running.kill()
+            cluster.start_workers()
+
+    assert running.returncode == 1, told
+    assert "its workers are gone" in told
+    assert "Traceback" not in told
+    _done(_ktui("run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")))
+    _same(_tables(spark, tmp_path / "lake"), expected)

@@ -1,0 +1,48 @@
+"""What went wrong in Spark is told in a line, also where Python raised it on an executor."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.pipeline.failures import spark_words
+
+_RAISED = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: \
+Traceback (most recent call last):
+  File "worker.py", line 4174, in main
+    process()
+KeyError: 'first'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "worker.py", line 4180, in main
+    import msgspec
+    ^^^^^^^^^^^^^^
+ModuleNotFoundError: No module named 'msgspec'
+Look for it elsewhere.
+ SQLSTATE: 38000"""
+_NOT_STARTED = """Error from python worker:
+  Traceback (most recent call last):
+    File "<frozen runpy>", line 198, in _run_module_as_main
+  ImportError: cannot import name 'daemon'
+PYTHONPATH was:
+  /opt/spark/python"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "words"),
+    [
+        (_RAISED, "in Python on an executor: ModuleNotFoundError: No module named 'msgspec'"),
+        (_NOT_STARTED, "in Python on an executor: ImportError: cannot import name 'daemon'"),
+        ("\njava.io.IOException: gone\n\tat a.b(C.java:1)", "java.io.IOException: gone"),
+        ("", "ValueError"),
+    ],
+)
+def test_what_spark_raises_is_told_by_the_line_that_matters(raised: str, words: str) -> None:
+    assert spark_words(ValueError(raised)) == f"Spark failed: {words}"
+
+
+def test_a_disk_that_is_full_is_told_as_that() -> None:
+    words = spark_words(ValueError("java.io.IOException: No space left on device"))
+
+    assert words == "no space is left on the disk of the lake, or of Spark's temporary files"

@@ -1,0 +1,26 @@
+"""A place is a path of this machine, or a URI of any file system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.pipeline.lake_files import local_path
+
+
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [
+        ("/data/lake", "/data/lake"),
+        ("/data/a:b", "/data/a:b"),
+        ("file:///data/lake", "/data/lake"),
+        ("file:/data/lake", "/data/lake"),
+        ("hdfs://name:8020/lake", None),
+        ("hdfs:///lake", None),
+        ("dbfs:/lake", None),
+        ("s3a://bucket/lake", None),
+    ],
+)
+def test_a_path_is_told_from_a_uri(place: str, path: str | None) -> None:
+    assert local_path(place) == (None if path is None else Path(path))

@@ -1,0 +1,154 @@
+"""Spark starts sooner by the classes that an earlier JVM left behind, and never fails for them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ktui.lab.java import Java, find_java
+from ktui.pipeline.spark_classes import sharing
+
+JAVA = Java("/usr/bin/java", 17, "17.0.15+6")
+WRITTEN = b"\xf0\x0b\xab\xa8"
+"""How an archive begins once all of it is there."""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / 'a "blank" place'))
+    monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
+    return tmp_path / 'a "blank" place' / "ktui"
+
+
+def _given(java: Java = JAVA) -> Mapping[str, str]:
+    """Give what a JVM would be started with: the -XX options, with their values."""
+    with sharing(java):
+        words = shlex.split(os.environ["SPARK_SUBMIT_OPTS"])
+    named = (word.removeprefix("-XX:").partition("=") for word in words)
+    return {name: value for name, _, value in named}
+
+
+def _leave_behind(content: bytes = WRITTEN + b"classes", java: Java = JAVA) -> Path:
+    """Do what a first JVM does when it ends."""
+    archive = Path(_given(java)["ArchiveClassesAtExit"])
+    archive.write_bytes(content)
+    return archive
+
+
+def test_later_jvms_share_the_classes_that_the_first_left_behind(cache: Path) -> None:
+    assert _leave_behind().parent == cache
+
+    for _ in range(2):
+        archive = Path(_given()["SharedArchiveFile"])
+        assert archive.read_bytes() == WRITTEN + b"classes"
+        assert "ArchiveClassesAtExit" not in _given()
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_archive_that_is_being_written_is_not_read() -> None:
+    new = _leave_behind(bytes(4) + b"classes")
+
+    assert "SharedArchiveFile" not in _given()
+
+    new.write_bytes(WRITTEN + b"classes")
+    assert "SharedArchiveFile" in _given()
+
+
+@pytest.mark.usefixtures("cache")
+def test_what_a_jvm_left_unfinished_long_ago_is_removed() -> None:
+    new = _leave_behind(bytes(4))
+    os.utime(new, (0, 0))
+
+    assert "SharedArchiveFile" not in _given()
+    assert not new.exists()
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_archive_that_was_cut_short_is_not_read() -> None:
+    _leave_behind()
+    archive = Path(_given()["SharedArchiveFile"])
+    archive.write_bytes(WRITTEN)
+
+    assert "SharedArchiveFile" not in _given()
+
+
+@pytest.mark.usefixtures("cache")
+def test_another_java_has_an_archive_of_its_own() -> None:
+    _leave_behind()
+
+    assert "SharedArchiveFile" not in _given(Java("/usr/bin/java", 17, "17.0.16+8"))
+
+
+def test_only_the_latest_few_archives_are_kept(cache: Path) -> None:
+    for age in range(5, 0, -1):
+        java = Java("/usr/bin/java", 17, f"build {age}")
+        os.utime(_leave_behind(java=java), (10**9 - age, 10**9 - age))
+        _given(java)
+
+    assert len(list(cache.iterdir())) == 3
+    assert "SharedArchiveFile" in _given(Java("/usr/bin/java", 17, "build 1"))
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_archive_with_which_spark_does_not_start_is_gone_the_next_time() -> None:
+    _leave_behind()
+    assert "SharedArchiveFile" in _given()
+
+    with pytest.raises(RuntimeError), sharing(JAVA):
+        raise RuntimeError
+
+    assert "SharedArchiveFile" not in _given()
+
+
+def test_without_a_place_for_it_spark_starts_as_it_always_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+
+    assert _given() == {}
+
+
+def test_nothing_is_written_to_a_disk_that_is_nearly_full(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(cache.parents[1])._replace(free=2**20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+
+    assert _given() == {}
+
+
+@pytest.mark.usefixtures("cache")
+def test_options_that_the_user_gives_spark_stay_and_go_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Xss4m")
+
+    with sharing(JAVA):
+        words = shlex.split(os.environ["SPARK_SUBMIT_OPTS"])
+
+    assert words[-1] == "-Xss4m"
+    assert len(words) > 1
+    assert os.environ["SPARK_SUBMIT_OPTS"] == "-Xss4m"
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("content", [b"junk" * 5000, WRITTEN * 5000, b""])
+def test_a_damaged_archive_keeps_no_jvm_from_starting_and_none_speaks_of_it(content: bytes) -> None:
+    java = find_java(17, "This test").program
+    quiet = ["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-version"]
+    _leave_behind(content)
+    with sharing(JAVA):
+        options = shlex.split(os.environ["SPARK_SUBMIT_OPTS"])
+
+    usual = subprocess.run([java, *quiet], capture_output=True, text=True, check=True)
+    found = subprocess.run([java, *options, *quiet], capture_output=True, text=True, check=True)
+
+    assert found.stderr.replace(", sharing", "") == usual.stderr.replace(", sharing", "")
+    assert found.stdout == usual.stdout
