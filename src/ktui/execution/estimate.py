@@ -6,8 +6,8 @@ the steps before it let expect.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ from ktui.execution.events import (
     Entry,
     Gate,
     Left,
+    LimitsChanged,
     NowIn,
     Outage,
     Owned,
@@ -28,12 +29,13 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.foretelling import Foretelling
+from ktui.execution.headway import Seen
 from ktui.execution.pace import Pace
 from ktui.execution.run import Run
 from ktui.execution.throttle_events import ThrottleChanged
-from ktui.execution.track import OpenStep, Track
 from ktui.insights.prior import Prior
-from ktui.progress.timeline import Lane, Range, Role, Timeline
+from ktui.progress.timeline import Range
 
 WINDOW = timedelta(minutes=10)
 """What was copied longer ago says nothing of the rate."""
@@ -49,6 +51,8 @@ _HISTORY = 30
 """Points into which the journal's last ten minutes are put at the first look."""
 _INTERRUPTS = (Paused, Continued, Gate, Outage, Owned, Left, ThrottleChanged, Added)
 """After these the rate is another one."""
+_TURNS = (*_INTERRUPTS, LimitsChanged)
+"""After these what was foretold holds no more."""
 
 
 class Copied(msgspec.Struct, frozen=True):
@@ -106,6 +110,7 @@ class Estimate:
         self.run = run
         self._prior_of = prior_of
         self._prior: Prior | None = None
+        self._foretelling = Foretelling(run, None)
         self.pace = Pace()
         """Of the process that owns the run: what went before it, it does not know."""
         self._begun: dict[TopicPartition, StepBegun] = {}
@@ -123,6 +128,8 @@ class Estimate:
         """Take in what is new of the journal, the run knows it already."""
         for entry in entries:
             event, at = entry.event, entry.at
+            if isinstance(event, _TURNS):
+                self._foretelling.change(at, throttle=isinstance(event, ThrottleChanged))
             if isinstance(event, _INTERRUPTS):
                 self._since = at
                 self._points.clear()
@@ -130,6 +137,7 @@ class Estimate:
                     self.pace = Pace(self._prior)
             elif isinstance(event, Started):
                 self._prior = self._prior_of(event.cluster_id)
+                self._foretelling = Foretelling(self.run, self._prior)
             elif isinstance(event, StepBegun):
                 self._begun[event.tp], self._begun_at[event.tp] = event, at
                 self._first_at.setdefault(event.tp, at)
@@ -142,12 +150,16 @@ class Estimate:
 
     def _step_over(self, event: StepOver, at: datetime) -> None:
         begun = self._begun.pop(event.tp, None)
-        if begun is not None and begun.adding and event.reached:
-            size, since = self.run.tracks[event.tp].planned.size, self._begun_at[event.tp]
+        if begun is None or not event.reached:
+            return
+        since = self._begun_at[event.tp]
+        self._foretelling.step_over(begun, since, event, at)
+        if begun.adding:
+            size = self.run.tracks[event.tp].planned.size
             self._copied.append(_Spell(since, at, size * len(begun.adding)))
             self.pace.learn_step(size, (at - since).total_seconds())
 
-    def look(self, now: datetime, seen: Mapping[TopicPartition, Timeline] | None = None) -> None:
+    def look(self, now: datetime, seen: Seen | None = None) -> None:
         """Take in how it is now.
 
         Args:
@@ -155,8 +167,10 @@ class Estimate:
             seen: what is seen of the partitions; where one in flight is not, it is taken to be
                 copied as fast as those before it were.
         """
+        self._foretelling.look(now, seen or {}, self.pace.known_bytes_s)
+        done = self._foretelling.headway.done
         flying = [
-            _Spell(track.step.at, now, self._share(track, track.step, now, seen or {}))
+            _Spell(track.step.at, now, done(track))
             for track in self.run.flying.values()
             if track.step is not None
         ]
@@ -190,12 +204,14 @@ class Estimate:
         whole = self.run.copies.whole
         done = self._work if whole else 0
         own = self._rates()
-        rates = own or self._earlier_rates()
-        if rates is None:
+        if own is None and not self._by_earlier_runs:
             return Copied(done, whole)
-        left = (whole or len(self.run.tracks)) - self._work
-        lasts = Range(left / rates.high, left / rates.middle, left / rates.low)
         bytes_s = None if own is None or not whole else own.middle
+        if own is not None and not (whole and self._foretelling.known):
+            left = (whole or len(self.run.tracks)) - self._work
+            lasts = Range(left / own.high, left / own.middle, left / own.low)
+        else:
+            lasts = self._foretelling.left_s()
         return Copied(done, whole, bytes_s, lasts, by_earlier_runs=own is None)
 
     @property
@@ -229,40 +245,15 @@ class Estimate:
         points = self._points
         return len(points) > 1 and points[-1][0] - points[0][0] >= LEAST
 
-    def _earlier_rates(self) -> Range | None:
-        """Give what brokers took in of earlier runs, by how many replicas each is adding now."""
-        prior, onto, sizes = self._prior, Counter[int](), 0
-        for track in self.run.flying.values():
-            adding = () if track.step is None else track.step.begun.adding
-            onto.update(adding)
-            sizes += len(adding) * track.planned.size
-        if prior is None or self._held or self._tells or not sizes:
-            return None
-        throttle, curve = self.run.throttled.rates, prior.curve
-        free = sum(curve.bytes_s(count, throttle.of(broker)) for broker, count in onto.items())
-        byte_s = prior.step_s / sizes  # what a byte takes beside being copied
-        return Range(*(1 / (1 / (part * free) + byte_s) for part in (curve.low, 1.0, curve.high)))
-
-    def _share(
-        self,
-        track: Track,
-        step: OpenStep,
-        now: datetime,
-        seen: Mapping[TopicPartition, Timeline],
-    ) -> float:
-        """Give the bytes that a step in flight has copied."""
-        size, timeline = track.planned.size, seen.get(track.tp)
-        if timeline is None:
-            expected = self.pace.known_bytes_s * (now - step.at).total_seconds()
-            return len(step.begun.adding) * max(0.0, min(size, expected))
-        lanes = (timeline.lanes.get(broker) for broker in step.begun.adding)
-        return sum(_share(lane) for lane in lanes if lane is not None) * size
-
-
-def _share(lane: Lane) -> float:
-    if lane.role in (Role.IN_SYNC, Role.LEADER):
-        return 1.0
-    return lane.share or 0.0 if lane.role is Role.ADDING else 0.0
+    @property
+    def _by_earlier_runs(self) -> bool:
+        """Whether earlier runs tell how long this one takes that has no rate of its own yet."""
+        sizes = sum(
+            track.planned.size
+            for track in self.run.flying.values()
+            if track.step is not None and track.step.begun.adding
+        )
+        return self._prior is not None and not self._held and not self._tells and sizes > 0
 
 
 def _rate(start: tuple[datetime, int], end: tuple[datetime, int]) -> float:

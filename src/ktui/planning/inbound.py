@@ -1,12 +1,14 @@
-"""What one broker copies at a time, on values: its rate, shared alike by all it is adding."""
+"""What brokers copy at a time, on values: each its own rate, shared alike by all it is adding."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 from ktui.cluster.partition import TopicPartition
+from ktui.planning.sharing import Pair
 
 
 class Inbound:
@@ -31,7 +33,7 @@ class Inbound:
         self._virtual = 0.0
         self._ends: list[tuple[float, TopicPartition]] = []
 
-    def add(self, tp: TopicPartition, size: int, at_s: float) -> None:
+    def add(self, tp: TopicPartition, size: float, at_s: float) -> None:
         """Begin to copy a replica; whatever has ended by then has been taken by `ended`."""
         if self._ends:
             self._virtual += (at_s - self._at_s) / self._byte_s
@@ -56,3 +58,36 @@ class Inbound:
         left = self._ends[0][0] - self._virtual
         self._byte_s = len(self._ends) / self._bytes_s(len(self._ends))
         self.next_end_s = self._at_s + left * self._byte_s
+
+
+class Inbounds:
+    """The replicas that all brokers are adding, each as fast as it takes them in.
+
+    Args:
+        bytes_s: what a broker takes in, in bytes a second, with so many at once.
+    """
+
+    def __init__(self, bytes_s: Callable[[int, int], float]) -> None:
+        self._bytes_s = bytes_s
+        self._of: dict[int, Inbound] = {}
+
+    @property
+    def next_end_s(self) -> float:
+        """When the next replica will have been copied, if no other comes; else infinity."""
+        return min((inbound.next_end_s for inbound in self._of.values()), default=inf)
+
+    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
+        """Begin to copy a replica; whatever has ended by then has been taken by `ended`."""
+        broker = pair[1]
+        if broker not in self._of:
+            self._of[broker] = Inbound(partial(self._bytes_s, broker))
+        self._of[broker].add(tp, size, at_s)
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Give whoever has been copied by then, when, and onto which broker; each once."""
+        return [
+            (end_s, tp, broker)
+            for broker, inbound in self._of.items()
+            if inbound.next_end_s <= by_s
+            for end_s, tp in inbound.ended(by_s)
+        ]

@@ -9,8 +9,7 @@ import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -21,8 +20,9 @@ from ktui.pacing.limits import Limits, Order
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done
 from ktui.pacing.steps import after
-from ktui.planning.inbound import Inbound
+from ktui.planning.inbound import Inbounds
 from ktui.planning.peaks import Fetched, Held
+from ktui.planning.sharing import Copying
 
 POLL_S = 1
 """Ends are seen, and decisions made, poll by poll. A step that adds nothing takes about as long,
@@ -38,6 +38,32 @@ class Tempo(msgspec.Struct, frozen=True):
     """What a step that adds takes beside copying, until its end is seen."""
     other_s: int = POLL_S
     """What a step takes that adds nothing, and what an election takes."""
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What steps take beside copying, in seconds, as of a `Tempo`."""
+
+    joining_s: int = 0
+    other_s: int = POLL_S
+
+
+class Flying(msgspec.Struct, frozen=True):
+    """A step that is in flight as a play begins."""
+
+    wanted: Wanted
+    """The partition as it was before the step."""
+    move: Move
+    left: Mapping[int, float]
+    """By broker, the bytes that its replicas still lack; those that lack none are left out, and
+    where all are, the step is over with the next poll."""
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What is left of a run as a play begins."""
+
+    flying: Sequence[Flying]
+    waiting: Sequence[Wanted]
+    """The other partitions, in the plan's order, those that are under way `begun`."""
 
 
 Told = Callable[[int, Decision], None]
@@ -87,7 +113,28 @@ def schedule(
         told: hears of each decision.
         inbound: bytes a second that are written to partitions, where that is known.
     """
-    return _Played(wanted, limits, tempo, told, inbound or {}).result()
+    beside = Beside(tempo.joining_s, tempo.other_s)
+    played = _Played(limits, beside, Inbounds(tempo.bytes_s), told, inbound)
+    played.take_on(wanted)
+    return played.result()
+
+
+def rest(
+    left: Left, limits: Limits, beside: Beside, copying: Copying, told: Told | None = None
+) -> Schedule:
+    """Play what is left of a run.
+
+    Args:
+        left: where it stands.
+        limits: those in force from now on.
+        beside: what steps take beside copying.
+        copying: how fast replicas are copied; none is being copied yet.
+        told: hears of each decision.
+    """
+    played = _Played(limits, beside, copying, told)
+    played.resume(left.flying)
+    played.take_on(left.waiting)
+    return played.result()
 
 
 class _Played:
@@ -95,29 +142,46 @@ class _Played:
 
     def __init__(
         self,
-        wanted: Sequence[Wanted],
         limits: Limits,
-        tempo: Tempo,
-        told: Told | None,
-        inbound: Mapping[TopicPartition, int],
+        beside: Beside,
+        copying: Copying,
+        told: Told | None = None,
+        inbound: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self._told = told
+        self._to_come: Iterator[Wanted] = iter(())
+        self._waiting = 0
+        self._roster = Roster(limits)
+        self._under_way: dict[TopicPartition, Wanted] = {}
+        """With those that wait in the queue."""
+        self._beside = beside
+        self._now_s = 0
+        self._copying_s = 0.0
+        self._copying = copying
+        self._copies_left: dict[TopicPartition, int] = {}
+        self._ends: list[tuple[int, TopicPartition]] = []
+        self._held = Held()
+        self._fetched = Fetched(inbound or {})
+        self._most_in_flight = 0
+
+    def take_on(self, wanted: Sequence[Wanted]) -> None:
+        limits = self._roster.limits
         self._to_come = iter(_in_order(wanted, limits.order))
         self._waiting = len(wanted)
         if limits.partitions is not None:
             self._waiting = max(_WAITING, 2 * limits.partitions)
-        self._roster = Roster(limits)
-        self._under_way: dict[TopicPartition, Wanted] = {}
-        """With those that wait in the queue."""
-        self._tempo = tempo
-        self._now_s = 0
-        self._copying_s = 0.0
-        self._inbound: dict[int, Inbound] = {}
-        self._copies_left: dict[TopicPartition, int] = {}
-        self._ends: list[tuple[int, TopicPartition]] = []
-        self._held = Held()
-        self._fetched = Fetched(inbound)
-        self._most_in_flight = 0
+
+    def resume(self, flying: Sequence[Flying]) -> None:
+        """Put steps into the air that are in flight as the play begins."""
+        self._under_way.update({one.wanted.tp: one.wanted for one in flying})
+        self._roster.add(one.wanted for one in flying)
+        flying = [one for one in flying if one.wanted.tp in self._roster]
+        self._roster.submitted(Decision(1, steps=tuple(one.move for one in flying)))
+        for one in flying:
+            if one.left:
+                self._copy(one.move, one.left)
+            else:
+                heapq.heappush(self._ends, (POLL_S, one.wanted.tp))
 
     def result(self) -> Schedule:
         while self._submits() or self._roster.in_flight:
@@ -159,19 +223,22 @@ class _Played:
         one = self._under_way[tp]
         self._held.begins(one, adds)
         if not adds:
-            self._end_after(move, self._tempo.other_s)
+            self._end_after(move, self._beside.other_s)
             return
-        self._copies_left[tp] = len(adds)
-        self._fetched.begins(tp, self._roster.situation(tp), adds)
-        for broker in adds:
-            if broker not in self._inbound:
-                self._inbound[broker] = Inbound(partial(self._tempo.bytes_s, broker))
-            self._inbound[broker].add(tp, one.size, self._now_s)
+        self._copy(move, dict.fromkeys(adds, one.size))
+
+    def _copy(self, move: Move, sizes: Mapping[int, float]) -> None:
+        tp, situation = move.tp, self._roster.situation(move.tp)
+        leader = situation.replicas[0] if situation.leader is None else situation.leader
+        self._copies_left[tp] = len(sizes)
+        self._fetched.begins(tp, situation, move.step.adds)
+        for broker, size in sizes.items():
+            self._copying.add(tp, (leader, broker), size, self._now_s)
 
     def _end_after(self, move: Move, seconds: int) -> None:
         """End a step, with its election if it has one."""
         if move.step.elects is not None:
-            seconds += self._tempo.other_s
+            seconds += self._beside.other_s
         heapq.heappush(self._ends, (self._now_s + seconds, move.tp))
 
     def _wait(self) -> None:
@@ -186,7 +253,7 @@ class _Played:
 
     def _next_poll(self) -> int:
         """Give the first poll at which something may have come to its end."""
-        end = min((inbound.next_end_s for inbound in self._inbound.values()), default=math.inf)
+        end = self._copying.next_end_s
         if self._ends:
             end = min(end, self._ends[0][0])
         return max(math.ceil(end / POLL_S) * POLL_S, self._now_s + POLL_S)
@@ -194,14 +261,12 @@ class _Played:
     def _copy_until(self, poll_s: int) -> None:
         busy_until_s = began_s = float(self._now_s)
         self._now_s = poll_s
-        for broker, inbound in self._inbound.items():
-            if inbound.next_end_s <= poll_s:
-                for end_s, tp in inbound.ended(poll_s):
-                    busy_until_s = max(busy_until_s, end_s)
-                    self._fetched.copied(tp, broker)
-                    self._copied(tp)
-            if inbound.next_end_s < math.inf:
-                busy_until_s = poll_s
+        for end_s, tp, broker in self._copying.ended(poll_s):
+            busy_until_s = max(busy_until_s, end_s)
+            self._fetched.copied(tp, broker)
+            self._copied(tp)
+        if self._copying.next_end_s < math.inf:
+            busy_until_s = poll_s
         self._copying_s += busy_until_s - began_s
 
     def _copied(self, tp: TopicPartition) -> None:
@@ -210,7 +275,7 @@ class _Played:
             self._copies_left[tp] = left
         else:
             del self._copies_left[tp]
-            self._end_after(self._roster.in_flight[tp], self._tempo.joining_s)
+            self._end_after(self._roster.in_flight[tp], self._beside.joining_s)
 
     def _over(self, tp: TopicPartition) -> None:
         one, step = self._under_way[tp], self._roster.in_flight[tp].step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ktui.cluster.partition import Replica
+from ktui.cluster.partition import Replica, TopicPartition
 from ktui.progress import rates, stalls
 from ktui.progress.copying import Figures, Source, compare
 from ktui.progress.eta import INTERVAL_S, INTERVALS, time_left
@@ -71,6 +71,8 @@ def follow(
     rising_s, rising_from = _rising(memory, lag)
     if stalls.starved(starving_s):  # why it rises is known, until there is room again
         rising_s, rising_from = 0.0, lag.value
+    if _shares_anew(leader.tp, broker, poll):
+        messages, sizes = rates.doubted(messages), rates.doubted(sizes)
     if blocked:
         messages, sizes = rates.interrupted(messages), rates.interrupted(sizes)
     remembered = LaneMemory(
@@ -82,6 +84,12 @@ def follow(
     bytes_s = messages_s * each if messages_s is not None and each is not None else sizes_s
     left_s = None if stalls.starved(starving_s) else time_left(lag.value, lag.net, nets)
     return CatchUp(figures, messages_s, bytes_s, leader.bytes_s, left_s, remembered)
+
+
+def _shares_anew(tp: TopicPartition, broker: int, poll: Poll) -> bool:
+    """Whether its rate so far tells little; a throttle's gulps need all of the average."""
+    state = poll.observation.partitions[tp]
+    return poll.shares_anew(state, broker) and poll.throttles.binding(state, broker) is None
 
 
 def _in_bytes(leader: Source, figures: Figures) -> bool:

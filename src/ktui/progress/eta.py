@@ -12,6 +12,11 @@ _ENOUGH = 2
 _WIDEST = 10.0
 """An interval of no headway is no forecast of none: the far end is at most this much farther."""
 
+_UNSURE = 1.15
+"""No rate is surer than that: others come and go that it is shared with."""
+_SEEN_S = 2.0
+"""Until an end is seen: the replica joins the ISR, and a poll tells."""
+
 
 def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Range | None:
     """Forecast the seconds until the lag is gone.
@@ -31,7 +36,7 @@ def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Ra
     if net is None or net <= 0.0:
         return None
     slow, fast = _spread(net, nets)
-    return Range(low=lag / fast, middle=lag / net, high=lag / slow)
+    return Range(low=lag / fast, middle=lag / net, high=lag / slow + _SEEN_S)
 
 
 def _spread(net: float, nets: tuple[float, ...]) -> tuple[float, float]:
@@ -40,7 +45,7 @@ def _spread(net: float, nets: tuple[float, ...]) -> tuple[float, float]:
         return net / 2.0, net * 2.0
     ordered = sorted(nets)
     slow, fast = _quantile(ordered, 0.1), _quantile(ordered, 0.9)
-    return min(net, max(slow, net / _WIDEST)), max(net, fast)
+    return min(net / _UNSURE, max(slow, net / _WIDEST)), max(net * _UNSURE, fast)
 
 
 def _quantile(ordered: list[float], share: float) -> float:

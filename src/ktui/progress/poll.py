@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -81,6 +82,20 @@ class Poll:
         """Give the settings of a partition's topic; None where not readable."""
         return self.observation.topic_configs.get(tp.topic)
 
+    def shares_anew(self, state: PartitionState, broker: int) -> bool:
+        """Whether what a broker takes in, or the leader sends, is shared by other copies now."""
+        sides = [(True, broker), (False, state.leader)]
+        return any(self._copies[side] != self._copies_before[side] for side in sides)
+
+    @cached_property
+    def _copies(self) -> Counter[tuple[bool, int | None]]:
+        return _copies(self.observation)
+
+    @cached_property
+    def _copies_before(self) -> Counter[tuple[bool, int | None]]:
+        last = self._before.last
+        return Counter() if last is None else _copies(last)
+
     def absent(self, state: PartitionState) -> bool:
         """Whether the cluster says that a partition is gone, or that its topic is another now."""
         if state.tp in self.observation.absent:
@@ -99,3 +114,14 @@ class Poll:
             age_s = max(0.0, self.observation.monotonic_s - at_s)
             known = self._wall_times[at_s] = self.observation.at - timedelta(seconds=age_s)
         return known
+
+
+def _copies(seen: Observation) -> Counter[tuple[bool, int | None]]:
+    """Count the replicas that are being copied: onto each broker, and from each leader."""
+    copies: Counter[tuple[bool, int | None]] = Counter()
+    for state in seen.partitions.values():
+        for broker in state.adding if state.reassigning else ():
+            if broker not in state.isr:
+                copies[True, broker] += 1
+                copies[False, state.leader] += 1
+    return copies

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
 from ktui.cluster.observation import Reading
 from ktui.progress.memory import Meter
 from ktui.progress.poll import Poll
@@ -62,6 +64,17 @@ def _weighed(
 def interrupted(meter: Meter | None) -> Meter | None:
     """Have the next reading start a rate anew: what counted was down in between."""
     return None if meter is None else Meter(meter.value, meter.at_s, interrupted=True)
+
+
+_DOUBTED = 0.05
+"""What is left of a rate's weight once it is shared by others."""
+
+
+def doubted(meter: Meter | None) -> Meter | None:
+    """Let a rate count less than what comes next: it was shared with others than from now on."""
+    if meter is None:
+        return None
+    return msgspec.structs.replace(meter, weight=meter.weight * _DOUBTED)
 
 
 def rate(meter: Meter | None, now_s: float, restart_s: float) -> float | None:

@@ -2,119 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
-from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.estimate import Estimate
+from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import (
     By,
     Continued,
-    Entry,
-    Event,
     NowIn,
     Paused,
-    Planned,
-    PlannedPart,
-    StepBegun,
-    StepOver,
 )
-from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.throttle_events import ThrottleChanged
 from ktui.insights.curve import Curve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
 from ktui.planning.throttle_rates import rates_from
-from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
-from support.journals import owned, started
-
-AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
-GB = 10**9
-
-
-class Told:
-    """A run, and an estimate that follows it, event by event."""
-
-    def __init__(
-        self, *sizes: int, target: tuple[int, ...] = (4, 2, 3), prior: Prior | None = None
-    ) -> None:
-        self.run = Run("run")
-        self.estimate = Estimate(self.run, lambda _cluster_id: prior)
-        self.now, self.seq = AT, 0
-        self.entries: list[Entry] = []
-        planned = [
-            Planned(
-                topic="a", partition=n, topic_id=None, target=target, original=(1, 2, 3),
-                leader=1, size=size,
-            )
-            for n, size in enumerate(sizes)
-        ]  # fmt: skip
-        self.happen(started(len(planned)), PlannedPart(partitions=tuple(planned)), owned())
-
-    def happen(self, *events: Event) -> None:
-        new = []
-        for event in events:
-            self.seq += 1
-            new.append(Entry(self.seq, self.now, event))
-            self.run.apply(new[-1])
-        self.entries += new
-        self.estimate.take(new)
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
-
-    def look(self, share: float | None = None, partition: int = 0) -> None:
-        """See how far the step of a partition has come; without a share, the journal alone."""
-        tp = TopicPartition("a", partition)
-        self.estimate.look(self.now, {} if share is None else {tp: _copying(tp, share)})
-
-    def begin(self, partition: int = 0) -> None:
-        self.happen(_adds_4(partition))
-
-    def over(self, partition: int = 0) -> None:
-        self.happen(StepOver(topic="a", partition=partition, replicas=(1, 2, 3, 4), leader=1))
-
-    def add(self, partition: int = 0) -> None:
-        self.begin(partition)
-        self.over(partition)
-
-    def finish(self, partition: int = 0) -> None:
-        self.add(partition)
-        self.happen(NowIn(topic="a", partition=partition, state=State.DONE))
-
-    def left_s(self) -> float | None:
-        left = self.estimate.copied.left_s
-        return None if left is None else left.middle
-
-    def afresh(self) -> float | None:
-        """What one tells that reads the whole journal now."""
-        estimate = Estimate(self.run)
-        estimate.take(self.entries)
-        estimate.look(self.now)
-        left = estimate.copied.left_s
-        return None if left is None else left.middle
-
-
-def _adds_4(partition: int) -> StepBegun:
-    return StepBegun(
-        topic="a", partition=partition, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
-        elect=None, before=(1, 2, 3), leader=1,
-    )  # fmt: skip
-
-
-def _copying(tp: TopicPartition, share: float) -> Timeline:
-    return Timeline(
-        state=PartitionState(tp, None, (1, 2, 3, 4), (1, 2, 3), 1),
-        phase=Phase.MOVING,
-        began_at=AT,
-        began_s=0.0,
-        ended_at=None,
-        original=(1, 2, 3),
-        original_ordered=True,
-        target=(1, 2, 3, 4),
-        lanes={4: Lane(4, Role.ADDING, share=share)},
-        recent=Slots(5.0, 0.0, b"\x00"),
-    )
+from support.told_runs import BESIDE, GB, Told
 
 
 def test_what_is_copied_counts_by_the_replicas_that_are_added() -> None:
@@ -142,7 +43,7 @@ def test_the_time_left_is_what_is_left_by_the_rate_that_was_seen() -> None:
     copied = told.estimate.copied
     assert copied.bytes_s == GB / 100
     assert copied.left_s is not None
-    assert round(copied.left_s.middle) == 100
+    assert 100 <= copied.left_s.middle <= 100 + BESIDE
     assert copied.left_s.low <= copied.left_s.middle <= copied.left_s.high
 
 
@@ -153,10 +54,11 @@ def test_a_rate_that_changes_widens_the_range() -> None:
     for tenth in range(20):
         share += 0.08 if tenth < 10 else 0.01
         told.look(share)
+        told.left_s()
         told.pass_time(10)
     left = told.estimate.copied.left_s
     assert left is not None
-    assert left.low < 0.7 * left.middle < left.middle < left.high / 1.5
+    assert left.low < 0.7 * left.middle < left.middle < left.high / 1.2
 
 
 def test_nothing_is_forecast_from_a_moment_or_from_standstill() -> None:
@@ -325,7 +227,7 @@ EARLIER = Prior(Spread(5e6, 10e6, 20e6, count=40), step_s=0.0, curve=CURVE, runs
 
 
 def test_before_a_run_has_a_rate_of_its_own_that_of_earlier_runs_tells() -> None:
-    told = Told(GB, GB, prior=EARLIER)
+    told = Told(GB, prior=EARLIER)
     told.begin()
     told.look(0.0)
     copied = told.estimate.copied
@@ -333,7 +235,8 @@ def test_before_a_run_has_a_rate_of_its_own_that_of_earlier_runs_tells() -> None
     assert copied.bytes_s is None
     left = copied.left_s
     assert left is not None
-    assert [round(s) for s in (left.low, left.middle, left.high)] == [100, 200, 400]
+    for told_s, expected_s in zip((left.low, left.middle, left.high), (50, 100, 200), strict=True):
+        assert expected_s <= told_s <= expected_s + BESIDE
 
 
 def test_replicas_that_are_added_at_once_are_as_fast_as_so_many_were_in_earlier_runs() -> None:
@@ -341,7 +244,7 @@ def test_replicas_that_are_added_at_once_are_as_fast_as_so_many_were_in_earlier_
     told.begin(0)
     told.begin(1)
     told.look(0.0)
-    assert round(told.left_s() or 0) == 150
+    assert 150 <= (told.left_s() or 0) <= 150 + BESIDE
 
 
 def test_no_more_is_expected_by_earlier_runs_than_a_throttle_lets_through() -> None:
@@ -349,14 +252,14 @@ def test_no_more_is_expected_by_earlier_runs_than_a_throttle_lets_through() -> N
     told.happen(ThrottleChanged(old=rates_from("none"), new=rates_from("5MB")))
     told.begin()
     told.look(0.0)
-    assert round(told.left_s() or 0) == 200
+    assert 200 <= (told.left_s() or 0) <= 200 + BESIDE
 
 
 def test_what_a_step_takes_beside_copying_counts_too() -> None:
     told = Told(GB, prior=Prior(EARLIER.replica_bytes_s, step_s=50.0, curve=CURVE, runs=3))
     told.begin()
     told.look(0.0)
-    assert round(told.left_s() or 0) == 150
+    assert 150 <= (told.left_s() or 0) <= 150 + BESIDE
 
 
 def test_a_rate_of_its_own_takes_the_place_of_that_of_earlier_runs() -> None:
@@ -368,7 +271,7 @@ def test_a_rate_of_its_own_takes_the_place_of_that_of_earlier_runs() -> None:
     copied = told.estimate.copied
     assert not copied.by_earlier_runs
     assert copied.left_s is not None
-    assert round(copied.left_s.middle) == 100
+    assert 100 <= copied.left_s.middle <= 100 + BESIDE
 
 
 def test_earlier_runs_say_nothing_of_standstill_of_a_pause_or_of_nothing_in_flight() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Reading
+from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Lane, Progress, Role
 from ktui.simulated import acts
 from support.moving_clusters import a_cluster, wait
@@ -260,8 +261,21 @@ def test_the_range_is_wide_at_first_and_narrows_when_the_rate_is_steady() -> Non
     late = lane(folded(moving(seconds=100, messages=1_000_000))).left_s
     assert early is not None
     assert late is not None
-    assert early.high / early.low == pytest.approx(4)
-    assert late.high / late.low == pytest.approx(1, rel=0.05)
+    assert early.high / early.low == pytest.approx(4, rel=0.01)
+    assert late.high / late.low < 1.5
+
+
+def test_a_rate_that_is_shared_with_another_copy_is_told_anew_within_seconds() -> None:
+    company = TopicPartition("company", 0)
+    copied, polls = 0, []
+    for second in range(70):
+        copied += 2_000 if second < 60 else 1_000
+        moves = [a_move()] if second < 60 else [a_move(), a_move(tp=company)]
+        ends = {(T0, 1): 1_000_000, (T0, 4): copied}
+        polls.append(an_observation(moves, float(second), ends=ends, starts={T0: 0}))
+    left = lane(folded(polls)).left_s
+    assert left is not None
+    assert left.middle == pytest.approx((1_000_000 - copied) / 1_000, rel=0.1)
 
 
 def test_an_uneven_rate_widens_the_range() -> None:

@@ -21,6 +21,7 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.foreseen import situation
 from ktui.execution.goal import goal
 from ktui.execution.run import Run
 from ktui.execution.track import Track
@@ -30,7 +31,7 @@ from ktui.pacing.steps import all_steps
 from ktui.planning.ways import Ways, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, Timeline
 from ktui.tui.runs.places import Places
-from ktui.tui.runs.waits import BETWEEN, Waits, situation
+from ktui.tui.runs.waits import BETWEEN, Waits
 
 _NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
 _OF_PARTITION = (Cancel, Elect, NowIn, Replanned, StepBegun, StepOver)

@@ -10,7 +10,7 @@ from functools import cached_property
 import msgspec
 
 from ktui.cluster.observation import Observation
-from ktui.execution.goal import goal
+from ktui.execution.foreseen import situation
 from ktui.execution.look import Look
 from ktui.execution.pace import Pace
 from ktui.execution.run import Run
@@ -165,23 +165,3 @@ class Waits:
 def _flying(track: Track) -> Situation:
     """Give a partition as it is while its step is in flight: not done, whatever comes of it."""
     return msgspec.structs.replace(situation(track), reassigning=True)
-
-
-def situation(track: Track) -> Situation:
-    """Give a partition as it will be when its step in flight, if there is one, is over."""
-    replicas, leader = track.replicas, track.planned.leader
-    if track.step is not None and not track.step.called_off:
-        begun = track.step.begun
-        replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
-    elif track.sent is not None:  # a step of ours is over, and its first may have been elected
-        leader = replicas[0]
-    leader = leader if leader in replicas else replicas[0]
-    goes_to = goal(track, replicas, replicas, leader)
-    return Situation(
-        replicas=replicas,
-        isr=replicas,
-        leader=leader,
-        target=goes_to.replicas,
-        lead=goes_to.lead,
-        online=frozenset((*replicas, *goes_to.replicas)),
-    )
