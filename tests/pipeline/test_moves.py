@@ -140,6 +140,65 @@ def test_what_was_copied_is_what_was_last_known_of_each_added_replica(rows: Rows
     assert row["bytes"] == 4000 + 50
 
 
+OLD = {1: 6_000, 4: 3_500}
+"""The replica's size is of some seconds before its move ended."""
+copied_whole = told.seen(
+    sample(0, sizes={1: 5_000, 4: 100}), sample(1, sizes=OLD), sample(2), resting(3)
+)
+seen_in_sync = told.seen(sample(0, sizes=OLD), sample(1, isr=(1, 2, 3, 4)))
+too_quick_for_its_size = told.seen(sample(0, sizes={1: 6_000}), resting(1))
+greater_than_its_leader = told.seen(sample(0, sizes={1: 6_000, 4: 6_001}), resting(1))
+
+
+def test_a_replica_that_joined_the_isr_has_copied_what_its_leader_has(rows: Rows) -> None:
+    assert only(rows, copied_whole)["bytes"] == 6_000
+    assert only(rows, seen_in_sync)["bytes"] == 6_000
+    assert only(rows, too_quick_for_its_size)["bytes"] == 6_000
+    assert only(rows, greater_than_its_leader)["bytes"] == 6_001
+
+
+called_back = told.seen(sample(0, sizes=OLD), resting(1, (1, 2, 3)))
+lost_from_sight = told.seen(sample(0, sizes=OLD), resting(60.001))
+fell_out = told.seen(sample(0, isr=(1, 2, 3, 4), sizes=OLD), sample(1), sample(2))
+
+
+def test_of_a_replica_that_is_not_in_the_isr_in_the_end_its_own_size_counts(rows: Rows) -> None:
+    assert only(rows, called_back)["bytes"] == 3_500
+    assert only(rows, lost_from_sight)["bytes"] == 3_500
+    assert only(rows, fell_out)["bytes"] == 3_500
+
+
+led_by_another = told.seen(
+    sample(0, sizes=OLD), sample(1, leader=2, sizes={2: 7_000}), sample(2, leader=3), resting(3)
+)
+
+
+def test_after_a_change_of_leader_the_last_size_that_is_known_of_a_leader_counts(
+    rows: Rows,
+) -> None:
+    assert only(rows, led_by_another)["bytes"] == 7_000
+
+
+half_called_off = told.seen(
+    sample(0, adding=(4, 5), sizes=OLD | {5: 900}), resting(1, (1, 2, 3, 4))
+)
+in_two_steps = told.seen(
+    sample(3, sizes=OLD),
+    resting(4, (4, 1, 2, 3)),
+    sample(6, replicas=(4, 5, 1, 2, 3), adding=(5,), sizes={1: 6_100, 5: 800}),
+    resting(7, (4, 1, 2, 3)),
+)
+told.ran(
+    (0, started()), (1, planned(in_two_steps)), (2, step(in_two_steps)),
+    (5, step(in_two_steps, 2)), (8, over(in_two_steps)), run_id="whole-and-called-off",
+)  # fmt: skip
+
+
+def test_each_replica_and_each_step_of_a_move_counts_what_came_of_it(rows: Rows) -> None:
+    assert only(rows, half_called_off)["bytes"] == 6_000 + 900
+    assert only(rows, in_two_steps)["bytes"] == 6_000 + 800
+
+
 def test_where_nothing_was_read_nothing_is_known_of_the_copying(rows: Rows) -> None:
     names = ("messages", "bytes", "rate_messages_p50", "rate_bytes_p50", "throttle_min")
     assert known(only(rows, cut_off), *names) == (None,) * 5

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.commands import Command
 from ktui.execution.events import Entry, Event, encode
 from ktui.execution.journal import Journal
 from ktui.execution.run import Run
@@ -39,6 +40,21 @@ class _RecordedRun(PlannedRun):
 
     name: str
     recorder: Recorder
+    asked: Mapping[float, Command]
+    """By the second of the run."""
+
+    async def to_its_end(self) -> Run:
+        asking = [asyncio.create_task(self._ask(*each)) for each in self.asked.items()]
+        try:
+            return await super().to_its_end()
+        finally:
+            for task in asking:
+                task.cancel()
+
+    async def _ask(self, at_s: float, command: Command) -> None:
+        await self.clock.sleep(at_s)
+        with Journal.open(self.path, self.clock) as journal:
+            journal.ask(command, "somebody@here (2)")
 
     def observer(self) -> Observer:
         looks = _Looks(self.reader, self.clock)
@@ -74,6 +90,7 @@ def drained(  # noqa: PLR0913 - each by its name, and none but what a test is ab
     net_in: float = 40.0 * MB,
     inbound: float = 0.0,
     hours: float = 0.0,
+    asked: Mapping[float, Command] | None = None,
     **options: Any,
 ) -> Run:
     """Drain brokers 1 to 3 of partitions of these sizes, one a topic, and record it.
@@ -87,6 +104,7 @@ def drained(  # noqa: PLR0913 - each by its name, and none but what a test is ab
         net_in: what each broker takes in, bytes a second.
         inbound: what is written to each partition, bytes a second.
         hours: how late it begins, so that runs of one cluster follow each other.
+        asked: what is asked of it, by its second.
         options: further ones of the run.
     """
     folder = folder / name
@@ -113,6 +131,7 @@ def drained(  # noqa: PLR0913 - each by its name, and none but what a test is ab
     }
     run = _RecordedRun(SimulatedCluster(spec, clock), folder, targets, limits, **options)
     run.name, run.recorder = name, Recorder(folder, clock, program="tests")
+    run.asked = asked or {}
     try:
         return asyncio.run(run.to_its_end())
     finally:

@@ -22,8 +22,8 @@ def listed(samples: DataFrame) -> DataFrame:
     """Give the samples of partitions being reassigned, each with the listing that it is in.
 
     Shadowed samples are left out. New columns: `listing` (counts the listings of a partition),
-    `listing_t` (ms, its first sample's), `next_t` (ms) and `next_replicas` (of the partition's next
-    sample, listed or not; null for the last one).
+    `listing_t` (ms, its first sample's), `next_t` (ms), `next_replicas` and `next_isr` (of the
+    partition's next sample, listed or not; null for the last one).
     """
     samples = require(samples, SAMPLES, (*_NEEDED, "shadowed"))
     order, past = in_order(*PARTITION), so_far(*PARTITION)
@@ -38,6 +38,7 @@ def listed(samples: DataFrame) -> DataFrame:
             begins.alias("begins"),
             F.lead("t").over(order).alias("next_t"),
             F.lead("replicas").over(order).alias("next_replicas"),
+            F.lead("isr").over(order).alias("next_isr"),
         )
         .withColumn("listing", F.count_if("begins").over(past))
         .withColumn("listing_t", F.max(F.when(F.col("begins"), F.col("t"))).over(past))

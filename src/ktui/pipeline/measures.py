@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.keys import LISTING, ORDER, in_order, place
@@ -37,20 +37,38 @@ def of_listings(listed: DataFrame) -> DataFrame:
             F.min("start").alias("start"),
             F.sort_array(F.collect_list(F.when(F.col("is_added"), F.col("broker")))).alias("added"),
             F.collect_list(F.when(F.col("is_added"), F.col("end"))).alias("ends"),
-            F.sum(F.when(F.col("is_added"), F.col("bytes"))).alias("bytes"),
+            F.collect_list(F.when(F.col("is_added"), F.struct("broker", "bytes"))).alias("sizes"),
+            F.max("led").alias("led"),
             F.min("throttle_min").alias("throttle_min"),
             F.max("throttle_max").alias("throttle_max"),
         )
-        .withColumn("messages", F.when(is_known, messages))
-        .drop("start", "ends")
+        .withColumns({"messages": F.when(is_known, messages), "bytes": _bytes()})
+        .drop("start", "ends", "sizes", "led")
     )
+
+
+def _bytes() -> Column:
+    """Sum up the sizes of a listing's added replicas; one in the ISR has what its leader has."""
+    last = F.col("last")
+    followed = F.when(last.next_t - last.t <= GAP_MS, last.next_isr)
+    in_sync = F.array_union(last.isr, F.coalesce(followed, F.array().cast("array<int>")))
+    sizes = F.transform(
+        "sizes",
+        lambda own: F.when(
+            F.array_contains(in_sync, own.broker), F.greatest(own.bytes, "led.bytes")
+        ).otherwise(own.bytes),
+    )
+    known = F.array_compact(sizes)
+    total = F.aggregate(known, F.lit(0).cast("long"), lambda sum_, size: sum_ + size)
+    return F.when(F.size(known) > 0, total)
 
 
 def _of_brokers(listed: DataFrame) -> DataFrame:
     """Sum up each listing by broker; every sample of it counts under one broker at least."""
     first = F.struct(*ORDER, "replicas", "adding")
-    last = F.struct(*ORDER, "replicas", "removing", "next_t", "next_replicas")
+    last = F.struct(*ORDER, "replicas", "removing", "isr", "next_t", "next_replicas", "next_isr")
     start = F.when(F.col("log_start").isNotNull(), F.struct(*ORDER, "log_start"))
+    led = figure("sizes", "bytes", of="leader")
     throttle = F.when(F.col("is_adding"), F.col("throttle"))
     return (
         by_broker(listed, "ends", "sizes")
@@ -63,6 +81,7 @@ def _of_brokers(listed: DataFrame) -> DataFrame:
             F.bool_or("is_adding").alias("is_added"),
             F.max_by("end", F.when(F.col("end").isNotNull(), place())).alias("end"),
             F.max_by("bytes", F.when(F.col("bytes").isNotNull(), place())).alias("bytes"),
+            F.max(F.when(led.isNotNull(), F.struct(*ORDER, led))).alias("led"),
             F.min(throttle).alias("throttle_min"),
             F.max(throttle).alias("throttle_max"),
         )
@@ -78,7 +97,7 @@ def rate_pairs(listed: DataFrame) -> DataFrame:
     Returns:
         A listing's key, `listing_t`, `broker`, `leader`; `read_t` of the second reading, `ms`
         between them; `messages`; `message_bytes`, a message's mean size on the leader, null where
-        that is not known.
+        that is not known; `throttle`, the broker's follower rate then, B/s or null.
     """
     last = F.lag(F.struct("end", "read_t", "is_adding")).over(in_order(*LISTING, "broker"))
     messages, ms = F.col("end") - F.col("last.end"), F.col("read_t") - F.col("last.read_t")
@@ -94,6 +113,7 @@ def rate_pairs(listed: DataFrame) -> DataFrame:
             "broker",
             "leader",
             "read_t",
+            "throttle",
             ms.alias("ms"),
             messages.alias("messages"),
             F.when(held > 0, figure("sizes", "bytes", of="leader") / held).alias("message_bytes"),

@@ -94,7 +94,7 @@ def whole_insights(table: DataFrame) -> Insights:
 
 def _fitted(written: Mapping[str, DataFrame], pairs: DataFrame, taken: DataFrame) -> Models:
     runs = written[stage_schemas.RUNS.name]
-    known = figures(inflows(pairs, written[stage_schemas.BROKERS_BY_MINUTE.name], runs), taken)
+    known = figures(inflows(pairs, runs), taken)
     of_runs = runs.select("cluster_id", "run_id").collect()
     return models(known, [(row.cluster_id, row.run_id) for row in of_runs])
 

@@ -59,7 +59,7 @@ MOVES = Table(
         column("target", BROKERS, "null where the run's plan was not recorded", null=True),
         column("added", BROKERS, "all that were added, sorted"),
         column("messages", LONG, "copied, null where nothing is known", null=True),
-        column("bytes", LONG, "copied, null where nothing is known", null=True),
+        column("bytes", LONG, "copied, by sizes on disk; null where nothing is known", null=True),
         column("rate_messages_p10", DOUBLE, "messages/s of one replica", null=True),
         column("rate_messages_p50", DOUBLE, "messages/s of one replica", null=True),
         column("rate_messages_p90", DOUBLE, "messages/s of one replica", null=True),

@@ -13,7 +13,7 @@ from ktui.pipeline.columns import require
 from ktui.pipeline.keys import PARTITION, joined
 from ktui.pipeline.run_folds import steps as all_steps
 from ktui.pipeline.schemas import RUN_EVENTS
-from ktui.pipeline.stage_schemas import BROKERS_BY_MINUTE, RUNS, STATES
+from ktui.pipeline.stage_schemas import RUNS, STATES
 from ktui.pipeline.what_if_model import Inflow, Step
 
 _CATCHING_UP = "catching up"
@@ -47,7 +47,7 @@ def figures(inflows: DataFrame, steps: DataFrame) -> Mapping[str, Figures]:
     }
 
 
-def inflows(pairs: DataFrame, brokers: DataFrame, runs: DataFrame) -> DataFrame:
+def inflows(pairs: DataFrame, runs: DataFrame) -> DataFrame:
     """Sum up what each broker took in, by how many replicas it took in at once.
 
     A broker tells of all its replicas in one answer, so readings of the same time belong together.
@@ -55,7 +55,6 @@ def inflows(pairs: DataFrame, brokers: DataFrame, runs: DataFrame) -> DataFrame:
 
     Args:
         pairs: as `measures.rate_pairs` gives them.
-        brokers: tells the throttles.
         runs: tells whose time it was.
 
     Returns:
@@ -67,15 +66,9 @@ def inflows(pairs: DataFrame, brokers: DataFrame, runs: DataFrame) -> DataFrame:
         F.count("*").alias("at_once"),
         F.avg("ms").alias("ms"),
         F.sum(F.col("messages") * F.col("message_bytes")).alias("bytes"),
+        F.max("throttle").alias("throttle"),
         F.count_if(F.col("message_bytes").isNull()).alias("unknown"),
     ).where("unknown = 0")
-    minute = F.date_trunc("minute", F.timestamp_millis("read_t"))
-    throttled = require(brokers, BROKERS_BY_MINUTE).select(
-        "cluster_id", "broker", "minute", F.col("follower_throttle").alias("throttle")
-    )
-    looks = joined(
-        looks.withColumn("minute", minute), throttled, ("cluster_id", "broker", "minute")
-    )
     whose = ("cluster_id", "run_id", "broker", "at_once", "throttle")
     return (
         _in_time_of(looks, runs, "read_t")

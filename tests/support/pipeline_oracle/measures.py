@@ -49,8 +49,16 @@ def _messages(listing: Listing, broker: int) -> int | None:
 
 
 def _bytes(listing: Listing, broker: int) -> int | None:
-    sizes = (sample.size(broker) for sample in reversed(listing.samples))
-    return next((size for size in sizes if size is not None), None)
+    sizes = [_last(sample.size(broker) for sample in listing.samples)]
+    if any(broker in sample.isr for sample in (listing.samples[-1], listing.left) if sample):
+        leaders = ((sample, sample.leader) for sample in listing.samples)
+        sizes.append(_last(None if b is None else sample.size(b) for sample, b in leaders))
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def _last(figures: Iterable[int | None]) -> int | None:
+    known = [figure for figure in figures if figure is not None]
+    return known[-1] if known else None
 
 
 def _throttles(listings: list[Listing]) -> list[int]:

@@ -63,6 +63,38 @@ def test_where_a_throttle_held_everything_up_the_free_rate_is_assumed_and_said_t
     assert model.curve.bytes_s(1, None) == 50 * MB
 
 
+def test_who_copied_for_a_part_of_the_time_under_a_throttle_tells_nothing_of_the_free_rate() -> (
+    None
+):
+    held_up = inflow(2, 0.9 * MB, throttle=1_000_000)
+    seldom = [inflow(n, 0.4 * MB, throttle=1_000_000, broker=2) for n in (1, 2, 3)]
+    model = model_of(held_up, *seldom)
+    assert model.assumed
+    assert model.curve.bytes_s(1, None) == 50 * MB
+
+
+def test_most_of_a_throttle_is_what_comes_through_it_on_a_real_cluster() -> None:
+    shares = (0.74, 0.82, 0.75, 0.86, 1.12)
+    seen = [inflow(1, 0.6 * MB * share, 600_000, n) for n, share in enumerate(shares)]
+    model = model_of(*seen)
+    assert model.assumed
+    assert model.curve.throttled == pytest.approx(0.82)
+
+
+def test_who_is_slow_alone_under_a_throttle_that_only_many_at_once_reach_is_free() -> None:
+    model = model_of(
+        inflow(1, 12 * MB, throttle=20_000_000), inflow(2, 18 * MB, throttle=20_000_000)
+    )
+    assert not model.assumed
+    assert model.curve.bytes_s(1, None) == pytest.approx(12 * MB)
+
+
+def test_without_a_throttle_a_slow_broker_is_one() -> None:
+    model = model_of(inflow(1, 3 * MB), inflow(1, 9 * MB, throttle=10_000_000, broker=2))
+    assert not model.assumed
+    assert model.curve.bytes_s(1, None) == pytest.approx(3 * MB)
+
+
 def test_steps_take_their_median_beside_copying_in_whole_polls() -> None:
     steps = (
         Step("a", adds=True, took_s=14.5, copying_s=10.0),

@@ -1,0 +1,67 @@
+"""What is foretold of a run whose every copy a throttle held up, which was changed on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from ktui.execution.commands import SetThrottle
+from ktui.insights.file import insights_in
+from ktui.pacing.limits import Limits
+from ktui.pipeline.lake import Lake
+from ktui.pipeline.outlook import Asked
+from ktui.pipeline.outlook_schemas import WHAT_IF
+from ktui.pipeline.run import Wanted, run
+from ktui.pipeline.what_if_grid import Cell
+from ktui.planning.throttle_rates import rates_from
+from support.drained_recordings import MB, drained
+
+LIMITS = Limits(replicas=1, partitions=4)
+SIZES = [30 * MB, 50 * MB, 40 * MB, 20 * MB, 60 * MB, 35 * MB]
+CHANGED = {25.0: "1MB", 80.0: "3MB"}
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the lake of one drain, of which nothing was copied without a throttle."""
+    folder = tmp_path_factory.mktemp("throttled")
+    drained(
+        folder / "recordings",
+        sizes=SIZES,
+        limits=LIMITS,
+        throttle=rates_from("4MB"),
+        asked={at_s: SetThrottle(rates_from(rate)) for at_s, rate in CHANGED.items()},
+    )
+    cells = (Cell(LIMITS), Cell(LIMITS, rates_from("3MB")))
+    run(spark, Wanted((str(folder / "recordings"),), str(folder / "lake"), asked=Asked(cells)))
+    return folder / "lake"
+
+
+@pytest.fixture(scope="module")
+def played(spark: SparkSession, lake: Path) -> dict[str, Row]:
+    rows = Lake.open(spark, str(lake)).table(WHAT_IF).collect()
+    return {row.throttle: row for row in rows}
+
+
+def test_without_a_throttle_it_is_foretold_as_fast_as_ktui_assumes_of_any_cluster(
+    played: dict[str, Row],
+) -> None:
+    free, throttled = played["none"], played["3MB"]
+    assert free.broker_bytes_s == 50 * MB
+    assert free.predicted_s < throttled.predicted_s / 2
+
+
+def test_under_a_throttle_it_is_foretold_to_take_in_what_the_throttle_lets_through(
+    played: dict[str, Row],
+) -> None:
+    assert played["3MB"].broker_bytes_s == pytest.approx(3 * MB, rel=0.1)
+
+
+def test_what_earlier_runs_tell_of_throttles_is_what_each_let_through_in_its_time(
+    lake: Path,
+) -> None:
+    (told,) = insights_in(lake).clusters
+    assert told.prior is not None
+    assert told.prior.curve.throttled == pytest.approx(1.0, abs=0.05)
