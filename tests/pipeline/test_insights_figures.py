@@ -16,7 +16,9 @@ _STATES = (
 _SAMPLES = (
     "cluster_id string, topic string, topic_id string, partition int, t long, adding array<int>, "
     "isr array<int>, leader int, down array<int>, "
-    "rates array<struct<broker: int, follower: long, leader: long>>, shadowed boolean"
+    "rates array<struct<broker: int, follower: long, leader: long>>, replicas array<int>, "
+    "removing array<int>, offline array<int>, described boolean, "
+    "ends array<struct<broker: int, end: long, read_t: long>>, shadowed boolean"
 )
 
 
@@ -25,32 +27,54 @@ def stalled(partition: int, seconds: int, state: str = "stalled") -> tuple[Any, 
 
 
 def seen(partition: int, t: int = 1_000, *, shadowed: bool = False, **how: Any) -> tuple[Any, ...]:
-    sample = {"adding": [4, 5], "isr": [1, 2, 5], "leader": 1, "down": [], "rates": [], **how}
+    sample = {
+        "adding": [4, 5], "isr": [1, 2, 5], "leader": 1, "down": [], "rates": [],
+        "replicas": [4, 5, 1, 2, 3], "removing": [3], "offline": [], "described": True, "ends": [],
+        **how,
+    }  # fmt: skip
     return ("a", "orders", None, partition, t, *sample.values(), shadowed)
 
 
-def test_a_stall_is_told_by_the_most_telling_cause_that_its_first_look_shows(
+def test_a_stall_is_told_by_the_most_telling_cause_that_its_first_minute_shows(
     spark: SparkSession,
 ) -> None:
-    limited = [(4, 1_000_000, None)]
-    states = [*(stalled(n, 10 * (n + 1)) for n in range(5)), stalled(9, 60, "catching up")]
+    limited, behind = [(4, 30_000, None)], [(1, 100, 0), (4, 70, 0)]
+    states = [
+        *(stalled(n, 10 * (n + 1)) for n in range(5)),
+        stalled(5, 400),
+        stalled(6, 90, "in sync"),
+        stalled(7, 800),
+        stalled(8, 30, "in sync"),
+        stalled(9, 60, "catching up"),
+    ]
     samples = [
         seen(0, down=[4], rates=limited, leader=None),
         seen(1, leader=None, rates=limited),
         seen(2, rates=limited),
-        seen(3, down=[5], rates=[(5, 1_000_000, None)]),
+        seen(3, down=[5], rates=[(5, 30_000, None)]),
         seen(4, down=[1]),
         seen(4, down=[4], shadowed=True),
-        seen(2, t=2_000, down=[4]),
+        seen(1, t=20_999),
+        seen(2, t=31_000, down=[4]),
+        seen(5, ends=behind),
+        seen(5, t=60_999, rates=limited, ends=behind),
+        seen(5, t=61_000, down=[4]),
+        seen(6, t=30_000, isr=[1, 4, 5], down=[2]),
+        seen(6, t=32_000, isr=[1, 4, 5]),
+        seen(7, ends=behind),
+        seen(8, t=30_000, isr=[1, 4, 5]),
         seen(9, down=[4]),
     ]
     found = insights._stalls(
         spark.createDataFrame(states, _STATES), spark.createDataFrame(samples, _SAMPLES)
     ).collect()
-    assert {(row.cause, row["count"], row.seconds) for row in found} == {
+    told_of = [insights._stall(row) for row in found]
+    assert {(one.cause, one.count, one.seconds) for one in told_of} == {
         ("target broker down", 1, 10.0),
         ("no leader", 1, 20.0),
-        ("throttled", 1, 30.0),
+        ("throttled", 2, 430.0),
+        ("kept replica out of ISR", 1, 60.0),
+        ("follower not fetching", 1, 800.0),
         ("unknown", 2, 90.0),
     }
 

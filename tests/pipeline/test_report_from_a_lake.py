@@ -171,7 +171,7 @@ def test_a_report_is_written_where_it_was_asked_for(ktui: Ktui, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "say what the report is about: --run or --cluster. Runs: drain-4@2026-05-04."),
+        ((), "say what the report is about: --run or --cluster. Runs: drain-4."),
         (("--run", "x"), "no run x in the lake. Runs: drain-4."),
         (("--run", "drain-4", "--cluster", "still:one"), "no run drain-4 in the lake. Runs: none."),
         (("--cluster", "x"), "no cluster x in the lake. Clusters: cluster-one, still:one."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from ktui.pipeline.report.figure import Figure, Missing
 from ktui.pipeline.report.provenance import Lost, Provenance, Segment
 from ktui.pipeline.report.records import (
     Facts,
@@ -52,6 +53,12 @@ def a_run(partitions: int = 24, topic: str = "orders") -> Facts:
     )
 
 
+def drawn(found: Figure | Missing) -> Figure:
+    """Give a figure that could be drawn."""
+    assert isinstance(found, Figure)
+    return found
+
+
 def a_provenance(*lost: Lost) -> Provenance:
     """Give what such a report rests on."""
     return Provenance(
@@ -83,10 +90,13 @@ def _intervals(move: Move) -> Iterable[Interval]:
     assert move.ended is not None
     copied = move.began + 100_000
     parts = [("queued", BEGAN, move.began), ("adding", move.began, move.began + 5_000)]
-    parts.append(("catching up", move.began + 5_000, copied))
+    in_sync = max(copied + move.stalled_ms, move.ended - 27_000)
     if move.stalls:
-        parts.append(("stalled", copied, copied + move.stalled_ms))
-    parts.append(("in sync", copied + move.stalled_ms, move.ended - 2_000))
+        parts.append(("catching up", move.began + 5_000, copied))
+        parts.append(("stalled", copied, in_sync))
+    else:
+        parts.append(("catching up", move.began + 5_000, in_sync))
+    parts.append(("in sync", in_sync, move.ended - 2_000))
     parts.append(("electing", move.ended - 2_000, move.ended))
     for state, began, ended in parts:
         yield Interval(

@@ -22,7 +22,7 @@ from ktui.cluster.clock import Clock, SystemClock, first_of
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
 from ktui.execution.statedir import StateDir
-from ktui.quantities import as_bytes, as_count
+from ktui.quantities import as_bytes, as_count, as_duration
 from ktui.recording.recorder import Recorder
 
 IDLE_S = 10.0
@@ -44,6 +44,14 @@ class Until(msgspec.Struct, frozen=True):
     def named(self) -> bool:
         """Whether it is over by itself at all."""
         return self.seconds is not None or self.idle
+
+    @property
+    def words(self) -> str:
+        """Say it to people, after where the recording goes."""
+        time = "" if self.seconds is None else f" for {as_duration(self.seconds)}"
+        idle = f" until nothing has moved for {as_duration(IDLE_S)}" if self.idle else ""
+        either = f"{time} or" if time and idle else time
+        return f"{either}{idle}; Ctrl-C ends it{' sooner' if self.named else ''}"
 
 
 class Over(enum.Enum):
@@ -160,7 +168,7 @@ class RecordLoop:
         path = self._source.recorder.path
         if path != self._path:
             self._path = path
-            self._say(f"recording into {path}; Ctrl-C ends it")
+            self._say(f"recording into {path}{self._until.words}")
 
     async def _look(self) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from ktui.cluster.clock import Clock
 from ktui.execution.statedir import StateDir
 from ktui.quantities import as_bytes, as_count
 from ktui.recording.recorder import Recorder
+from ktui.recording.sealing import seal
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,6 +49,7 @@ def in_words(recorder: Recorder, looks: int | None = None) -> str:
     stopped = "" if recorder.problem is None else f"; {recorder.problem}"
     if recorder.path is None:
         return f"nothing was recorded{stopped}"
+    stopped = stopped.replace(f"{recorder.path}: ", "")  # it is named once
     count = "" if looks is None else f"{as_count(looks, 'look')}, "
     return f"recorded {count}{as_bytes(recorder.written_bytes)}: {recorder.path}{stopped}"
 
@@ -54,7 +57,7 @@ def in_words(recorder: Recorder, looks: int | None = None) -> str:
 def recorder(
     state: StateDir, to: Path | None, clock: Clock, *, cluster: str, verb: str, redact: bool
 ) -> Recorder:
-    """Give what records, into a folder that is there and may be written to.
+    """Give what records, into a folder in which what earlier recorders left behind is made whole.
 
     Args:
         state: where recordings go that are to go nowhere else.
@@ -70,10 +73,19 @@ def recorder(
     """
     if to is None:
         state.make(state.recordings)
+    folder = (to or state.recordings).absolute()
+    _make_whole(folder)
     return Recorder(
-        (to or state.recordings).absolute(),
+        folder,
         clock,
         cluster=cluster,
         program=f"ktui {__version__} {verb}",
         redaction=redaction(state) if redact else None,
     )
+
+
+def _make_whole(folder: Path) -> None:
+    """Make whole what recorders that died have left in a folder; say what stays cut off."""
+    with suppress(OSError):  # a folder that cannot be looked into: the recorder will say so
+        for problem in seal(folder).problems if folder.is_dir() else ():
+            click.echo(f"warning: an earlier recording stays cut off: {problem}", err=True)

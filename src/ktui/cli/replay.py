@@ -79,8 +79,14 @@ def command(
     need_terminal("; `ktui list` and `ktui status` are for pipes and scripts")
     words = ["ktui", "replay", path, *(["--session", chosen.session] if len(known) > 1 else [])]
     again = f"{shlex.join(words)}{options.state_option(state)} --at "
+    of_several = f", session {chosen.session}" if len(known) > 1 else ""
     with stage(
-        tape, at_s, speed=speed, theme=theme or load_config().theme, again=again.__add__
+        tape,
+        at_s,
+        recording=f"{clean(path)}{of_several}",
+        speed=speed,
+        theme=theme or load_config().theme,
+        again=again.__add__,
     ) as app:
         asyncio.run(_show(app))
 
@@ -117,6 +123,7 @@ def stage(
     tape: Tape,
     at_s: float,
     *,
+    recording: str,
     speed: float = 1.0,
     theme: str | None = None,
     again: Callable[[str], str] = "ktui replay RECORDING --at ".__add__,
@@ -127,6 +134,7 @@ def stage(
     Args:
         tape: the recording.
         at_s: the second of it to begin at.
+        recording: what it is called.
         speed: how many of its seconds pass in one of ours.
         theme: the theme to start with.
         again: gives the command that goes on from a position.
@@ -141,6 +149,7 @@ def stage(
                 Playing(tape, clock, runs, at_s),
                 state_dir=runs.state_dir,
                 name=clean(tape.cluster or tape.cluster_id),
+                recording=recording,
                 again=again,
                 theme=theme,
                 themes=load_themes(config_dir() / "themes"),

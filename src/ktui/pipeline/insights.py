@@ -22,7 +22,15 @@ from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
 from ktui.pacing.limits import Limits
 from ktui.pipeline.keys import PARTITION
-from ktui.progress.timeline import Cause
+from ktui.pipeline.report.records import Sample
+from ktui.pipeline.stall_cause import (
+    HELD_AFTER_MS,
+    IN_SYNC,
+    LOOKED_AT_MS,
+    MOST_TELLING,
+    STALLED,
+    cause_in,
+)
 from ktui.recording.milliseconds import moment
 
 TELLING_BYTES = 1_000_000
@@ -37,6 +45,11 @@ STEP_S = 3.0
 """What a step takes beside copying, where no recorded one tells."""
 
 _SPREAD = (0.1, 0.5, 0.9)
+_JUDGED = (
+    "topic", "partition", "t", "leader", "replicas", "isr", "adding", "removing", "offline", "down",
+    "described", "ends", "rates",
+)  # fmt: skip
+"""The columns of a sample that tell why nothing goes on."""
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,36 +178,43 @@ def _priors(
 
 
 def _stalls(states: DataFrame, samples: DataFrame) -> DataFrame:
-    """Tell each stalled interval by what its first sample shows, the most telling cause first."""
-    stalled = states.where("state = 'stalled'").select(
-        *PARTITION, F.col("began_t").alias("t"), "ended_t"
+    """Tell each stall by what the samples of its first minute show, as `stall_cause` judges them.
+
+    Stalls are what `stall_cause.stalls` gives, and their samples those of `stall_cause.looked_at`.
+    """
+    held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > HELD_AFTER_MS)
+    from_t = F.when(held, F.col("began_t") + HELD_AFTER_MS).otherwise(F.col("began_t"))
+    stalled = states.where((F.col("state") == STALLED) | held).select(
+        *PARTITION, from_t.alias("from_t"), "ended_t"
     )
-    seen = samples.where(~F.col("shadowed")).select(
-        *PARTITION, "t", "adding", "isr", "leader", "down", "rates"
+    seen = samples.where(~F.col("shadowed")).select(*PARTITION, "t", F.struct(*_JUDGED).alias("it"))
+    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in PARTITION]
+    until_t = F.greatest(F.least("ended_t", F.col("from_t") + LOOKED_AT_MS), F.col("from_t") + 1)
+    both = stalled.alias("one").join(
+        seen.alias("other"), [*same, F.col("t") >= F.col("from_t"), F.col("t") < until_t], "left"
     )
-    missing = F.array_except("adding", "isr")
-    throttled = F.filter("rates", lambda one: one.follower.isNotNull()).broker
-    cause = (
-        F.when(F.arrays_overlap(missing, "down"), Cause.TARGET_DOWN.value)
-        .when(F.col("leader").isNull(), Cause.NO_LEADER.value)
-        .when(F.arrays_overlap(missing, throttled), Cause.THROTTLED.value)
-        .otherwise(Cause.UNKNOWN.value)
-    )
-    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in (*PARTITION, "t")]
-    both = stalled.alias("one").join(seen.alias("other"), same)
-    told = both.select("one.cluster_id", "one.t", "ended_t", cause.alias("cause"))
+    # Spark warns of annotations that it cannot evaluate: a lambda has none
+    place = F.udf(lambda sample: _place(sample), "int", useArrow=False)  # noqa: PLW0108
+    each = (*(f"one.{name}" for name in PARTITION), "from_t", "ended_t")
+    told = both.groupBy(*each).agg(F.min(place("it")).alias("place"))
+    lasted = (F.sum(F.col("ended_t") - F.col("from_t")) / 1000).alias("seconds")
     return (
-        told.groupBy("cluster_id", "cause")
-        .agg(
-            F.count("*").alias("count"),
-            (F.sum(F.col("ended_t") - F.col("t")) / 1000).alias("seconds"),
-        )
+        told.groupBy("cluster_id", "place")
+        .agg(F.count("*").alias("count"), lasted)
         .orderBy("cluster_id", F.desc("seconds"))
     )
 
 
+def _place(sample: Row | None) -> int:
+    """Judge a sample, by the place of its cause among all of them."""
+    if sample is None:
+        return len(MOST_TELLING) - 1
+    cause, _ = cause_in(msgspec.convert(sample.asDict(recursive=True), Sample))
+    return MOST_TELLING.index(cause)
+
+
 def _stall(row: Row) -> StallCause:
-    return StallCause(row.cause, row["count"], row.seconds)
+    return StallCause(MOST_TELLING[row.place].value, row["count"], row.seconds)
 
 
 def _eta(table: DataFrame) -> DataFrame:

@@ -131,7 +131,7 @@ async def test_a_cluster_that_is_lost_for_a_while_is_waited_for_and_the_loss_rec
 
     assert await table.record(idle=True) is Over.AS_ASKED
     assert [said.split(":")[0] for said in table.said] == [
-        f"recording into {table.recorder.path}; Ctrl-C ends it",
+        f"recording into {table.recorder.path}{Until(idle=True).words}",
         "the cluster is lost",
         "the cluster answers again",
     ]
@@ -231,7 +231,7 @@ def test_it_ends_well_and_says_what_it_has_and_where(at_hand: list[str], tmp_pat
     assert done.exit_code == 0, done.output
     (session,) = recordings(tmp_path / "state" / "recordings")
     folder = session.files[0].parent
-    assert f"recording into {folder}; Ctrl-C ends it" in done.stderr
+    assert f"recording into {folder} for 1 s; Ctrl-C ends it sooner" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("recorded ")
     assert done.stderr.splitlines()[-1].endswith(f": {folder}")
     assert session.head.cluster == "prod-eu"
@@ -253,10 +253,27 @@ def test_it_goes_where_it_is_told_to_with_names_hidden_and_a_line_of_json_a_poll
     assert told[-1]["path"] == str(session.files[0].parent)
 
 
+@pytest.mark.parametrize(
+    ("until", "told"),
+    [
+        (Until(), "; Ctrl-C ends it"),
+        (Until(seconds=90.0), " for 1m 30s; Ctrl-C ends it sooner"),
+        (
+            Until(seconds=3_600.0, idle=True),
+            " for 1h or until nothing has moved for 10 s; Ctrl-C ends it sooner",
+        ),
+    ],
+)
+def test_it_says_when_it_will_end_by_itself(until: Until, told: str) -> None:
+    assert until.words == told
+
+
 def test_it_fails_where_it_had_to_stop(at_hand: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ktui.recording.recorder.LEAST_FREE_BYTES", 2**62)
 
     done = record(*at_hand)
 
     assert done.exit_code == 1
-    assert "recording has stopped: less than" in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert "; recording has stopped: less than" in last
+    assert last.count("recordings/") == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ktui.pipeline.report.figure import JSON, Figure, Missing, axis, layout, rows, time_axis
 from ktui.pipeline.report.records import Facts, Minute
@@ -19,7 +19,7 @@ _ROW_PX, _EDGES_PX = 110, 110
 def brokers_figure(facts: Facts) -> Figure | Missing:
     """Draw the brokers that took in most, each in a strip of its own with the same scale."""
     of: defaultdict[int, list[Minute]] = defaultdict(list)
-    for minute in facts.minutes:
+    for minute in sorted(facts.minutes, key=lambda one: one.minute):
         of[minute.broker].append(minute)
     taken = {broker: sum(m.bytes_in or 0 for m in minutes) for broker, minutes in of.items()}
     busiest = sorted((b for b in taken if taken[b] > 0), key=lambda b: (-taken[b], b))
@@ -80,18 +80,30 @@ def _strip(broker: int, minutes: Sequence[Minute], row: int) -> list[JSON]:
     }
     if all(m.follower_throttle is None for m in minutes):
         return [copied]
+    steps = list(_steps(minutes))
     throttle = {
         **common,
         "type": "scatter",
         "mode": "lines",
         "name": "throttle",
         "legendgroup": "throttle",
-        "x": [t for m in minutes for t in (m.minute, m.minute + _MINUTE_MS)],
-        "y": [m.follower_throttle for m in minutes for _ in range(2)],
+        "x": [t for t, _ in steps],
+        "y": [rate for _, rate in steps],
         "line": {"color": "var(--limit)", "dash": "dash", "width": 2},
         "hovertemplate": f"broker {broker}: throttle %{{y:.3s}}B/s<extra></extra>",
     }
     return [copied, throttle]
+
+
+def _steps(minutes: Sequence[Minute]) -> Iterator[tuple[int, int | None]]:
+    """Give the throttle at the beginning and the end of each minute; none where one is missing."""
+    until = None
+    for each in minutes:
+        if until is not None and until < each.minute:
+            yield until, None
+        until = each.minute + _MINUTE_MS
+        yield each.minute, each.follower_throttle
+        yield until, each.follower_throttle
 
 
 def _layout(facts: Facts, shown: Sequence[int], most: float) -> JSON:

@@ -26,7 +26,10 @@ def eta_figure(facts: Facts) -> Figure | Missing:
     for guess in facts.guesses:
         of[guess.run_id or ""].append(guess)
     if not of:
-        why = "Left out: only of a run that has ended is there a truth to hold forecasts against."
+        why = (
+            "Left out: only of a run that has ended, with every partition done, is there a truth to"
+            " hold forecasts against."
+        )
         return Missing(ID, TITLE, why)
     run_id = max(of, key=lambda one: of[one][-1].t)
     guesses = sorted(of[run_id], key=lambda guess: guess.t)

@@ -28,11 +28,10 @@ from ktui.pipeline.report.records import (
 )
 from ktui.pipeline.report.stalls_figure import longest_stalls
 from ktui.pipeline.report.subject import Subject
+from ktui.pipeline.stall_cause import looked_at
 
 _POINTS = 400
 """As many samples of a move are read, about."""
-_LOOKED_AT = 50
-"""Samples of a stall that its cause is looked for in."""
 _MINUTE_MS = 60_000
 
 
@@ -153,7 +152,7 @@ def _among(rows: Sequence[OfPartition]) -> pc.Expression:
 
 
 def _of_stall(stall: Interval, tables: Tables, samples: pc.Expression) -> Iterable[Sample]:
-    t = pc.field("t")
-    within = (t >= stall.began) & (t <= stall.ended)
-    found = records(tables, "samples", Sample, samples & within & _among([stall]), _LOOKED_AT)
+    t, (first, end) = pc.field("t"), looked_at(stall)
+    within = (t >= first) & (t < end)
+    found = records(tables, "samples", Sample, samples & within & _among([stall]))
     return (sample for sample in found if sample.key == stall.key)

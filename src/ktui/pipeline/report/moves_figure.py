@@ -8,20 +8,19 @@ from collections.abc import Mapping, Sequence
 from ktui.pipeline.report.figure import Figure, Missing, rows
 from ktui.pipeline.report.lanes import Bar, Kind, Lane, lanes_height, lanes_layout, traces
 from ktui.pipeline.report.names import full, short
-from ktui.pipeline.report.palette import ENDED, PATTERNS, STATES
+from ktui.pipeline.report.palette import ENDED, PATTERNS, STATES, UNSEEN
 from ktui.pipeline.report.records import Facts, Interval, Move, Partition
 from ktui.pipeline.report.times import as_time
 from ktui.quantities import as_count, as_duration
 
 MOST_LANES = 40
 ID, TITLE = "lanes", "Each partition's move: where its time went"
-_MOVING = "no state seen"
 _OF_RUN = (
     "One lane a partition, by batch, which the number before its name tells and the ground under"
     " the lane marks. Between steps a partition waits for its next one, or to be cut with others."
 )
 _OF_CLUSTER = "One lane a partition, by when it began to move."
-_KINDS = [Kind(_MOVING, ENDED), *(Kind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items())]
+_KINDS = [Kind(UNSEEN, ENDED), *(Kind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items())]
 
 
 def moves_figure(facts: Facts) -> Figure | Missing:
@@ -78,7 +77,7 @@ def _lane(move: Move, *, batched: bool) -> Lane:
 
 def _moving(shown: Sequence[Partition], of: Mapping[Partition, list[Move]], end: int) -> list[Bar]:
     return [
-        _bar(lane, _MOVING, move, (move.began, move.began + length(move, end)))
+        _bar(lane, UNSEEN, move, (move.began, move.began + length(move, end)))
         for lane, key in enumerate(shown)
         for move in of[key]
     ]

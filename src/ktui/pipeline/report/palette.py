@@ -15,6 +15,8 @@ STATES = {
 PATTERNS = {"stalled": "x", "adding": "/", "electing": "."}
 """So that colour is not all that tells them apart."""
 ENDED = "var(--ended)"
+UNSEEN = "no state seen"
+"""What lies between two looks: a move goes on, and no look tells in which state."""
 
 LINES = tuple(f"var(--line-{number})" for number in range(1, 9))
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")

@@ -22,9 +22,7 @@ class Tables(Protocol):
         """Give a table's files; None where the lake has none of it."""
 
 
-def records(
-    tables: Tables, table: str, kind: type[R], where: pc.Expression, most: int | None = None
-) -> list[R]:
+def records(tables: Tables, table: str, kind: type[R], where: pc.Expression) -> list[R]:
     """Read rows of a table, those columns that the record has.
 
     Args:
@@ -32,17 +30,13 @@ def records(
         table: its name.
         kind: what a row becomes.
         where: which rows.
-        most: read so many at the most, whichever come first; None for all.
     """
     files = tables.dataset(table)
     if files is None:
         return []
     named = {field.encode_name for field in msgspec.structs.fields(kind)}
     columns = [name for name in files.schema.names if name in named]
-    if most is None:
-        batches = files.to_batches(columns=columns, filter=where)
-    else:
-        batches = files.head(most, columns=columns, filter=where).to_batches()
+    batches = files.to_batches(columns=columns, filter=where)
     rows = list[kind]  # type: ignore[valid-type]  # known when run
     return [row for batch in batches for row in msgspec.convert(_plain(batch), rows)]
 

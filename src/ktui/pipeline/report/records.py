@@ -67,6 +67,8 @@ class Interval(OfPartition, frozen=True, gc=False, kw_only=True):
     state: str
     began: int = msgspec.field(name="began_t")
     ended: int = msgspec.field(name="ended_t")
+    open: bool = False
+    """Whether it had not ended when the recording did."""
 
 
 class Minute(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -98,8 +100,10 @@ class Sample(OfPartition, frozen=True, gc=False, kw_only=True):
 
     t: int
     leader: int | None = None
+    replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
     offline: tuple[int, ...] = ()
     down: tuple[int, ...] = ()
     described: bool = True
@@ -110,6 +114,12 @@ class Sample(OfPartition, frozen=True, gc=False, kw_only=True):
     def missing(self) -> tuple[int, ...]:
         """The replicas that are being added and are not in sync."""
         return tuple(broker for broker in self.adding if broker not in self.isr)
+
+    @property
+    def out_of_sync(self) -> tuple[int, ...]:
+        """The replicas that are to stay and are not in sync."""
+        aside = (*self.isr, *self.adding, *self.removing)
+        return tuple(broker for broker in self.replicas if broker not in aside)
 
 
 class InFlight(msgspec.Struct, frozen=True, gc=False):

@@ -9,38 +9,40 @@ from ktui.pipeline.report.figure import Figure, Missing, rows
 from ktui.pipeline.report.lanes import Bar, Kind, Lane, lanes_height, lanes_layout, traces
 from ktui.pipeline.report.names import full, short
 from ktui.pipeline.report.records import Facts, Interval, Partition, Sample
-from ktui.pipeline.report.stall_cause import cause_of
 from ktui.pipeline.report.times import as_time
+from ktui.pipeline.stall_cause import cause_of, looked_at, stalls
 from ktui.progress.timeline import Cause
 from ktui.quantities import as_count, as_duration
 
 ID, TITLE = "stalls", "When moves stood still, and why"
-STALLED = "stalled"
 MOST = 30
 """As many stalls are drawn, and their causes looked for."""
 
 _KINDS = (
     Kind(Cause.TARGET_DOWN, "var(--line-1)"),
     Kind(Cause.LOG_DIR_OFFLINE, "var(--line-4)", "/"),
+    Kind(Cause.KEPT_OUT_OF_SYNC, "var(--line-2)", "-"),
     Kind(Cause.NO_LEADER, "var(--line-6)", "."),
     Kind(Cause.THROTTLED, "var(--line-3)", "\\"),
+    Kind(Cause.NOT_FETCHING, "var(--line-5)", "|"),
     Kind(Cause.UNKNOWN, "var(--stalled)", "x"),
 )
 
 
 def stalls_figure(facts: Facts) -> Figure | Missing:
     """Draw the stalls that lasted longest, each with its cause."""
-    stalls = longest_stalls(facts.intervals)
-    if not stalls:
+    longest = longest_stalls(facts.intervals)
+    if not longest:
         return Missing(ID, TITLE, "No move stood still for 30 seconds.")
-    all_ = [one for one in facts.intervals if one.state == STALLED]
+    all_ = list(stalls(facts.intervals))
     samples = _by_partition(facts.stalled)
-    lanes_of = {key: place for place, key in enumerate(dict.fromkeys(s.key for s in stalls))}
-    names = {stall.key: short(stall) for stall in stalls}
+    lanes_of = {key: place for place, key in enumerate(dict.fromkeys(s.key for s in longest))}
+    names = {stall.key: short(stall) for stall in longest}
     lanes = [Lane(names[key]) for key in lanes_of]
-    causes = [cause_of(_within(samples, stall)) for stall in stalls]
+    causes = [cause_of(_within(samples, stall)) for stall in longest]
     bars = [
-        _bar(lanes_of[stall.key], stall, cause) for stall, cause in zip(stalls, causes, strict=True)
+        _bar(lanes_of[stall.key], stall, cause)
+        for stall, cause in zip(longest, causes, strict=True)
     ]
     return Figure(
         id=ID,
@@ -48,8 +50,9 @@ def stalls_figure(facts: Facts) -> Figure | Missing:
         says=_says(all_, bars),
         caption=(
             "A move stands still when no replica that it waits for has copied anything for 30"
-            " seconds. The cause is the most telling one that the recording shows; unknown where it"
-            " shows none." + _rest(len(all_) - len(stalls))
+            " seconds, or when it has not ended 30 seconds after the last one was in sync. The"
+            " cause is the most telling one that the recording of its first minute shows; unknown"
+            " where that shows none." + _rest(len(all_) - len(longest))
         ),
         traces=traces(bars, _KINDS),
         layout=lanes_layout(lanes, facts.span, ""),
@@ -58,7 +61,7 @@ def stalls_figure(facts: Facts) -> Figure | Missing:
             ("partition", "from (UTC)", "lasted", "cause"),
             (
                 (full(stall), as_time(stall.began), bar.lasted, detail or cause.value)
-                for stall, bar, (cause, detail) in zip(stalls, bars, causes, strict=True)
+                for stall, bar, (cause, detail) in zip(longest, bars, causes, strict=True)
             ),
         ),
     )
@@ -66,8 +69,10 @@ def stalls_figure(facts: Facts) -> Figure | Missing:
 
 def longest_stalls(intervals: Sequence[Interval]) -> list[Interval]:
     """Give the stalls that lasted longest, the longest first."""
-    stalls = [one for one in intervals if one.state == STALLED]
-    return sorted(stalls, key=lambda one: (one.began - one.ended, one.began, one.key))[:MOST]
+    by_length = sorted(
+        stalls(intervals), key=lambda one: (one.began - one.ended, one.began, one.key)
+    )
+    return by_length[:MOST]
 
 
 def _by_partition(samples: Sequence[Sample]) -> Mapping[Partition, list[Sample]]:
@@ -78,7 +83,8 @@ def _by_partition(samples: Sequence[Sample]) -> Mapping[Partition, list[Sample]]
 
 
 def _within(of: Mapping[Partition, list[Sample]], stall: Interval) -> list[Sample]:
-    return [s for s in of.get(stall.key, ()) if stall.began <= s.t <= stall.ended]
+    first, end = looked_at(stall)
+    return [s for s in of.get(stall.key, ()) if first <= s.t < end]
 
 
 def _bar(lane: int, stall: Interval, cause: tuple[Cause, str]) -> Bar:

@@ -47,7 +47,7 @@ def choose(tables: Tables, run: str | None, cluster: str | None) -> Subject:
             return Subject(clusters[0])
         raise PipelineProblem(
             "say what the report is about: --run or --cluster. "
-            f"{_those('Runs', [one.run_id for one in runs])} {_those('Clusters', clusters)}"
+            f"{_those('Runs', _names(runs))} {_those('Clusters', clusters)}"
         )
     if cluster not in clusters:
         raise PipelineProblem(f"no cluster {cluster} in the lake. {_those('Clusters', clusters)}")
@@ -57,12 +57,15 @@ def choose(tables: Tables, run: str | None, cluster: str | None) -> Subject:
 def _the_run(runs: list[Run], name: str) -> Subject:
     found = [one for one in runs if name == one.run_id] or [one for one in runs if name == one.run]
     if not found:
-        known = _those("Runs", sorted({one.run for one in runs}))
-        raise PipelineProblem(f"no run {name} in the lake. {known}")
+        raise PipelineProblem(f"no run {name} in the lake. {_those('Runs', _names(runs))}")
     if len(found) > 1:
         ids = _those("Say which", [one.run_id for one in found])
         raise PipelineProblem(f"{len(found)} runs are called {name}. {ids}")
     return Subject(found[0].cluster_id, found[0])
+
+
+def _names(runs: list[Run]) -> list[str]:
+    return sorted({one.run for one in runs})
 
 
 def _those(what: str, names: list[str]) -> str:

@@ -9,8 +9,8 @@ import msgspec
 
 from ktui.cluster.text import clean
 from ktui.pipeline.report.records import Facts, Move
-from ktui.pipeline.report.stalls_figure import STALLED
 from ktui.pipeline.report.times import as_time
+from ktui.pipeline.stall_cause import stalls
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 DONE = "done"
@@ -80,14 +80,14 @@ def _never_begun(facts: Facts) -> str:
 
 
 def _stalls(facts: Facts) -> str:
-    stalls = [one for one in facts.intervals if one.state == STALLED]
+    stood = list(stalls(facts.intervals))
     if not facts.moves:
         return ""
-    if not stalls:
+    if not stood:
         return "No move stood still for 30 seconds."
-    total = as_duration(sum(one.ended - one.began for one in stalls) / 1000)
-    which = as_count(len({one.key for one in stalls}), "partition")
-    return f"{which} stood still, {as_count(len(stalls), 'time')}, {total} in all."
+    total = as_duration(sum(one.ended - one.began for one in stood) / 1000)
+    which = as_count(len({one.key for one in stood}), "partition")
+    return f"{which} stood still, {as_count(len(stood), 'time')}, {total} in all."
 
 
 def _copied(facts: Facts) -> int | None:
@@ -104,14 +104,14 @@ def median_rate(facts: Facts) -> float | None:
 def _figures(facts: Facts) -> tuple[tuple[str, str], ...]:
     began, ended = facts.span
     done = sum(outcome(move) == DONE for move in facts.moves)
-    stalls = [one for one in facts.intervals if one.state == STALLED]
+    stood = sum(1 for _ in stalls(facts.intervals))
     told = [
         ("took", as_duration((ended - began) / 1000) if facts.moves else UNKNOWN),
         ("moves", f"{len(facts.moves):,}"),
         ("done", f"{done:,}"),
         ("copied", as_bytes(_copied(facts))),
         ("median rate of a replica", as_rate(median_rate(facts))),
-        ("stalls", f"{len(stalls):,}"),
+        ("stalls", f"{stood:,}"),
     ]
     if facts.of_run:
         run = facts.runs[0]

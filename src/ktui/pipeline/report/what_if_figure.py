@@ -10,7 +10,7 @@ from ktui.pipeline.report.figure import JSON, Figure, Missing, layout, rows
 from ktui.pipeline.report.names import plain
 from ktui.pipeline.report.records import Facts, WhatIf
 from ktui.planning.throttle_rates import rates_from
-from ktui.quantities import as_count, as_duration
+from ktui.quantities import as_count, as_duration, as_rate
 
 ID, TITLE = "what-if", "Other limits: how long it would have taken"
 _CELL_PX, _EDGES_PX = 30, 150
@@ -89,7 +89,13 @@ def _looseness(throttle: str) -> tuple[float, str]:
 
 
 def _throttle(throttle: str) -> str:
-    return "no throttle" if throttle == "none" else f"throttle {throttle}"
+    return "no throttle" if throttle == "none" else f"throttle {_rate(throttle)}"
+
+
+def _rate(throttle: str) -> str:
+    """Give a throttle with its unit; with rates for single brokers, as `--throttle` takes it."""
+    rates = rates_from(throttle)
+    return throttle if rates.brokers or rates.every is None else as_rate(rates.every)
 
 
 def _sign(one: WhatIf) -> str:
@@ -123,7 +129,7 @@ def _heat(limits: Sequence[str], throttles: Sequence[str], cells: _Cells) -> JSO
 def _layout(limits: Sequence[str], throttles: Sequence[str]) -> JSON:
     x = {
         "tickvals": list(range(len(throttles))),
-        "ticktext": list(throttles),
+        "ticktext": [_rate(throttle) for throttle in throttles],
         "side": "top",
         "title": {"text": "throttle"},
     }
@@ -140,7 +146,7 @@ def _layout(limits: Sequence[str], throttles: Sequence[str]) -> JSON:
 def _row(one: WhatIf) -> tuple[str, ...]:
     return (
         f"{limits_words(one.limits)}{_sign(one)}",
-        one.throttle,
+        _rate(one.throttle),
         as_duration(one.predicted_s),
         f"{as_duration(one.low_s)} to {as_duration(one.high_s)}",
         as_duration(one.actual_s),

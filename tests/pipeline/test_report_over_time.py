@@ -1,0 +1,114 @@
+"""What the report counts over time: states, what was under way, and what went into brokers."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ktui.pipeline.report.brokers_figure import brokers_figure
+from ktui.pipeline.report.concurrency_figure import concurrency_figure
+from ktui.pipeline.report.records import InFlight, Interval, Minute
+from ktui.pipeline.report.states_figure import states_figure
+from support.report_facts import BEGAN, MINUTE, a_run, drawn
+
+
+def test_every_partition_is_counted_once_in_the_states() -> None:
+    found = drawn(states_figure(a_run(24)))
+
+    counts = [sum(of) for of in zip(*(trace["y"] for trace in found.traces), strict=True)]
+    assert set(counts) == {24}
+    assert (
+        found.says
+        == "At most 20 queued, 4 catching up, 1 stalled at a time. In the end 24 moves have ended."
+    )
+
+
+def test_a_move_that_no_look_saw_for_a_while_is_counted_on() -> None:
+    facts = a_run(24)
+    seen = tuple(i for i in facts.intervals if i.state not in {"adding", "in sync"})
+
+    found = drawn(states_figure(msgspec.structs.replace(facts, intervals=seen)))
+
+    assert "no state seen" in [trace["name"] for trace in found.traces]
+    counts = [sum(of) for of in zip(*(trace["y"] for trace in found.traces), strict=True)]
+    assert set(counts) == {24}
+
+
+def test_a_partition_that_was_stopped_before_it_moved_has_ended_a_waiting_one_not() -> None:
+    facts = a_run(24)
+    until = facts.span[1] - MINUTE
+    stopped = Interval(
+        topic="payments", partition=5, state="queued", began=facts.span[0], ended=until
+    )
+    waits = Interval(
+        topic="payments", partition=6, state="queued", began=facts.span[0], ended=until, open=True
+    )
+    facts = msgspec.structs.replace(facts, intervals=(*facts.intervals, stopped, waits))
+
+    found = drawn(states_figure(facts))
+
+    assert next(trace["y"][-1] for trace in found.traces if trace["name"] == "ended") == 25
+    assert found.says.endswith("In the end 24 moves have ended.")
+
+
+def test_the_most_that_was_under_way_is_drawn_against_the_limits_as_they_were() -> None:
+    facts = a_run(8)
+    peak = InFlight(BEGAN + 61_500, 9, 31)
+    facts = msgspec.structs.replace(
+        facts, in_flight=tuple(sorted([*facts.in_flight, peak], key=lambda seen: seen.t))
+    )
+
+    found = drawn(concurrency_figure(facts))
+
+    traces = {trace["name"]: trace for trace in found.traces}
+    assert traces["limit of partitions"]["y"] == [4, 6, 6]
+    assert traces["limit of replicas"]["y"] == [10, 12, 12]
+    assert max(count for count in traces["replicas"]["y"] if count is not None) == 31
+    assert "31 replicas were under way at a time; the limits were changed 1 time" in found.says
+
+
+def test_what_no_limit_was_set_for_has_no_line_of_a_limit() -> None:
+    facts = msgspec.structs.replace(a_run(8), limits=())
+
+    found = drawn(concurrency_figure(facts))
+
+    assert [trace["name"] for trace in found.traces] == ["partitions", "replicas"]
+    assert "no limits of the run were recorded" in found.says
+
+
+def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_said() -> None:
+    minutes = tuple(
+        Minute(broker=broker, minute=BEGAN, bytes_in=60e6 * broker) for broker in range(1, 12)
+    )
+
+    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), minutes=minutes)))
+
+    strips = [found.layout[name] for name in found.layout if name.startswith("yaxis")]
+    assert [strip["title"]["text"] for strip in strips] == [f"broker {n}" for n in range(4, 12)]
+    assert len({tuple(strip["range"]) for strip in strips}) == 1
+    assert (
+        found.says == "Copies went into 11 brokers; broker 11 took in the most at a time, 11 MB/s."
+    )
+    assert "3 brokers that took in less left out" in found.caption
+
+
+def test_the_throttle_is_drawn_from_left_to_right_and_not_where_no_minute_tells_it() -> None:
+    minutes = [
+        Minute(broker=4, minute=BEGAN + place * MINUTE, bytes_in=60e6, follower_throttle=rate)
+        for place, rate in ((0, 2_000_000), (1, 3_000_000), (3, 3_000_000))
+    ]
+    mixed = (minutes[2], minutes[0], minutes[1])
+
+    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), minutes=mixed)))
+
+    line = next(trace for trace in found.traces if trace["name"] == "throttle")
+    assert [(t - BEGAN) // MINUTE for t in line["x"]] == [0, 1, 1, 2, 2, 3, 4]
+    assert line["y"] == [2_000_000, 2_000_000, 3_000_000, 3_000_000, None, 3_000_000, 3_000_000]
+
+
+def test_a_throttle_far_above_what_was_copied_does_not_flatten_the_strips() -> None:
+    minute = Minute(broker=4, minute=BEGAN, bytes_in=60e6, follower_throttle=10**12)
+
+    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), minutes=(minute,))))
+
+    assert found.layout["yaxis"]["range"][1] == pytest.approx(1.08e6)
