@@ -200,7 +200,7 @@ async def replaying(
     """Play a recording in a terminal of a size, and see its first frame."""
     tape, clock = the_tape(path), VirtualClock()
     start_s = tape.first_look_s if at_s is None else tape.from_s + at_s
-    with stage(tape, start_s, real=clock, **how) as app:
+    with stage(tape, start_s, recording=str(path), real=clock, **how) as app:
         async with app.run_test(size=size, notifications=True) as pilot:
             replay = Replaying(app, clock, pilot)
             await replay.at_rest()

@@ -34,6 +34,7 @@ async def test_what_is_known_of_the_cluster_is_shown(tmp_path: Path, size: tuple
         text = await settled(pilot, app)
         assert "insights   of 3 runs, 72 moves, made 2026-11-21" in text
         assert "a replica is copied at 40 MB/s" in text
+        assert "copying" in text.split("a step takes 2 s")[1][:160]
         await pilot.press("end")
         await pilot.pause()
         assert "limits to take" in screen_text(app)
@@ -42,7 +43,11 @@ async def test_what_is_known_of_the_cluster_is_shown(tmp_path: Path, size: tuple
 async def test_where_nothing_is_known_the_way_there_is_shown(tmp_path: Path) -> None:
     app = host(tmp_path)
     async with app.run_test() as pilot:
-        assert "No insights yet. Runs are recorded" in await settled(pilot, app)
+        text = " ".join((await settled(pilot, app)).split())
+        assert "No insights yet. Runs are recorded by themselves, and `ktui record` records" in text
+        assert (
+            "what others move; `ktui pipeline run` then makes insights of the recordings." in text
+        )
 
 
 async def test_of_another_cluster_nothing_is_shown(tmp_path: Path) -> None:

@@ -45,9 +45,25 @@ async def test_it_shows_what_was_seen_and_says_that_it_is_a_replay(run: RunDir) 
         assert "2026-01-01" in line(replay)
         assert "x1 " in line(replay)
         await replay.pass_time(2)
-        assert line(replay).lstrip().startswith("0:02 / ")
+        await replay.until_told("0:02 / ")
         await replay.until_told("run drain-3  RUNNING")
         assert "orders-0" in replay.text
+
+
+async def test_what_is_queued_is_drawn_as_waiting(run: RunDir) -> None:
+    async with replaying(run.recording, (200, 60), at_s=20.0) as replay:
+        await replay.until_told("queued (1)")
+        (queued,) = (each for each in replay.lines if "queued (1)" in each)
+        assert "┄┄" in queued
+        assert "━" not in queued
+
+
+async def test_the_list_of_runs_names_the_recording(run: RunDir) -> None:
+    async with replaying(run.recording, (200, 60)) as replay:
+        await replay.press("r")
+        await replay.until_told("runs   1")
+        assert replay.line("runs   1").endswith(f"in the recording {run.recording}")
+        assert "ktui-replay-" not in replay.text
 
 
 @pytest.mark.parametrize("size", [SMALL, (200, 60)])

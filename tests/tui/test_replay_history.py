@@ -14,6 +14,7 @@ from ktui.progress.timeline import Progress
 from ktui.recording.reading import recordings
 from ktui.recording.replay_tape import Tape
 from ktui.simulated import acts
+from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.history import history, joined
 from support.moving_clusters import a_cluster
@@ -91,6 +92,33 @@ async def test_of_a_long_recording_only_the_newest_is_folded(tmp_path: Path) -> 
     (began,) = {timeline.began_s for timeline in past.timelines.values()}
     assert cluster.clock.monotonic() - began <= 21
     assert "broker 9 is down" not in [event.what for event in past.events]
+
+
+async def test_a_run_that_ended_long_ago_is_opened_with_the_lanes_and_lag_of_its_moves(
+    tmp_path: Path,
+) -> None:
+    cluster = a_cluster(resting=NAMES, messages=30_000)
+    wanted = a_new_run(moved(*NAMES), Limits(replicas=3, partitions=1))
+    await record_run(
+        StateDir(tmp_path / "state"), cluster, wanted, Course(most_s=2_000.0, tail_s=700.0)
+    )
+    assert isinstance(cluster.clock, VirtualClock)
+    cluster.clock.pass_time(3_600)
+    async with watching_runs(cluster, tmp_path) as watch:
+        await watch.press("r")
+        await watch.say("ENDED")
+        await watch.press("enter")
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.see()
+        await watch.until(lambda: len(watch.app._polled.events) > 2)
+        await watch.pass_time(5)
+        assert "┄" not in watch.text
+        assert "lately" not in watch.text
+        await watch.press("enter")
+        assert "▅▆▇" in watch.line("broker-4.simulated")
+        assert "┤█" in watch.text
+        await watch.press("escape", "v")
+        await watch.say("Nothing is being reassigned.")
 
 
 async def test_a_run_without_a_recording_has_no_history(tmp_path: Path) -> None:

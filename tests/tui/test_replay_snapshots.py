@@ -49,7 +49,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 @pytest.fixture
 def app(run: RunDir) -> Iterator[ReplayApp]:
     tape = the_tape(run.recording)
-    with stage(tape, tape.from_s + 60, real=VirtualClock(), speed=10.0) as app:
+    with stage(
+        tape, tape.from_s + 60, recording="drain-b3", real=VirtualClock(), speed=10.0
+    ) as app:
         yield app
 
 

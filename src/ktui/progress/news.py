@@ -27,6 +27,14 @@ class Severity(enum.IntEnum):
     TROUBLE = 2
 
 
+_ILL = {
+    Health.OFFLINE: "partition offline",
+    Health.UNDER_MIN_ISR: "under min ISR",
+    Health.UNDER_REPLICATED: "under-replicated",
+}
+"""What the sentences that tell of a partition's trouble begin with."""
+_WELL = "fully replicated again"
+
 _HINDRANCES = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
 
 _ENDINGS = {
@@ -59,6 +67,8 @@ class News:
         self._at = poll.observation.at
         self.events: list[Event] = []
         self.alarms: list[Alarm] = []
+        self.well_again = False
+        """Whether its trouble is over, which may have been there before anybody looked."""
 
     def add(self, what: str, severity: Severity = Severity.NEWS, broker: int | None = None) -> None:
         """Add one sentence."""
@@ -73,7 +83,12 @@ class News:
         self.alarms.append(Alarm(event, broker, becomes, become or becomes, why))
 
     def after(self, earlier: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Give a timeline's events with these at the end."""
+        """Give a timeline's events with these at the end.
+
+        That trouble is over is one of them if they tell of the trouble, too.
+        """
+        if self.well_again and _tell_of_trouble(earlier):
+            self.add(_WELL)
         now = [*self.events, *(alarm.event for alarm in self.alarms)]
         return (*earlier, *now)[-PER_TIMELINE:] if now else earlier
 
@@ -223,17 +238,23 @@ def _health(
     if was is now:
         return
     if now is Health.OFFLINE:
-        news.add("partition offline", Severity.TROUBLE)
+        news.add(_ILL[now], Severity.TROUBLE)
     elif now is Health.UNDER_MIN_ISR:
         least = 0 if config is None else config.min_insync_replicas
-        news.add(f"under min ISR: {len(state.isr)} in sync, {least} needed", Severity.TROUBLE)
+        news.add(f"{_ILL[now]}: {len(state.isr)} in sync, {least} needed", Severity.TROUBLE)
     elif now is Health.UNDER_REPLICATED:
         news.add(
-            f"under-replicated: {len(state.isr)} of {len(state.original)} in sync",
-            Severity.WARNING,
+            f"{_ILL[now]}: {len(state.isr)} of {len(state.original)} in sync", Severity.WARNING
         )
     else:
-        news.add("fully replicated again")
+        news.well_again = True
+
+
+def _tell_of_trouble(events: tuple[Event, ...]) -> bool:
+    """Whether events tell of trouble with a partition's health, and not yet of its end."""
+    signs = (*_ILL.values(), _WELL)
+    last = next((event.what for event in reversed(events) if event.what.startswith(signs)), _WELL)
+    return last != _WELL
 
 
 def _list(brokers: tuple[int, ...]) -> str:

@@ -70,6 +70,14 @@ class SignAt(NamedTuple):
     cell: Cell
 
 
+class Waiting(NamedTuple):
+    """From when to when a partition has waited for its first step, in monotonic seconds."""
+
+    from_s: float
+    until_s: float | None = None
+    """None while it waits."""
+
+
 def mark_cell(mark: int) -> Cell:
     """Give the sign and the role of a mark; a share is a bar, never empty."""
     if mark <= 100:  # noqa: PLR2004 - Mark's own limit for a share in percent
@@ -99,12 +107,12 @@ def timeline_cells(
     now_s: float,
     span: int = RECENT_SLOTS,
     *,
-    waits_from_s: float | None = None,
+    waits: Waiting | None = None,
     sign: SignAt | None = None,
 ) -> list[Piece]:
     """Draw the last `span` slots up to now in `width` cells, the newest to the right.
 
-    From `waits_from_s` until anything was seen it is drawn as waiting; `sign` covers its cell.
+    Of the time in which it `waits` nothing tells that it is in sync; `sign` covers its cell.
 
     Cells lie on a grid of absolute time: a mark stays in its cell, and the whole moves left by
     one cell whenever a cell's time has passed.
@@ -120,12 +128,16 @@ def timeline_cells(
         _cell(slots.marks, (cell * per_cell) - first, per_cell)
         for cell in range(newest - width + 1, newest + 1)
     ]
-    if waits_from_s is not None:
-        _wait(marks, math.floor(waits_from_s / slots.slot_s) // per_cell - (newest - width + 1))
+
+    def place(at_s: float) -> int:
+        return math.floor(at_s / slots.slot_s) // per_cell - (newest - width + 1)
+
+    if waits is not None:
+        until = width - 1 if waits.until_s is None else place(waits.until_s)
+        _wait(marks, place(waits.from_s), until)
     cells = [_CELLS[mark] for mark in marks]
     if sign is not None:
-        place = math.floor(sign.at_s / slots.slot_s) // per_cell - (newest - width + 1)
-        put(cells, place, sign.cell)
+        put(cells, place(sign.at_s), sign.cell)
     return _runs(cells)
 
 
@@ -135,12 +147,10 @@ def put(cells: list[Cell], place: int, cell: Cell) -> None:
         cells[place] = cell
 
 
-def _wait(marks: list[int], start: int) -> None:
-    """Mark as waiting from a cell on, until something else was seen."""
-    for cell in range(len(marks)):
-        if marks[cell] != Mark.NOTHING:
-            return
-        if cell >= start:
+def _wait(marks: list[int], first: int, last: int) -> None:
+    """Mark cells as waiting where nothing was seen, or nothing but that all is in sync."""
+    for cell in range(max(0, first), min(last + 1, len(marks))):
+        if marks[cell] in (Mark.NOTHING, Mark.IN_SYNC):
             marks[cell] = Mark.WAITING
 
 

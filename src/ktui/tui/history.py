@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import dropwhile
 
 import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal import Journal
 from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir
 from ktui.progress.fold import fold
-from ktui.progress.timeline import Progress
+from ktui.progress.memory import MoveMemory
+from ktui.progress.slots import recent_grid, started
+from ktui.progress.timeline import Mark, Progress, Timeline
 from ktui.recording.milliseconds import to_ms, wall_ms
 from ktui.recording.reading import recordings
 from ktui.recording.replay_tape import Axis, Tape
@@ -24,6 +28,8 @@ MOST_LOOKS = 100_000
 
 def history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | None:
     """Fold what was recorded of a run, up to now; None where nothing was.
+
+    Moves that have ended are in it however long ago that was, and are kept as if they ended now.
 
     Args:
         folder: the run's.
@@ -41,6 +47,7 @@ def history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | 
     with Journal.open(folder.journal, clock, read_only=True) as journal:
         entries = list(journal.entries())
     run, progress = Run(folder.name), Progress()
+    over: dict[TopicPartition, Timeline] = {}
     coming = iter(entries)
     following = next(coming, None)
     for passing in tape.play(tape.last_looks(most)):
@@ -48,8 +55,32 @@ def history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | 
             while following is not None and following.at <= passing.what.at:
                 run.apply(following)
                 following = next(coming, None)
-            progress = fold(informed(progress, run), passing.what)
-    return None if progress.last is None else progress
+            before = informed(progress, run)
+            progress = fold(before, passing.what)
+            over |= _let_go(before, progress, clock.monotonic())
+    if progress.last is None:
+        return None
+    timelines = {**over, **progress.timelines}
+    kept = {tp: _kept(timeline, clock.monotonic()) for tp, timeline in timelines.items()}
+    return msgspec.structs.replace(progress, timelines=kept)
+
+
+def _let_go(
+    before: Progress, after: Progress, now_s: float
+) -> Iterator[tuple[TopicPartition, Timeline]]:
+    """Give the moves that a fold has let go of, for they ended long before: nothing is recent."""
+    nothing = started(recent_grid(now_s), Mark.NOTHING)
+    for tp in before.timelines.keys() - after.timelines.keys():
+        if (timeline := before.timelines[tp]).phase.ended:
+            yield tp, msgspec.structs.replace(timeline, recent=nothing)
+
+
+def _kept(timeline: Timeline, now_s: float) -> Timeline:
+    """Have the next folds keep a move that has ended: for as long as one that ends now."""
+    if not timeline.phase.ended:
+        return timeline
+    memory = msgspec.structs.replace(timeline.memory or MoveMemory(), ended_s=now_s)
+    return msgspec.structs.replace(timeline, memory=memory)
 
 
 def joined(past: Progress, own: Progress, first: Observation | None) -> Progress:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime, timedelta
 
 import msgspec
 
 from ktui.cluster.observation import Observation
+from ktui.progress.fold import ENDED_FOR_S
 from ktui.progress.health import Health, health
 from ktui.progress.summary import Totals, totals
-from ktui.progress.timeline import Progress
+from ktui.progress.timeline import Progress, Timeline
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -39,8 +41,25 @@ def overview(progress: Progress) -> Overview:
         health(state, seen.topic_configs.get(tp.topic)) for tp, state in seen.partitions.items()
     )
     return Overview(
-        totals(progress), len(known), down, found[Health.OFFLINE], found[Health.UNDER_MIN_ISR]
+        totals(_of_late(progress, seen.at)),
+        len(known),
+        down,
+        found[Health.OFFLINE],
+        found[Health.UNDER_MIN_ISR],
     )
+
+
+def long_over(timeline: Timeline, now: datetime) -> bool:
+    """Whether a move ended so long ago that only its run tells of it, whose recording shows it."""
+    return timeline.ended_at is not None and now - timeline.ended_at > timedelta(
+        seconds=ENDED_FOR_S
+    )
+
+
+def _of_late(progress: Progress, now: datetime) -> Progress:
+    """Leave out the moves that were over long ago."""
+    of_late = {tp: t for tp, t in progress.timelines.items() if not long_over(t, now)}
+    return msgspec.structs.replace(progress, timelines=of_late)
 
 
 def _known(seen: Observation) -> set[int]:

@@ -83,6 +83,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         playing: plays it.
         state_dir: where its runs are put as they are played.
         name: what the cluster is called.
+        recording: what the recording is called.
         again: gives the command that goes on from a position, such as `4:07` written `+4m7s`.
         how: what else the app takes.
     """
@@ -102,6 +103,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         *,
         state_dir: StateDir,
         name: str,
+        recording: str,
         again: Callable[[str], str],
         **how: Any,
     ) -> None:
@@ -115,7 +117,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             **how,
         )
         self._playing = playing
-        self._again = again
+        self._recording, self._again = recording, again
         self._newest: RunDir | None = None
         self.why_read_only = _CHANGES_NOTHING
         self.watch_screen.when_not_looked_at = (
@@ -154,6 +156,11 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     def refresh_run(self, progress: Progress) -> None:
         """Read what is new of the run; none is offered."""
         RunApp.refresh_run(self, progress)
+
+    def place_of_runs(self, state_dir: StateDir) -> str:
+        """Name the recording: the folder that its runs are put into is nobody's concern."""
+        del state_dir
+        return f"in the recording {self._recording}"
 
     def show_again(self) -> None:
         """Show a run that has come as it is at the moment played, which may stand."""

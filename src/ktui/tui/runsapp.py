@@ -68,7 +68,12 @@ class RunsApp(RunApp):
         if self.state_dir is None:
             self.tell("No state directory is known here, so no runs are.", severity="warning")
         else:
-            await self.push_screen(RunsScreen(self.state_dir, may_resume=self.resume_problem()))
+            place, problem = self.place_of_runs(self.state_dir), self.resume_problem()
+            await self.push_screen(RunsScreen(self.state_dir, place=place, may_resume=problem))
+
+    def place_of_runs(self, state_dir: StateDir) -> str:
+        """Say where the runs are."""
+        return str(state_dir.path)
 
     async def action_show_insights(self) -> None:
         """Show what earlier runs tell of this cluster."""

@@ -62,6 +62,23 @@ def test_a_replica_that_leaves_the_isr_is_a_warning_and_its_return_is_news() -> 
     ]
 
 
+@pytest.mark.parametrize("isr", [(2, 3), (2,)])
+def test_nothing_is_well_again_of_which_no_trouble_was_told(isr: tuple[int, ...]) -> None:
+    now = folded(shown(a_move(isr=isr, leader=2), a_move(isr=(2, 3, 4), leader=2)))
+    assert told(now)[1:] == [
+        *[("broker 3 joined the ISR", 0)][len(isr) - 1 :],
+        ("adding replica caught up: broker 4 joined the ISR", 0),
+    ]
+
+
+def test_what_gets_worse_than_it_was_found_is_told_and_so_is_its_end() -> None:
+    now = folded(shown(a_partition(isr=(1, 2)), a_partition(isr=(1,)), a_partition()))
+    assert ("under min ISR: 1 in sync, 2 needed", 2) in told(now)
+    assert told(now)[-1] == ("fully replicated again", 0)
+    after = folded([an_observation([a_partition()], 9.0)], now)
+    assert [what for what, _ in told(after)].count("fully replicated again") == 1
+
+
 def test_a_retiring_replica_that_leaves_the_isr_is_only_news() -> None:
     now = folded(shown(a_move(isr=(1, 2, 3, 4), leader=2), a_move(isr=(2, 3, 4), leader=2)))
     assert told(now)[-1] == ("retiring broker 1 left the ISR", 0)

@@ -16,6 +16,7 @@ from ktui.tui.cells import (
     SPANS,
     Piece,
     SignAt,
+    Waiting,
     cut_pieces,
     mark_cell,
     partition_text,
@@ -129,6 +130,22 @@ def test_the_sign_of_a_moment_stands_in_its_cell_and_moves_left_with_it() -> Non
     assert "".join(piece.text for piece in later).index("↩") == 542 // 5 - 1
     gone = timeline_cells(slots, 120, 1_200.0, sign=sign)
     assert "↩" not in "".join(piece.text for piece in gone)
+
+
+def test_what_waits_is_drawn_as_waiting_though_it_was_seen_to_be_in_sync() -> None:
+    marks = [Mark.IN_SYNC, Mark.OUT_OF_SYNC, Mark.IN_SYNC, Mark.LEADER_MOVED, Mark.IN_SYNC]
+    slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes(marks))
+    pieces = timeline_cells(slots, 120, 599.0, waits=Waiting(565.0))
+    assert "".join(piece.text for piece in pieces).strip() == "┄┄┄░┄★┄"
+
+
+def test_what_was_in_sync_after_its_wait_is_drawn_so() -> None:
+    slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes([Mark.IN_SYNC, 50, *[Mark.IN_SYNC] * 3]))
+    pieces = timeline_cells(slots, 120, 599.0, waits=Waiting(0.0, 580.0))
+    assert "".join(piece.text for piece in pieces) == "┄" * 116 + "▅━━━"
+    blank = Slots(slot_s=5.0, end_s=600.0, marks=bytes([Mark.NOTHING, Mark.IN_SYNC]))
+    pieces = timeline_cells(blank, 120, 599.0, waits=Waiting(0.0, 500.0))
+    assert "".join(piece.text for piece in pieces) == "┄" * 101 + " " * 18 + "━"
 
 
 def test_a_timeline_that_was_not_continued_moves_on_to_the_left() -> None:

@@ -18,7 +18,7 @@ from ktui.cluster.text import clean
 from ktui.execution.statedir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.insights.file import insights_in
-from ktui.insights.insights import ClusterInsights, Insights
+from ktui.insights.insights import Insights
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count
 from ktui.tui.widgets.keys import Keys
@@ -42,7 +42,8 @@ class InsightsScreen(Screen[None]):
         & > VerticalScroll {
             margin-top: 1; padding: 0 1; overflow-x: auto; scrollbar-gutter: stable;
         }
-        & #insights { width: auto; text-wrap: nowrap; }
+        & .words { width: 100%; height: auto; }
+        & .table { width: auto; height: auto; text-wrap: nowrap; margin-top: 1; }
     }
     """
     AUTO_FOCUS = "VerticalScroll"
@@ -61,7 +62,7 @@ class InsightsScreen(Screen[None]):
         yield StatusHeader()
         yield Static(id="insights-title", markup=False)
         with VerticalScroll():
-            yield Static(id="insights", markup=False)
+            yield Static(id="insights", classes="words", markup=False)
         yield Keys()
 
     def on_mount(self) -> None:
@@ -74,22 +75,26 @@ class InsightsScreen(Screen[None]):
         try:
             insights = await asyncio.to_thread(insights_in, self._state_dir.path)
         except FileProblem as problem:
-            self._fill([(clean(str(problem)), "$error")])
+            self._say(clean(str(problem)), "$error")
             return
         known = insights.of(self._cluster_id or "")
         if known is None:
-            self._fill([(_unknown(insights), "$dim")])
+            self._say(_unknown(insights), "$dim")
             return
         told = f"{as_count(known.runs, 'run')}, {as_count(known.moves, 'move')}"
         self._refresh_title(f"   of {told}, made {_date(insights)}")
-        self._fill(_pieces(known))
+        first, *others = sections(known)
+        self._say(clean(first.title), "$foreground")
+        tables = [Static(_told(each), classes="table", markup=False) for each in others]
+        await self.query_one(VerticalScroll).mount(*tables)
 
     def _refresh_title(self, words: str) -> None:
         title = Content.assemble(("insights", "bold $foreground"), (words, "$dim"))
         self.query_one("#insights-title", Static).update(title)
 
-    def _fill(self, pieces: list[_Piece] | Iterator[_Piece]) -> None:
-        self.query_one("#insights", Static).update(Content.assemble(*pieces))
+    def _say(self, words: str, style: str) -> None:
+        one_line = " ".join(words.split())  # as wide as there is room, wherever it was broken
+        self.query_one("#insights", Static).update(Content.styled(one_line, style))
 
     def action_back(self) -> None:
         """Go back."""
@@ -101,8 +106,8 @@ def _unknown(insights: Insights) -> str:
     if not insights.clusters:
         return NOTHING
     return (
-        "Nothing is known of this cluster: no run of it was recorded, or none since insights were\n"
-        "made last. `ktui pipeline run` makes them anew."
+        "Nothing is known of this cluster: no run of it was recorded, or none since insights were"
+        " made last. `ktui pipeline run` makes them anew."
     )
 
 
@@ -111,14 +116,12 @@ def _date(insights: Insights) -> str:
     return "-" if at is None else at.astimezone().isoformat(" ", timespec="minutes")
 
 
-def _pieces(of: ClusterInsights) -> Iterator[_Piece]:
-    for place, section in enumerate(sections(of)):
-        if place:
-            yield "\n\n", ""
-        yield from _section(section)
+def _told(section: Section) -> Content:
+    """Give a table with its title."""
+    return Content.assemble(*_pieces(section))
 
 
-def _section(section: Section) -> Iterator[_Piece]:
+def _pieces(section: Section) -> Iterator[_Piece]:
     lines = [clean(line) for line in section.lines()]
     yield clean(section.title), "bold $foreground" if lines else ""
     for place, line in enumerate(lines):

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ktui.recording.replay_moment import EXAMPLES, reach, second_of
+from ktui.recording.replay_moment import reach, second_of
 from ktui.recording.replay_tape import Tape
 from ktui.tui.widgets.entry import Entry
 
@@ -44,13 +44,14 @@ class MomentPrompt(ModalScreen[float | None]):
         """Lay out the question and the line to answer it in."""
         with Vertical():
             yield Static("Go to which moment?", id="moment-title")
-            yield Entry(placeholder="14:02:31")
+            yield Entry(placeholder=f"{self._tape.wall(self._tape.from_s).astimezone():%H:%M:%S}")
             yield Static(self._hint, id="moment-hint", markup=False)
 
     @property
     def _hint(self) -> str:
         goes = f"The recording goes {reach(self._tape)}."
-        return f"{goes} Such as {EXAMPLES}. enter goes there, esc leaves."
+        how = "Give a time of day, a date and time, or +1m30s from the beginning."
+        return f"{goes} {how} enter goes there, esc leaves."
 
     @on(Input.Changed)
     def _typed(self) -> None:

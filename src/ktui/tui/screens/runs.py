@@ -50,6 +50,7 @@ class RunsScreen(Screen[None]):
 
     Args:
         state_dir: where the runs are.
+        place: what is told of where they are.
         may_resume: why none can be resumed from here; None if it can.
     """
 
@@ -80,9 +81,9 @@ class RunsScreen(Screen[None]):
         Binding("c", "roll_back", "roll back", tooltip="Attach the view to it, and roll it back"),
     ]
 
-    def __init__(self, state_dir: StateDir, *, may_resume: str | None) -> None:
+    def __init__(self, state_dir: StateDir, *, place: str, may_resume: str | None) -> None:
         super().__init__()
-        self._state_dir, self._problem = state_dir, may_resume
+        self._state_dir, self._place, self._problem = state_dir, place, may_resume
         self._runs: Mapping[str, RunSummary] = {}
         self._read = False
         self._refused: tuple[str, str] | None = None
@@ -135,7 +136,7 @@ class RunsScreen(Screen[None]):
         if self._read:
             empty.update(NONE_YET)
         parts = (("runs", "bold $foreground"), "   ", (f"{len(self._runs)}", "$header"), "   ")
-        title = Content.assemble(*parts, (str(self._state_dir.path), "$dim"))
+        title = Content.assemble(*parts, (self._place, "$dim"))
         self.query_one("#runs-title", Static).update(title)
         self._draw_panel()
 

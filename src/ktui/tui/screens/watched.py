@@ -14,6 +14,7 @@ from ktui.progress.timeline import Progress, Timeline
 from ktui.tui import figures, views
 from ktui.tui.lookout import Lookout
 from ktui.tui.outages import Outage
+from ktui.tui.overview import long_over
 from ktui.tui.runs.attached import AttachedRun
 from ktui.tui.runs.rows import RunRows
 from ktui.tui.views import View
@@ -74,6 +75,9 @@ class WatchedScreen(Screen[None]):
 
     def _belongs(self, timeline: Timeline) -> bool:
         rows = None if self.attached is None else self.attached.rows
+        last = self._progress.last
+        if self.view is View.REASSIGNING and last is not None and long_over(timeline, last.at):
+            return False
         return views.shows(self.view, self.topics, rows, timeline)
 
     def _timelines(self) -> Mapping[TopicPartition, Timeline]:

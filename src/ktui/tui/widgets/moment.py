@@ -13,7 +13,7 @@ from ktui.execution.cancel_events import Kind
 from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.cells import CALLED_OFF, SignAt
+from ktui.tui.cells import CALLED_OFF, SignAt, Waiting
 from ktui.tui.runs.rows import RunRows
 from ktui.tui.widgets.health_words import HealthWords, health_words
 from ktui.tui.widgets.run_words import told_by_run
@@ -55,6 +55,16 @@ class Moment(msgspec.Struct, frozen=True):
             return None
         kind = track.cancel if track.begun else Kind.STOP
         return SignAt(at_s, CALLED_OFF[kind])
+
+    def waiting(self, track: Track) -> Waiting:
+        """Give from when to when a partition of the run has waited for its first step.
+
+        One that was over without any has waited until then.
+        """
+        taken = () if self.run is None else self.run.taken(track.tp)
+        over_at = track.since if track.state.ended else None
+        until_at = taken[0].at if taken else over_at
+        return Waiting(self.run_began_s, None if until_at is None else self._second_of(until_at))
 
     def _second_of(self, at: datetime) -> float | None:
         """Give the monotonic second of a moment in the run's journal."""

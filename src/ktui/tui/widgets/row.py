@@ -139,14 +139,11 @@ def _aside(words: Piece, timeline: Timeline, layout: Layout) -> Column | None:
 
 
 def _history(timeline: Timeline, width: int, moment: Moment, span: int) -> list[Piece]:
-    """Draw the timeline; what is in the run has waited until it was first looked at."""
+    """Draw the timeline; what is in the run has waited until its first step."""
     track = moment.track(timeline)
-    waits_from_s = None if track is None else moment.run_began_s
-    now_s = moment.now_s
-    if track is not None and track.state.ended and timeline.phase is Phase.SETTLED:
-        waits_from_s = None
+    waits = None if track is None else moment.waiting(track)
     sign = None if track is None else moment.called_off(track)
-    return timeline_cells(timeline.recent, width, now_s, span, waits_from_s=waits_from_s, sign=sign)
+    return timeline_cells(timeline.recent, width, moment.now_s, span, waits=waits, sign=sign)
 
 
 def _batch(timeline: Timeline, _width: int, moment: Moment) -> list[Piece]:

@@ -101,7 +101,7 @@ def _first(status: RunStatus, now: datetime) -> Iterator[Part]:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
         yield Part((Piece(at, "dim"),), rank=3)
     elif status.state is RunState.RUNNING:
-        yield _eta(UNTOLD if _stuck(status) else status.copied, now)
+        yield from _eta(UNTOLD if _stuck(status) else status.copied, now)
 
 
 def _left_of_throttle(status: RunStatus) -> Iterator[Part]:
@@ -164,17 +164,21 @@ def _stuck(status: RunStatus) -> bool:
     )
 
 
-def _eta(copied: Copied, now: datetime) -> Part:
+def _eta(copied: Copied, now: datetime) -> Iterator[Part]:
+    """Say when the run may have ended; the range makes place before the percentage does."""
     left = copied.left_s
     if left is None:
-        return Part((Piece("ETA ", "dim"), Piece("unknown")), rank=5)
+        yield Part((Piece("ETA ", "dim"), Piece("unknown")), rank=5)
+        return
     low, middle, high = (
         figures.as_clock(now + timedelta(seconds=min(seconds, _FAR_S)), now)
         for seconds in (left.low, left.middle, left.high)
     )
-    spread = f" ({low}-{high})" if low != high else ""
-    by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
-    return Part((Piece("ETA ", "dim"), Piece(middle), Piece(f"{spread}{by}", "dim")), rank=2)
+    yield Part((Piece("ETA ", "dim"), Piece(middle)), rank=2)
+    spread = f"({low}-{high})" if low != high else ""
+    by = BY_EARLIER_RUNS if copied.by_earlier_runs else ""
+    if words := " ".join(filter(None, (spread, by))):
+        yield Part((Piece(words, "dim"),), rank=3, gap=1)
 
 
 def _second(status: RunStatus) -> Iterator[Part]:

@@ -31,6 +31,8 @@ class Part(msgspec.Struct, frozen=True):
 
     pieces: tuple[Piece, ...]
     rank: int = 0
+    gap: int = 2
+    """Cells between it and the part before."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,13 +114,13 @@ def line(parts: Sequence[Part], right: Part, width: int) -> list[Piece]:
     kept = list(parts)
     while len(kept) > 1 and _width(kept) > room and max(part.rank for part in kept) > 0:
         kept.remove(max(reversed(kept), key=lambda part: part.rank))
-    pieces = [piece for part in kept for piece in (*part.pieces, Piece("  "))]
+    pieces = [piece for part in kept for piece in (Piece(" " * part.gap), *part.pieces)][1:]
     gap = Piece(" " if right.pieces and _width(kept) > room else "")
     return [Piece("  "), *cut_pieces(pieces, room - len(gap.text)), gap, *right.pieces, Piece(" ")]
 
 
 def _width(parts: Sequence[Part]) -> int:
-    return sum(pieces_width(part.pieces) + 2 for part in parts)
+    return sum(pieces_width(part.pieces) + part.gap for part in parts)
 
 
 def _part(text: str, role: str = "", *, rank: int = 0, bold: bool = False) -> Part:

@@ -1,0 +1,50 @@
+"""What makes place first where the line of a run is too long for its terminal."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ktui.execution.estimate import Copied
+from ktui.execution.runs import RunState
+from ktui.execution.states import State
+from ktui.progress.timeline import Range
+from ktui.tui.runs.attached import RunStatus
+from ktui.tui.widgets.run_lines import first_line
+from support.screens import BEGAN
+
+STATUS = RunStatus(
+    name="drain-b3",
+    state=RunState.RUNNING,
+    batch=3,
+    batches=12,
+    partitions=880,
+    counts={State.DONE: 214, State.STOPPED: 1, State.ROLLED_BACK: 1},
+    copied=Copied(done=47 * 10**9, whole=10**11, left_s=Range(3_000.0, 3_600.0, 4_200.0)),
+)
+LOW, MIDDLE, HIGH = (f"{(BEGAN + timedelta(minutes=n)).astimezone():%H:%M}" for n in (50, 60, 70))
+MIDDLE_AT, RANGE = f"ETA {MIDDLE}", f"({LOW}-{HIGH})"
+
+
+def shown(width: int) -> str:
+    return "".join(piece.text for piece in first_line(STATUS, BEGAN, width))
+
+
+def test_where_there_is_room_the_range_stands_beside_the_eta() -> None:
+    assert f"47%  {MIDDLE_AT} {RANGE}" in shown(200)
+
+
+def test_at_80_columns_the_percentage_goes_only_after_the_range_and_the_eta_stays() -> None:
+    line = shown(80)
+    assert "1 stopped  1 rolled back" in line
+    assert MIDDLE_AT in line
+    assert "(" not in line
+
+
+@pytest.mark.parametrize("width", range(70, 200))
+def test_what_is_less_needed_goes_before_what_is_more(width: int) -> None:
+    line = shown(width)
+    there = [words in line for words in ("GB of", RANGE, "47%", MIDDLE_AT)]
+    assert there == sorted(there)
+    assert len(line) == width
