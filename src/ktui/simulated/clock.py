@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import math
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -12,8 +13,8 @@ FIRST_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 """When a simulation begins unless told otherwise: the same in every run."""
 
 
-_TURNS = 20
-"""Turns of the event loop in which those who were woken get back to sleep, or finish."""
+_MOST_TURNS = 1_000
+"""Turns of the event loop for those who were woken: far more than a poll takes (some thirty)."""
 
 
 class VirtualClock:
@@ -58,28 +59,40 @@ class VirtualClock:
         """Let time pass, and wake each sleeper at its own moment, in order."""
         until = self._seconds + seconds
         await _settled()
-        while self._sleepers and self._sleepers[0][0] <= until:
+        while self._next_s <= until:
             self._wake_next()
             await _settled()
         self._seconds = max(self._seconds, until)
 
     async def _leap(self) -> None:
-        while True:
-            await _settled()
-            if not self._sleepers:
-                return
+        await _settled()
+        while self._next_s < math.inf:
             self._wake_next()
+            await _settled()
+
+    @property
+    def _next_s(self) -> float:
+        """When the next sleeper wakes; one who gave up waiting is none, and moves no time."""
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        return self._sleepers[0][0] if self._sleepers else math.inf
 
     def _wake_next(self) -> None:
         at, _, woken = heapq.heappop(self._sleepers)
-        if not woken.done():  # one who gave up waiting moves no time
-            self._seconds = max(self._seconds, at)
-            woken.set_result(None)
+        self._seconds = max(self._seconds, at)
+        woken.set_result(None)
 
 
 async def _settled() -> None:
-    """Let what was woken run on until it sleeps again."""
-    for _ in range(_TURNS):
+    """Let what was woken run on until all wait again: the event loop has nothing ready to run.
+
+    Only asyncio's own loops tell that, by a private name; `sleep(0)` so many times for certain
+    would take most of the time of a simulation.
+    """
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # noqa: SLF001
+    for _ in range(_MOST_TURNS):
+        if not ready:
+            return
         await asyncio.sleep(0)
 
 

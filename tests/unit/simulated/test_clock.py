@@ -62,6 +62,20 @@ async def test_a_leaping_clock_leaps_to_the_next_sleeper_once_everybody_sleeps()
     assert clock.monotonic() == 300.0
 
 
+async def test_no_time_passes_while_somebody_is_awake_however_much_there_is_to_do() -> None:
+    async def work(clock: VirtualClock) -> float:
+        await clock.sleep(1.0)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return clock.monotonic()
+
+    leaping, told = VirtualClock(leaping=True), VirtualClock()
+    done, _ = await asyncio.gather(work(leaping), leaping.sleep(2.0))
+    also_done, _ = await asyncio.gather(work(told), told.advance(2.0))
+
+    assert (done, also_done) == (1.0, 1.0)
+
+
 async def test_a_leaping_clock_takes_no_time_for_a_wait_that_is_given_up() -> None:
     clock = VirtualClock(leaping=True)
     patience = asyncio.create_task(clock.sleep(60.0))
