@@ -80,7 +80,7 @@ class Foretelling:
         """Tell the time left, by what this run has shown and, where it has not, by earlier runs."""
         now, prior = self._at, self._prior
         if now is None:
-            raise ValueError(now)
+            raise ValueError("nothing has been looked at yet")
         if self._played_at is None or now - self._played_at >= _EVERY or now < self._played_at:
             self._play(now)
         played, passed_s = self._played, (now - (self._played_at or now)).total_seconds()
