@@ -253,7 +253,8 @@ class Estimate:
             for track in self.run.flying.values()
             if track.step is not None and track.step.begun.adding
         )
-        return self._prior is not None and not self._held and not self._tells and sizes > 0
+        told = self._prior is not None and self._foretelling.looked
+        return told and not self._held and not self._tells and sizes > 0
 
 
 def _rate(start: tuple[datetime, int], end: tuple[datetime, int]) -> float:

@@ -48,6 +48,11 @@ class Foretelling:
         """When it was foretold, and the end that was, in seconds since the epoch."""
 
     @property
+    def looked(self) -> bool:
+        """Whether anything has been looked at: before that, nothing can be foretold."""
+        return self._at is not None
+
+    @property
     def known(self) -> bool:
         """Whether this run has shown how fast it copies."""
         return self._capacity.known
@@ -77,7 +82,11 @@ class Foretelling:
         self.headway.look(now, seen, expected_bytes_s)
 
     def left_s(self) -> Range:
-        """Tell the time left, by what this run has shown and, where it has not, by earlier runs."""
+        """Tell the time left, by what this run has shown and, where it has not, by earlier runs.
+
+        Raises:
+            ValueError: nothing has been looked at yet.
+        """
         now, prior = self._at, self._prior
         if now is None:
             raise ValueError("nothing has been looked at yet")
