@@ -274,7 +274,7 @@ def test_a_rate_of_its_own_takes_the_place_of_that_of_earlier_runs() -> None:
     assert 100 <= copied.left_s.middle <= 100 + BESIDE
 
 
-def test_earlier_runs_say_nothing_of_standstill_of_a_pause_or_before_anything_is_seen_in_flight() -> None:
+def test_earlier_runs_say_nothing_of_standstill_of_a_pause_or_before_anything_is_seen() -> None:
     still = Told(GB, prior=EARLIER)
     still.look()
     assert still.left_s() is None
