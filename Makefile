@@ -35,19 +35,19 @@ lab: $(INSTALLED) java ## a real Kafka with a reassignment under way, and the li
 
 test: $(INSTALLED) java browser check ## every test, on a real Kafka that it starts itself
 	@mkdir -p tests/out
-	@echo "Tests on a real Kafka and tests of the pipeline run beside the others; what they say" \
+	@echo "Tests on a real Kafka and tests of the screens run beside the others; what they say" \
 		"comes at the end."
-	@$(MAKE) --no-print-directory --keep-going -j3 test-kafka test-pipeline test-rest; \
-		failed=$$?; cat tests/out/pipeline.txt tests/out/kafka.txt; exit $$failed
+	@$(MAKE) --no-print-directory --keep-going -j3 test-kafka test-screens test-rest; \
+		failed=$$?; cat tests/out/screens.txt tests/out/kafka.txt; exit $$failed
 
 # A cluster and Spark often wait: side by side, the three keep two processors busy to the end.
 test-kafka:
 	@$(BIN)/python -m pytest -m 'kafka and not soak' > tests/out/kafka.txt 2>&1
-test-pipeline:
-	@$(BIN)/python -m pytest -m 'not kafka and not soak' tests/pipeline > tests/out/pipeline.txt 2>&1
+test-screens:
+	@$(BIN)/python -m pytest -m 'not kafka and not soak' tests/tui > tests/out/screens.txt 2>&1
 test-rest:
-	@$(BIN)/python -m pytest -m 'not kafka and not soak' --ignore tests/pipeline
-.PHONY: test-kafka test-pipeline test-rest
+	@$(BIN)/python -m pytest -m 'not kafka and not soak' --ignore tests/tui
+.PHONY: test-kafka test-screens test-rest
 
 soak: $(INSTALLED) java ## the large counts, and the contract on every supported Kafka
 	$(BIN)/python -m pytest -m soak
