@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,18 @@ def _flat(value: Any, name: str = "") -> dict[str, Any]:
     return {key: each for at, part in parts for key, each in _flat(part, f"{name}/{at}").items()}
 
 
+@contextmanager
+def _running(words: list[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Have a program run meanwhile; what it says on standard error can be read."""
+    with subprocess.Popen(
+        words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def _same(made: Mapping[str, Rows], expected: Mapping[str, Rows]) -> None:
     assert all(expected.values()), [name for name, rows in expected.items() if not rows]
     for name, rows in expected.items():
@@ -136,20 +149,10 @@ def test_a_cluster_whose_executors_are_killed_in_mid_run_makes_the_same_tables(
     tmp_path: Path,
 ) -> None:
     words = ["run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")]
-    running = subprocess.Popen(
-        _ktui(*words),
-        env=cluster.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with running:
-        try:
-            told = _until("moves", running)
-            assert cluster.kill_executors() == 2, told
-            told += running.communicate(timeout=LIMIT_S)[1]
-        finally:
-            running.kill()
+    with _running(_ktui(*words), cluster.environment) as running:
+        told = _until("moves", running)
+        assert cluster.kill_executors() == 2, told
+        told += running.communicate(timeout=LIMIT_S)[1]
 
     assert running.returncode == 0, told
     _same(_tables(spark, tmp_path / "lake"), expected)
@@ -227,24 +230,17 @@ def test_where_all_workers_die_in_mid_run_it_says_so_and_a_later_run_does_it_all
     tmp_path: Path,
 ) -> None:
     words = ["run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")]
-    running = subprocess.Popen(
-        _ktui(*words),
-        env=cluster.environment | _settings({"spark.ktui.executorWait": "5s"}),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with running:
-        try:
+    environment = cluster.environment | _settings({"spark.ktui.executorWait": "5s"})
+    try:
+        with _running(_ktui(*words), environment) as running:
             told = _until("samples", running)
             cluster.kill_workers()
             told += running.communicate(timeout=LIMIT_S)[1]
-        finally:
-            running.kill()
-            cluster.start_workers()
+    finally:
+        cluster.start_workers()
 
     assert running.returncode == 1, told
     assert "its workers are gone" in told
     assert "Traceback" not in told
-    _done(_ktui("run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")))
+    _done(_ktui(*words), cluster.environment)
     _same(_tables(spark, tmp_path / "lake"), expected)
