@@ -58,7 +58,8 @@ class Rules:
         if words.startswith("it is offline"):
             assert state.leader is None or not seen.alive(state.leader) or not state.isr, event
         elif "offline" in words:
-            assert any(f" {broker}" in words for broker in self._down(seen)), event
+            down = {*self._down(seen), *state.offline}  # or only its log dir is
+            assert any(f" {broker}" in words for broker in down), event
         elif "not in sync" in words:
             target = _goal(self._run.folded.tracks[event.tp], state).replicas
             assert any(b not in state.isr or not seen.alive(b) for b in target), event

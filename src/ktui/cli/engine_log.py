@@ -26,7 +26,13 @@ from ktui.execution.events import (
 from ktui.execution.recording_event import Recording
 from ktui.execution.run import Run
 from ktui.execution.states import State
-from ktui.execution.throttle_events import Configure, Configured, SettingsFound, SettingsLeft
+from ktui.execution.throttle_events import (
+    Configure,
+    Configured,
+    SettingChanged,
+    SettingsFound,
+    SettingsLeft,
+)
 from ktui.quantities import as_count
 
 log = logging.getLogger(__name__)
@@ -98,7 +104,7 @@ def _level(event: Event) -> int | None:  # noqa: PLR0911 - a case a kind of even
             return None
         case Answered() | Configured():
             return None if event.verdict is Verdict.ACCEPTED else logging.WARNING
-        case Outage():
+        case Outage() | SettingChanged():
             return logging.WARNING
         case StepOver():
             return None if event.reached else logging.INFO

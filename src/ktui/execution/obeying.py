@@ -129,7 +129,7 @@ class Obeying:
 
     def _set_throttle(self, command: SetThrottle, asked: Asked) -> Answer:
         old, new = self._run.throttled.rates, command.rates
-        if new == old:
+        if new == old and not self._run.throttled.foreign:
             return Answer(accepted=True, words="this is in force already")
         if new and (refusal := self._refused_throttle()):
             return Answer(accepted=False, words=refusal)

@@ -15,6 +15,8 @@ from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
+from ktui.kafka.leaving import ANY_TIME, Leave
+
 _PENDING = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK})
 
 
@@ -166,8 +168,9 @@ def _share(timeout_at: float | None, addresses: int) -> float | None:
 class Call:
     """How far one request has come, told between the IO thread and the one that waits."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, leave: Leave = ANY_TIME) -> None:
         self._until = time.monotonic() + limit_s
+        self._leave = leave
         self._lock = threading.Lock()
         self._abandoned = False
         self.left = False
@@ -187,9 +190,9 @@ class Call:
         return self._until - time.monotonic()
 
     def leave(self) -> bool:
-        """Take the decision to send; False if the one who waits has given up."""
+        """Take the decision to send; False if the one who waits has given up, or it is too late."""
         with self._lock:
-            self.left = not self._abandoned
+            self.left = not (self._abandoned or self._leave.passed)
             return self.left
 
     def came_back(self) -> None:
