@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import click
 
 from ktui.cli import options
 from ktui.cli.cluster import choose_cluster
-from ktui.cli.engine_log import EngineLog, log_to_stderr
+from ktui.cli.engine_log import EngineLog, JournalWait, log_to_stderr
 from ktui.cli.engine_recording import EngineRecording, recording
 from ktui.cli.recording_options import run_recorded_option
 from ktui.cluster.clock import SystemClock
@@ -105,7 +106,8 @@ def command(
     cluster = choose_cluster(bootstrap_server, command_config, context)
     run_dir, clock = state.run(name), SystemClock()
     os.chdir("/")  # no folder is kept in use
-    with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock) as journal:
+    wait = JournalWait()
+    with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
         run = folded(journal, name)
         drop_what_is_past(journal)
         journal.log = EngineLog(run)
@@ -113,7 +115,8 @@ def command(
             recorded.take(journal.entries())
             journal.recording = recorded
             where, owner = cluster.connection, owned.holder
-            asyncio.run(_carry_on(run, journal, where, owner, until, state, recorded=recorded))
+            going = _carry_on(run, journal, where, owner, until, state, recorded, wait)
+            asyncio.run(going)
 
 
 def folded(journal: Journal, name: str) -> Run:
@@ -143,15 +146,15 @@ def drop_what_is_past(journal: Journal) -> None:
                 journal.answer(asked.id, past)
 
 
-async def _carry_on(
+async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each used once
     run: Run,
     journal: Journal,
     connection: Connection,
     owner: Holder,
     until: datetime | None,
     state: StateDir,
-    *,
     recorded: EngineRecording,
+    wait: JournalWait,
 ) -> None:
     if run.started is None:
         return
@@ -170,12 +173,23 @@ async def _carry_on(
         recording=recorded.state,
         earlier=EarlierRuns(state),
     )
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, engine.leave, f"its process got {number.name}")
+    leave_on_signals(engine.leave, wait)
     try:
         await engine.carry_on(Owned(pid=owner.pid, host=owner.host, user=owner.user, until=until))
     finally:
         await observer.aclose()
         await reader.aclose()
         await writer.aclose()
+
+
+def leave_on_signals(leave: Callable[[str], None], wait: JournalWait) -> None:
+    """Have a signal end the process, also where it waits for its journal and no callback runs."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        reason = f"its process got {number.name}"
+        loop.add_signal_handler(number, leave, reason)
+        signal.signal(number, partial(_end_wait, wait))  # the loop's own handler does nothing
+
+
+def _end_wait(wait: JournalWait, number: int, _frame: FrameType | None) -> None:
+    wait.given_up = f"its process got {signal.Signals(number).name}"

@@ -23,11 +23,12 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.problem import JournalProblem
 from ktui.execution.recording_event import Recording
 from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.throttle_events import Configure, Configured, SettingsFound, SettingsLeft
-from ktui.quantities import as_count
+from ktui.quantities import as_count, as_duration
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,34 @@ def log_to_stderr() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(form)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+class JournalWait:
+    """The wait of an engine for a journal that another process keeps locked: told, and endable.
+
+    It blocks the whole process, as it must: nothing is sent that is not in the journal.
+    """
+
+    def __init__(self) -> None:
+        self.given_up: str | None = None
+        """Why the process is to end, also in the middle of a wait; None while it is not."""
+
+    def begins(self, why: str) -> None:
+        """Tell that nothing goes on until the journal is free."""
+        log.warning("%s. Until then nothing is decided and nothing is sent", why)
+
+    def waits(self) -> None:
+        """Go on waiting, unless the process was told to end.
+
+        Raises:
+            JournalProblem: it was.
+        """
+        if self.given_up is not None:
+            raise JournalProblem(f"{self.given_up} while another process kept the journal locked")
+
+    def ends(self, waited_s: float) -> None:
+        """Tell that the run goes on."""
+        log.warning("the journal is free again after %s: the run goes on", as_duration(waited_s))
 
 
 class Warnings:

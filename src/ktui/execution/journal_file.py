@@ -14,7 +14,7 @@ from ktui.execution.problem import JournalProblem
 
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_S = 5.0
-"""How long to wait for another process that is writing."""
+"""How long to wait for another process that is writing; a run's owner waits without an end."""
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)
@@ -111,6 +111,11 @@ def tells_of_damage(error: BaseException) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
 
 
+def tells_of_a_lock(error: BaseException) -> bool:
+    """Whether an error is due to another process that has the file locked: it may pass."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKS
+
+
 def _connected(path: Path, mode: str) -> sqlite3.Connection:
     try:
         return sqlite3.connect(
@@ -169,11 +174,18 @@ def _versions(connection: sqlite3.Connection) -> Iterator[int]:
         yield int(connection.execute(query).fetchone()[0])
 
 
+_LOCKS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+_LOCKED = (
+    "another process keeps the journal locked",
+    "Try again; if that lasts, see who has the file open: ktui stopped in a write, or sqlite3",
+)
+
 _CAUSES = {
     sqlite3.SQLITE_FULL: ("the disk is full", "Make room on it"),
     sqlite3.SQLITE_IOERR: ("the disk reports an error", "See the system's log"),
-    sqlite3.SQLITE_BUSY: ("another process keeps it locked", "Try again"),
-    sqlite3.SQLITE_LOCKED: ("another process keeps it locked", "Try again"),
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_READONLY: ("it may not be written", "Check who owns it and its folder"),
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "Check who owns it and its folder"),
     sqlite3.SQLITE_PERM: ("it may not be used", "Check who owns it and its folder"),
@@ -181,9 +193,7 @@ _CAUSES = {
     sqlite3.SQLITE_NOTADB: ("it is no SQLite file, or its beginning is damaged", ""),
 }
 
-_NO_DAMAGE = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
+_NO_DAMAGE = _LOCKS | {
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,

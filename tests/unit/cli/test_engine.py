@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine import OneCluster, drop_what_is_past, folded
-from ktui.cli.engine_log import EngineLog, Warnings
+from ktui.cli.engine import OneCluster, drop_what_is_past, folded, leave_on_signals
+from ktui.cli.engine_log import EngineLog, JournalWait, Warnings
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
@@ -21,7 +24,7 @@ from ktui.execution.commands import (
 )
 from ktui.execution.events import By, Entry, NowIn
 from ktui.execution.journal import Journal
-from ktui.execution.problem import RunProblem
+from ktui.execution.problem import JournalProblem, RunProblem
 from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.throttle_events import SettingsLeft
@@ -67,6 +70,40 @@ def test_a_run_whose_start_was_cut_off_is_not_carried_on(tmp_path: Path) -> None
 
     with pytest.raises(RunProblem, match="its start was cut off, and nothing was sent"):
         folded(journal, "drain")
+
+
+async def test_a_signal_ends_it_also_while_another_process_keeps_its_journal_locked(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal.close()
+    wait, loop = JournalWait(), asyncio.get_running_loop()
+    left: asyncio.Future[str] = loop.create_future()
+    other = sqlite3.connect(journal.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    leave_on_signals(left.set_result, wait)
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        with (
+            Journal.open(journal.path, VirtualClock(), patience=wait) as owner,
+            pytest.raises(JournalProblem, match="its process got SIGTERM while another process"),
+        ):
+            owner.append([step(0)])
+        assert await left == "its process got SIGTERM"
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+        loop.remove_signal_handler(signal.SIGINT)
+        other.close()
+
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "Until then nothing is decided and nothing is sent" in caplog.text
+
+
+def test_a_wait_for_a_locked_journal_is_told_with_how_long_it_took(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    JournalWait().ends(130.0)
+
+    assert "the journal is free again after 2m 10s: the run goes on" in caplog.text
 
 
 def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubles(
