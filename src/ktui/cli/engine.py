@@ -108,6 +108,7 @@ def command(
     os.chdir("/")  # no folder is kept in use
     wait = JournalWait()
     with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
+        owned.watch_journal()
         run = folded(journal, name)
         drop_what_is_past(journal)
         journal.log = EngineLog(run)

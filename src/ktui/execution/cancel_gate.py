@@ -14,6 +14,7 @@ import msgspec
 
 from ktui.cluster.text import clean
 from ktui.execution.problem import RunRefused
+from ktui.execution.regular import read_note
 from ktui.execution.statedir import StateDir
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
@@ -88,7 +89,7 @@ class CancelGateFile:
             RunRefused: the state directory cannot be read.
         """
         try:
-            body, written_s = self.path.read_bytes(), self.path.stat().st_mtime
+            body, written_s = read_note(self.path), self.path.stat().st_mtime
         except FileNotFoundError:
             return None
         except OSError as error:

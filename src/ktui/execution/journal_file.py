@@ -11,6 +11,7 @@ from pathlib import Path
 from ktui.durable import sync_folder
 from ktui.execution.journal_head import head_path
 from ktui.execution.problem import JournalProblem
+from ktui.execution.regular import refuse_irregular
 
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_S = 5.0
@@ -84,7 +85,7 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
         JournalProblem: it is not there, no journal, or one of a newer ktui.
     """
     try:
-        path.stat()
+        refuse_irregular(path)
     except OSError as error:
         raise JournalProblem(f"{path}: cannot be read: {error.strerror}") from None
     connection = _connected(path, "ro" if read_only else "rw")

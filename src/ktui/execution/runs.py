@@ -96,17 +96,20 @@ def all_runs(state_dir: StateDir) -> list[RunSummary]:
         StateDirProblem: the state directory cannot be read.
     """
     runs = [sum_up(run) for run in state_dir.run_dirs()]
-    return sorted(runs, key=_age)
+    removed = [run for run in map(sum_up, state_dir.removed_runs()) if run.holder is not None]
+    return sorted([*runs, *removed], key=_age)
 
 
 def sum_up(run: RunDir) -> RunSummary:
     """Sum up one run; nothing of it makes this fail."""
+    who = None
     try:
         who = holder(run)
         with RunFollower(run.journal) as follower:
             follower.refresh()
     except RunProblem as problem:
-        return RunSummary(name=run.name, state=RunState.UNREADABLE, problem=str(problem))
+        words = str(problem) if who is None else f"{problem}; and {who} owns the run still"
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=who, problem=words)
     return _summary(follower.run, who, follower.damage)
 
 

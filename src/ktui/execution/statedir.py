@@ -17,6 +17,8 @@ STATE_DIR = "KTUI_STATE_DIR"
 """Names the state directory where no option does."""
 
 LONGEST_NAME = 100
+_LOCKS = "locks"
+_RUN_LOCK = "run-"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -57,7 +59,12 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def lock(self) -> Path:
-        """Locked by the process that owns it."""
+        """Locked by the process that owns it; outside the folder, so that it outlasts that."""
+        return self.path.parent.parent / _LOCKS / f"{_RUN_LOCK}{self.name}.lock"
+
+    @property
+    def lock_in_folder(self) -> Path:
+        """Locked as well: ktui 0.1.0 knows only this one."""
         return self.path / "lock"
 
 
@@ -73,8 +80,8 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def locks(self) -> Path:
-        """The folder of locks that are not of one run."""
-        return self.path / "locks"
+        """The folder of the locks of runs, and of starts on a cluster."""
+        return self.path / _LOCKS
 
     @property
     def recordings(self) -> Path:
@@ -163,6 +170,19 @@ class StateDir(msgspec.Struct, frozen=True):
             return []
         except OSError as error:
             raise _cannot(self.runs, "read", error) from None
+
+    def removed_runs(self) -> list[RunDir]:
+        """Return the runs whose locks are there, and whose folders are not.
+
+        Raises:
+            StateDirProblem: the folder of the locks cannot be read.
+        """
+        try:
+            locks = sorted(self.locks.glob(f"{_RUN_LOCK}*.lock"))
+        except OSError as error:
+            raise _cannot(self.locks, "read", error) from None
+        runs = [RunDir(self.runs / lock.stem.removeprefix(_RUN_LOCK)) for lock in locks]
+        return [run for run in runs if not run.path.exists()]
 
 
 def refuse_network(path: Path) -> None:

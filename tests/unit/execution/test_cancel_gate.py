@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -60,6 +61,17 @@ def test_opened_it_tells_who_had_shut_it_and_is_open_for_all(state: StateDir) ->
     assert had is not None
     assert had.who == "bob@ops2 (2)"
     assert a_gate(state).state() is None
+
+
+def test_a_pipe_in_its_files_place_is_named_and_nothing_waits_for_it(state: StateDir) -> None:
+    gate = a_gate(state)
+    gate.shut(AT, "ada@ops1 (1)", "stop")
+    gate.path.unlink()
+    os.mkfifo(gate.path)
+
+    with pytest.raises(RunRefused, match="cancel gate cannot be read: it is no regular file"):
+        gate.state()
+    assert "it is no regular file" in str(gate.words())
 
 
 def test_a_file_that_cannot_be_understood_keeps_it_shut(state: StateDir) -> None:

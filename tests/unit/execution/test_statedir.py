@@ -21,13 +21,16 @@ def mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *lines: str) -> Non
     monkeypatch.setattr(mounts, "MOUNTS", table)
 
 
-def test_a_run_gets_a_folder_with_its_journal_its_log_and_its_lock(here: StateDir) -> None:
+def test_a_run_gets_a_folder_with_its_journal_and_its_log_and_a_lock_beside_it(
+    here: StateDir,
+) -> None:
     run = here.create_run("drain-b3")
 
     assert run.name == "drain-b3"
     assert run.path == here.path / "runs" / "drain-b3"
     assert run.path.is_dir()
-    assert {run.journal.name, run.log.name, run.lock.name} == {"journal.db", "engine.log", "lock"}
+    assert {path.parent for path in (run.journal, run.log, run.rollback)} == {run.path}
+    assert run.lock == here.locks / "run-drain-b3.lock"
     assert here.run_dirs() == [run]
 
 
