@@ -23,7 +23,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ports import Ways
 from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.commands import Answer, Leave, LeaveThrottles, Pause
+from ktui.execution.commands import Answer, Asked, Leave, LeaveThrottles, Pause, refusal
 from ktui.execution.earlier_runs import EarlierRuns
 from ktui.execution.engine import Engine
 from ktui.execution.events import By, Entry, Event, Owned
@@ -42,7 +42,10 @@ PATIENCE = 0.75
 
 
 class LoggedJournal(Journal):
-    """A journal whose events of note are told in the engine's log, too, and recorded."""
+    """A journal whose events of note are told in the engine's log, too, and recorded.
+
+    Commands that this version does not know as a whole are answered here; the engine takes others.
+    """
 
     log: EngineLog | None = None
     recording: EngineRecording | None = None
@@ -55,6 +58,16 @@ class LoggedJournal(Journal):
         if self.recording is not None:
             self.recording.take(entries)
         return entries
+
+    def asked(self, *, unanswered: bool = True) -> list[Asked]:
+        """Return the commands that this version knows as a whole, and refuse the others."""
+        known = []
+        for asked in super().asked(unanswered=unanswered):
+            if asked.command is not None:
+                known.append(asked)
+            elif asked.answer is None:
+                self.answer(asked.id, refusal(asked))
+        return known
 
 
 class OneCluster:

@@ -14,6 +14,14 @@ from ktui.execution.problem import JournalProblem
 from ktui.execution.regular import refuse_irregular
 
 SCHEMA_VERSION = 1
+"""Of the layout, and of what events and commands mean.
+
+It is raised where a meaning changes, so that an older ktui refuses the journal as a whole; then
+`connect` is also where one of an older version is brought to the new one. A new kind of event, or
+a field with a default that keeps the old meaning, does not raise it: an older ktui refuses by name
+the events that have one, and every release has its journal in tests/unit/execution/golden, which
+all later ones have to read.
+"""
 BUSY_TIMEOUT_S = 5.0
 """How long to wait for another process that is writing; a run's owner waits without an end."""
 
