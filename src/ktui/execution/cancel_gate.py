@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ktui.cluster.text import clean
+from ktui.durable import sync_folder, write_whole
 from ktui.execution.problem import RunRefused
 from ktui.execution.regular import read_note
 from ktui.execution.statedir import StateDir
@@ -59,10 +60,8 @@ class CancelGateFile:
         shut = Shut(self._cluster_id, at, who, reason)
         self._folder.check()
         self._folder.make(self.path.parent)
-        new = self.path.with_suffix(".tmp")
         try:
-            new.write_bytes(msgspec.json.encode(shut))
-            new.replace(self.path)
+            write_whole(self.path, msgspec.json.encode(shut))
         except OSError as error:
             raise _cannot(self.path, "written", error) from None
         return shut
@@ -75,7 +74,9 @@ class CancelGateFile:
         """
         before = self.state()
         try:
-            self.path.unlink(missing_ok=True)
+            if before is not None:
+                self.path.unlink(missing_ok=True)
+                sync_folder(self.path.parent)
         except OSError as error:
             raise _cannot(self.path, "removed", error) from None
         return before

@@ -10,6 +10,7 @@ import msgspec
 import platformdirs
 
 from ktui.cluster.text import clean
+from ktui.durable import make_folder, sync_folder
 from ktui.execution.mounts import file_system_of, is_network
 from ktui.execution.problem import RunRefused
 
@@ -136,6 +137,7 @@ class StateDir(msgspec.Struct, frozen=True):
         self.make(self.runs)
         try:
             folder.path.mkdir(mode=0o700)
+            sync_folder(self.runs)
         except FileExistsError:
             raise _taken(name) from None
         except OSError as error:
@@ -149,9 +151,7 @@ class StateDir(msgspec.Struct, frozen=True):
             StateDirProblem: it cannot be made or written to.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.mkdir(mode=0o700, exist_ok=True)
-            folder.mkdir(mode=0o700, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise _cannot(folder, "made", error) from None
         if not os.access(folder, os.W_OK | os.X_OK):

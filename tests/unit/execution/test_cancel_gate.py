@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -43,6 +44,30 @@ def test_whoever_looks_later_is_told_who_shut_it_when_and_why(state: StateDir) -
     moment = AT.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     words = f"ada@ops1 (4711) at {moment}, to roll back all of run drain"
     assert a_gate(state).words() == words
+
+
+def test_many_may_shut_it_at_once_and_the_last_one_is_told(state: StateDir) -> None:
+    failed: list[RunRefused] = []
+
+    def shut(who: str) -> None:
+        for _ in range(40):
+            try:
+                a_gate(state).shut(AT, who, "stop")
+            except RunRefused as refused:
+                failed.append(refused)
+
+    names = ["ada@ops1 (1)", "bob@ops2 (2)", "cy@ops3 (3)", "di@ops4 (4)"]
+    threads = [threading.Thread(target=shut, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shut_by = a_gate(state).state()
+
+    assert failed == []
+    assert shut_by is not None
+    assert shut_by.who in names
+    assert [path.name for path in a_gate(state).path.parent.iterdir()] == [a_gate(state).path.name]
 
 
 def test_each_cluster_has_its_own(state: StateDir) -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from ktui.execution import mounts
+from ktui import durable
+from ktui.execution import mounts, statedir
+from ktui.execution.cancel_gate import CancelGateFile
+from ktui.execution.ownership import take
+from ktui.execution.rollback_plan import write_rollback
 from ktui.execution.statedir import StateDir, StateDirProblem, default_name, state_dir
+from ktui.simulated.clock import FIRST_MOMENT
+from support.journals import planned, written
 
 
 @pytest.fixture
@@ -38,6 +45,37 @@ def test_only_its_owner_may_look_into_the_state_directory(here: StateDir) -> Non
     run = here.create_run("drain-b3")
 
     assert {path.stat().st_mode & 0o777 for path in (here.path, here.runs, run.path)} == {0o700}
+
+
+def test_whatever_the_umask_nobody_else_may_look_into_what_is_made(tmp_path: Path) -> None:
+    before = os.umask(0o000)
+    try:
+        deep = StateDir(tmp_path / "home" / "state" / "ktui")
+        run = deep.create_run("drain-b3")
+        write_rollback(run, [planned(1)])
+        CancelGateFile(deep, "cluster").shut(FIRST_MOMENT, "ada@ops1 (1)", "stop")
+        take(run).release()
+        written(run.journal, [planned(1)]).close()
+    finally:
+        os.umask(before)
+
+    made = [path for path in (tmp_path / "home").rglob("*") if path.exists()]
+    modes = {path.name: oct(path.stat().st_mode & 0o077) for path in made}
+    assert {"state", "rollback.json", "journal.db", "lock", "gates", "cluster.json"} <= set(modes)
+    assert set(modes.values()) == {"0o0"}
+
+
+def test_the_folders_of_a_run_outlast_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(durable, "sync_folder", synced.append)
+    monkeypatch.setattr(statedir, "sync_folder", synced.append)
+
+    here = StateDir(tmp_path / "home" / "state")
+    here.create_run("drain-b3")
+
+    assert synced == [tmp_path, tmp_path / "home", here.path, here.runs]
 
 
 def test_a_name_that_is_taken_is_refused_with_what_to_do(here: StateDir) -> None:
@@ -112,7 +150,11 @@ def test_looking_for_runs_makes_no_folder(here: StateDir) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "lustre"]
+    "kind",
+    [
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "lustre", "virtiofs", "vboxsf"),
+        *("fuse.sshfs", "fuse.juicefs", "fuse.wekafs", "wekafs", "fuse.vmhgfs-fuse"),
+    ],
 )
 def test_a_network_file_system_is_refused_and_the_option_named(
     here: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
