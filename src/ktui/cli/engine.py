@@ -30,6 +30,7 @@ from ktui.execution.events import By, Entry, Event, Owned
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import Holder, take
 from ktui.execution.problem import RunProblem
+from ktui.execution.process import close_inherited
 from ktui.execution.run import Run
 from ktui.execution.statedir import StateDir
 from ktui.execution.unfinished import check_one_throttle
@@ -114,6 +115,7 @@ def command(
     record: bool | None,
 ) -> None:
     """Own RUN, and carry it on until it has ended or is to be left."""
+    close_inherited()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     log_to_stderr()
     cluster = choose_cluster(bootstrap_server, command_config, context)

@@ -7,6 +7,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from ktui.execution.events import Owned
 from ktui.execution.follow import RunFollower
@@ -19,6 +21,9 @@ _PATIENCE_S = 300.0
 """An engine reads its whole journal first: some 20 s for a million events."""
 _PAUSE_S = 0.05
 _LAST_WORDS = 3
+_OPEN_FILES = Path("/dev/fd")
+"""Has a name for each file that this process has open, on Linux and on a Mac."""
+_STANDARD_ERROR = 2
 _MOST_BYTES = 4096
 
 
@@ -100,6 +105,20 @@ def spawn(run: RunDir, arguments: Sequence[str]) -> EngineProcess:
         f"the engine of run {run.name}, process {engine.pid}, has not taken it up after "
         f"{_PATIENCE_S:.0f} s, and may do so yet; see: ktui status {run.name}, and {run.log}"
     )
+
+
+def close_inherited() -> None:
+    """Close the files that the caller had open in a way that programs inherit, as cron's lock.
+
+    To be called first of all by a process that outlives its caller: a lock of the caller would be
+    held for as long, and a pipe would not end. What this process has opened itself is not
+    inheritable, and stays.
+    """
+    for path in _OPEN_FILES.iterdir() if _OPEN_FILES.exists() else ():
+        file = int(path.name)
+        with suppress(OSError):  # the folder's own file is gone by now
+            if file > _STANDARD_ERROR and os.get_inheritable(file):
+                os.close(file)
 
 
 def _started(run: RunDir, arguments: Sequence[str]) -> int:

@@ -69,3 +69,19 @@ def test_an_engine_is_in_a_session_of_its_own_and_leaves_when_it_is_told_to(run:
     engine.leave()
     assert engine.wait(LIMIT_S)
     assert "its process has left it: its process got SIGTERM" in run.log.read_text()
+
+
+def test_an_engine_keeps_nothing_open_that_its_caller_had_open(run: RunDir) -> None:
+    end, pipe = os.pipe()
+    os.set_inheritable(pipe, True)  # noqa: FBT003 - it takes no keywords
+    os.set_blocking(end, False)
+    engine = spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
+    os.close(pipe)  # as when the caller goes
+
+    try:
+        assert os.read(end, 1) == b"", "somebody has the pipe open still"
+        assert not engine.gone
+    finally:
+        os.kill(engine.pid, signal.SIGKILL)
+        os.close(end)
+        assert engine.wait(LIMIT_S)
