@@ -15,7 +15,7 @@ import click
 
 from ktui.cli import options
 from ktui.cli.cluster import choose_cluster
-from ktui.cli.engine_log import EngineLog, JournalWait, log_to_stderr
+from ktui.cli.engine_log import EngineLog, JournalWait, log_to
 from ktui.cli.engine_recording import EngineRecording, recording
 from ktui.cli.recording_options import run_recorded_option
 from ktui.cluster.clock import SystemClock
@@ -117,9 +117,9 @@ def command(
     """Own RUN, and carry it on until it has ended or is to be left."""
     close_inherited()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    log_to_stderr()
-    cluster = choose_cluster(bootstrap_server, command_config, context)
     run_dir, clock = state.run(name), SystemClock()
+    log_to(run_dir.log)
+    cluster = choose_cluster(bootstrap_server, command_config, context)
     os.chdir("/")  # no folder is kept in use
     wait = JournalWait()
     with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:

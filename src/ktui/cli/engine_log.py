@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from ktui.cli.engine_log_file import LogFile
 from ktui.cluster.ports import Verdict
-from ktui.cluster.text import clean
 from ktui.execution.cancel_events import CancelGate
 from ktui.execution.event_words import sentence
 from ktui.execution.events import (
@@ -32,7 +31,6 @@ from ktui.quantities import as_count, as_duration
 
 log = logging.getLogger(__name__)
 
-_WARNING = " WARNING "
 _TROUBLE = (
     State.FAILED,
     State.STALLED,
@@ -42,14 +40,9 @@ _TROUBLE = (
 )
 
 
-def log_to_stderr() -> None:
-    """Let ktui's log go to standard error, a line a record, in UTC."""
-    form = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s")
-    form.default_time_format, form.datefmt = "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S"
-    form.converter = time.gmtime
-    handler = logging.StreamHandler()
-    handler.setFormatter(form)
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+def log_to(path: Path) -> None:
+    """Let ktui's log go to standard error, which is the file of that name."""
+    logging.basicConfig(level=logging.INFO, handlers=[LogFile(path)])
 
 
 class JournalWait:
@@ -78,27 +71,6 @@ class JournalWait:
     def ends(self, waited_s: float) -> None:
         """Tell that the run goes on."""
         log.warning("the journal is free again after %s: the run goes on", as_duration(waited_s))
-
-
-class Warnings:
-    """The warnings that come to stand in an engine's log from now on."""
-
-    def __init__(self, log: Path) -> None:
-        self._log = log
-        self._at = log.stat().st_size if log.exists() else 0
-
-    def new(self) -> list[str]:
-        """Give those since the last call, in whole lines and without their times."""
-        try:
-            with self._log.open("rb") as file:
-                file.seek(self._at)
-                lines = file.read().splitlines(keepends=True)
-        except OSError:
-            return []
-        whole = [line for line in lines if line.endswith(b"\n")]
-        self._at += sum(map(len, whole))
-        told = (line.decode(errors="replace").strip().partition(_WARNING) for line in whole)
-        return [clean(words) for _, sign, words in told if sign]
 
 
 class EngineLog:

@@ -43,7 +43,7 @@ class EngineProcess:
 
     def __init__(self, run: RunDir, arguments: Sequence[str]) -> None:
         self.run = run
-        self._said_before = _size(run)
+        self._log_before = _log_now(run)
         self.pid = _started(run, arguments)
         self._gone = False
         self._code: int | None = None
@@ -68,7 +68,10 @@ class EngineProcess:
             return f"it was ended by {signal.Signals(-self._code).name}"
         try:
             with self.run.log.open("rb") as log:
-                log.seek(max(self._said_before, _size(self.run) - _MOST_BYTES))
+                now, before = os.fstat(log.fileno()), self._log_before
+                is_same = before is not None and before.st_ino == now.st_ino
+                said_before = before.st_size if before is not None and is_same else 0
+                log.seek(max(said_before, now.st_size - _MOST_BYTES))
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError as error:
             return f"its log cannot be read: {error.strerror}"
@@ -162,8 +165,8 @@ def _wait_for(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def _size(run: RunDir) -> int:
+def _log_now(run: RunDir) -> os.stat_result | None:
     try:
-        return run.log.stat().st_size
+        return run.log.stat()
     except OSError:
-        return 0
+        return None

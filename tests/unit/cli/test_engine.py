@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.engine import OneCluster, drop_what_is_past, folded, leave_on_signals
-from ktui.cli.engine_log import EngineLog, JournalWait, Warnings
+from ktui.cli.engine_log import EngineLog, JournalWait
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
@@ -167,19 +167,3 @@ def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_o
         ("WARNING", f"the cancel gate is shut by {gate.reason}: nothing but cancels is submitted"),
         ("INFO", "the cancel gate is open again"),
     ]
-
-
-def test_a_follower_hears_the_warnings_that_are_new_and_whole(tmp_path: Path) -> None:
-    log = tmp_path / "engine.log"
-    log.write_text("2026-11-21T12:00:00.000Z WARNING before\n")
-    warnings = Warnings(log)
-    with log.open("a") as file:
-        file.write("2026-11-21T12:00:01.000Z INFO decision 1\n")
-        file.write("2026-11-21T12:00:02.000Z WARNING the cluster is lost: \x1b[2J\n")
-        file.write("2026-11-21T12:00:03.000Z WARNING half")
-
-    assert warnings.new() == ["the cluster is lost: \\x1b[2J"]
-    with log.open("a") as file:
-        file.write(" a line\n")
-    assert warnings.new() == ["half a line"]
-    assert warnings.new() == []
