@@ -145,10 +145,13 @@ def take(run: RunDir, me: Holder | None = None) -> Ownership:
 
     Raises:
         Held: another process owns it, or this one does already.
-        RunProblem: the lock's file cannot be used, or is on a network file system.
+        RunProblem: the lock's file cannot be used, is on a network file system, or others may
+            write to the state directory.
     """
     refuse_network(run.path)
-    StateDir(run.path.parent.parent).make(run.lock.parent)
+    state_dir = StateDir(run.path.parent.parent)
+    state_dir.check()
+    state_dir.make(run.lock.parent)
     locks: dict[Path, int] = {}
     try:
         for path in (run.lock, run.lock_in_folder):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -18,6 +20,9 @@ STATE_DIR = "KTUI_STATE_DIR"
 """Names the state directory where no option does."""
 
 LONGEST_NAME = 100
+_ROOT = 0
+_WRITTEN_BY_OTHERS = 0o022
+_ANOTHER = f"Name one of your own: --state-dir DIR, or {STATE_DIR}"
 _LOCKS = "locks"
 _RUN_LOCK = "run-"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -95,12 +100,32 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "redaction.key"
 
     def check(self) -> None:
-        """See that it is on a disk of this machine; it need not exist.
+        """See that it is on a disk of this machine, and ours alone to write to; it need not exist.
 
         Raises:
-            StateDirProblem: it is on a network file system, whose locks and syncs mean little.
+            StateDirProblem: it is on a network file system, whose locks and syncs mean little, or
+                others may put files there.
         """
         refuse_network(self.path)
+        if os.geteuid() != _ROOT and self.of_another is not None:
+            raise StateDirProblem(f"{self.of_another}. {_ANOTHER}")
+        found = _found(self.path)
+        if found is not None and found.st_mode & _WRITTEN_BY_OTHERS:
+            folder = shlex.quote(str(self.path))
+            raise StateDirProblem(
+                f"{self.path}: others may write to it, and put runs or locks there in place of "
+                f"yours. If it is ktui's alone: chmod go-w {folder}. Else name another: "
+                f"--state-dir DIR, or {STATE_DIR}"
+            )
+
+    @property
+    def of_another(self) -> str | None:
+        """Whose it is, in words, where it is not ours; None where it is, or is not there yet."""
+        found = _found(self.path)
+        if found is None or found.st_uid == os.geteuid():
+            return None
+        owner, us = _user(found.st_uid), _user(os.geteuid())
+        return f"{self.path}: the state directory belongs to {owner}, and ktui runs as {us}"
 
     def run(self, name: str) -> RunDir:
         """Give the folder of a run of that name, whether or not there is one.
@@ -199,8 +224,16 @@ def refuse_network(path: Path) -> None:
         )
 
 
-def state_dir(option: Path | None) -> StateDir:
-    """Give the state directory: the option's, else KTUI_STATE_DIR's, else the platform's."""
+def state_dir(option: Path | str | None) -> StateDir:
+    """Give the state directory: the option's, else KTUI_STATE_DIR's, else the platform's.
+
+    An empty KTUI_STATE_DIR counts as none.
+
+    Raises:
+        StateDirProblem: the option is empty.
+    """
+    if option == "":
+        raise StateDirProblem("--state-dir is empty. Name a folder, or leave the option out")
     named = option or os.environ.get(STATE_DIR)
     path = Path(named).expanduser() if named else platformdirs.user_state_path("ktui")
     return StateDir(path.absolute())
@@ -223,6 +256,20 @@ def default_name(plan: Path) -> str:
     """Name a run after its plan's file, without what no name can have."""
     name = _UNSAFE.sub("-", plan.stem).strip(".-")[:LONGEST_NAME].rstrip(".-")
     return name or "run"
+
+
+def _found(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:  # whoever uses it next is told why
+        return None
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
 
 
 def _taken(name: str) -> StateDirProblem:

@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from ktui import durable
+from ktui.cli.main import ktui
 from ktui.execution import mounts, statedir
 from ktui.execution.cancel_gate import CancelGateFile
 from ktui.execution.ownership import take
@@ -133,6 +135,63 @@ def test_an_option_names_the_state_directory_before_the_environment_does(
 
     assert state_dir(tmp_path / "option").path == tmp_path / "option"
     assert state_dir(None).path == tmp_path / "environment"
+
+
+def test_an_empty_option_is_refused_and_does_not_mean_the_current_folder() -> None:
+    called = CliRunner().invoke(ktui, ["runs", "--state-dir", ""])
+
+    assert isinstance(called.exception, StateDirProblem)
+    assert str(called.exception) == "--state-dir is empty. Name a folder, or leave the option out"
+
+
+def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KTUI_STATE_DIR", "")
+    monkeypatch.setattr("platformdirs.user_state_path", lambda name: tmp_path / name)
+
+    assert state_dir(None).path == tmp_path / "ktui"
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
+def test_a_state_directory_that_others_may_write_to_is_refused_with_how_to_close_it(
+    here: StateDir, mode: int
+) -> None:
+    run = here.create_run("drain-b3")
+    here.path.chmod(mode)
+
+    for use in (lambda: here.create_run("another"), lambda: take(run)):
+        with pytest.raises(StateDirProblem, match="others may write to it") as refused:
+            use()
+        assert f"chmod go-w {here.path}" in str(refused.value)
+
+
+def test_the_state_directory_of_somebody_else_is_refused_by_name(
+    here: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = here.create_run("drain-b3")
+    monkeypatch.setattr("os.geteuid", lambda: 65_000)
+
+    for use in (lambda: here.create_run("another"), lambda: take(run)):
+        with pytest.raises(StateDirProblem, match="and ktui runs as user 65000"):
+            use()
+
+
+def test_root_is_warned_that_a_state_directory_is_somebody_elses(
+    here: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.create_run("drain-b3")
+    mine = here.path.stat()
+    monkeypatch.setattr("ktui.execution.statedir._found", lambda _path: as_if_of(mine, 65_000))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+
+    called = CliRunner().invoke(ktui, ["runs", "--state-dir", str(here.path)])
+
+    assert called.exit_code == 0
+    assert "belongs to user 65000, and ktui runs as root" in called.stderr
+    assert here.create_run("another").path.is_dir()
+
+
+def as_if_of(found: os.stat_result, user: int) -> os.stat_result:
+    return os.stat_result((*found[:4], user, *found[5:]))
 
 
 def test_without_either_it_is_where_the_platform_keeps_state(
