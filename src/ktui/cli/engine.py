@@ -20,13 +20,14 @@ from ktui.cli.engine_recording import EngineRecording, recording
 from ktui.cli.recording_options import run_recorded_option
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.observer import Interest, Observations, Observer
 from ktui.cluster.ports import Ways
 from ktui.execution.cancel_gate import CancelGateFile
 from ktui.execution.commands import Answer, Asked, Leave, LeaveThrottles, Pause, refusal
 from ktui.execution.earlier_runs import EarlierRuns
 from ktui.execution.engine import Engine
 from ktui.execution.events import By, Entry, Event, Owned
+from ktui.execution.heartbeat import Heartbeat
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import Holder, take
 from ktui.execution.problem import RunProblem
@@ -96,6 +97,34 @@ class OneCluster:
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Have settings read again in the next look."""
         self._observer.settings_changed(topics, brokers)
+
+
+class Beating:
+    """Looks at a cluster, and has each look noted for those who wonder whether this process runs.
+
+    Args:
+        source: what looks.
+        heartbeat: of the run.
+    """
+
+    def __init__(self, source: Observations, heartbeat: Heartbeat) -> None:
+        self._source = source
+        self._heartbeat = heartbeat
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Look once.
+
+        Raises:
+            ClusterError: the cluster is lost; that is a look, too.
+        """
+        try:
+            return await self._source.poll(interest)
+        finally:
+            self._heartbeat.beat()
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have settings read again in the next look."""
+        self._source.settings_changed(topics, brokers)
 
 
 @click.command("engine", hidden=True)
@@ -181,7 +210,7 @@ async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each
     engine = Engine(
         run,
         journal,
-        recorded.through(source),
+        Beating(recorded.through(source), Heartbeat(state.run(run.name))),
         Ways(reader, writer),
         clock,
         check_throttle=check_throttle,

@@ -64,6 +64,11 @@ class RunDir(msgspec.Struct, frozen=True):
         return self.path / "recording"
 
     @property
+    def last_look(self) -> Path:
+        """Changed whenever the process that owns it has looked at the cluster; it is empty."""
+        return self.path / "last-look"
+
+    @property
     def lock(self) -> Path:
         """Locked by the process that owns it; outside the folder, so that it outlasts that."""
         return self.path.parent.parent / _LOCKS / f"{_RUN_LOCK}{self.name}.lock"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine import OneCluster, drop_what_is_past, folded, leave_on_signals
+from ktui.cli.engine import Beating, OneCluster, drop_what_is_past, folded, leave_on_signals
 from ktui.cli.engine_log import EngineLog, JournalWait
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
@@ -23,9 +24,11 @@ from ktui.execution.commands import (
     SetThrottle,
 )
 from ktui.execution.events import By, Entry, NowIn
+from ktui.execution.heartbeat import Heartbeat, last_look_at
 from ktui.execution.journal import Journal
 from ktui.execution.problem import JournalProblem, RunProblem
 from ktui.execution.run import Run
+from ktui.execution.statedir import StateDir
 from ktui.execution.states import State
 from ktui.execution.throttle_events import SettingsLeft
 from ktui.planning.throttle_rates import NO_THROTTLE
@@ -63,6 +66,24 @@ async def test_another_cluster_at_the_same_address_ends_it_before_anything_is_se
     with pytest.raises(RunProblem, match="of cluster simulated, and the run is of elsewhere"):
         await OneCluster(observer, "elsewhere").poll(Interest())
     await observer.aclose()
+
+
+async def test_each_look_is_noted_also_one_that_finds_no_cluster(tmp_path: Path) -> None:
+    run, cluster = StateDir(tmp_path / "state").create_run("drain"), a_cluster()
+    observer = Observer(cluster.reader(), cluster.clock)
+    source = Beating(OneCluster(observer, "elsewhere"), Heartbeat(run))
+    assert last_look_at(run) is None
+
+    with pytest.raises(RunProblem):
+        await source.poll(Interest())
+    first = last_look_at(run)
+    os.utime(run.last_look, (0.0, 0.0))
+    with pytest.raises(RunProblem):
+        await source.poll(Interest())
+    await observer.aclose()
+
+    assert first is not None
+    assert first <= (last_look_at(run) or first)
 
 
 def test_a_run_whose_start_was_cut_off_is_not_carried_on(tmp_path: Path) -> None:
