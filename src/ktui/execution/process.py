@@ -13,6 +13,7 @@ from pathlib import Path
 from ktui.execution.events import Owned
 from ktui.execution.follow import RunFollower
 from ktui.execution.problem import RunProblem
+from ktui.execution.regular import open_regular
 from ktui.execution.statedir import RunDir
 
 PYTHON = (sys.executable, "-P", "-m", "ktui")
@@ -125,7 +126,11 @@ def close_inherited() -> None:
 
 
 def _started(run: RunDir, arguments: Sequence[str]) -> int:
-    to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    try:
+        os.close(open_regular(run.log, to_log))
+    except OSError as error:
+        raise RunProblem(f"{run.log}: cannot be written: {error.strerror}") from None
     try:
         return os.posix_spawn(
             sys.executable,

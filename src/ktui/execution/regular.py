@@ -26,6 +26,8 @@ def open_regular(path: Path, flags: int) -> int:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link. Remove it", str(path)) from None
+        if error.errno == errno.ENXIO:  # a pipe that nobody reads
+            raise no_regular_file(path) from None
         raise
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)

@@ -75,7 +75,7 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def lock_in_folder(self) -> Path:
-        """Locked as well: ktui 0.1.0 knows only this one."""
+        """Locked as well: an older ktui knows only this one."""
         return self.path / "lock"
 
 

@@ -40,6 +40,19 @@ def test_an_engine_that_cannot_begin_is_told_of_in_its_own_words(run: RunDir) ->
     assert "Traceback" not in run.log.read_text()
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_pipe_or_a_link_in_the_logs_place_is_named_and_nothing_waits_for_it(
+    run: RunDir, kind: str
+) -> None:
+    if kind == "pipe":
+        os.mkfifo(run.log)
+    else:
+        run.log.symlink_to(run.path / "elsewhere")
+
+    with pytest.raises(RunProblem, match=r"engine\.log: cannot be written: it is "):
+        EngineProcess(run, words(run))
+
+
 def test_an_engine_that_was_killed_is_said_to_be(run: RunDir) -> None:
     engine = EngineProcess(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
     os.kill(engine.pid, signal.SIGKILL)
