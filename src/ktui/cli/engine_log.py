@@ -57,7 +57,11 @@ class JournalWait:
 
     def begins(self, why: str) -> None:
         """Tell that nothing goes on until the journal is free."""
-        log.warning("%s. Until then nothing is decided and nothing is sent", why)
+        log.warning(
+            "%s: nothing is decided and nothing is sent until it is free. See who has the file "
+            "open: ktui stopped in a write, or sqlite3",
+            why,
+        )
 
     def waits(self) -> None:
         """Go on waiting, unless the process was told to end.

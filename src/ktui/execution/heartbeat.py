@@ -60,4 +60,5 @@ def silence(
     silent_s = (now - max(last_look, owner.since)).total_seconds()
     if silent_s <= max(_SHORTEST_S, _POLLS * run.options.poll_s):
         return None
-    return f"no look for {as_duration(silent_s)}: its process may be suspended"
+    why = "its process may be suspended, or wait for a locked journal"
+    return f"no look for {as_duration(silent_s)}: {why}"

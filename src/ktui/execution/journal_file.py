@@ -185,8 +185,9 @@ def _versions(connection: sqlite3.Connection) -> Iterator[int]:
 
 _LOCKS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
+LOCKED = "another process keeps the journal locked"
 _LOCKED = (
-    "another process keeps the journal locked",
+    LOCKED,
     "Try again; if that lasts, see who has the file open: ktui stopped in a write, or sqlite3",
 )
 

@@ -94,7 +94,7 @@ class Tries:
                     raise journal_file.problem(self._path, what, error) from None
                 if began_s is None:
                     began_s = self._clock.monotonic()
-                    self._patience.begins(str(journal_file.problem(self._path, what, error)))
+                    self._patience.begins(f"{self._path}: {journal_file.LOCKED}")
                 self._patience.waits()
                 time.sleep(_PAUSE_S)
             else:

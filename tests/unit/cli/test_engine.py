@@ -116,7 +116,7 @@ async def test_a_signal_ends_it_also_while_another_process_keeps_its_journal_loc
         other.close()
 
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "Until then nothing is decided and nothing is sent" in caplog.text
+    assert "nothing is decided and nothing is sent until it is free" in caplog.text
 
 
 def test_a_wait_for_a_locked_journal_is_told_with_how_long_it_took(
