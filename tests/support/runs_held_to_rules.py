@@ -118,7 +118,13 @@ class _Decision:
 
     def _waits(self, track: Track) -> bool:
         """Whether a partition waits for its next step, by no reason of its own."""
-        return track.state is State.QUEUED and not self._before.pauses.holds(track.tp)
+        held = self._before.pauses.holds(track.tp) or self._hidden(track)
+        return track.state is State.QUEUED and not held
+
+    def _hidden(self, track: Track) -> bool:
+        """Whether the last look tells nothing of a partition: it keeps its place for a while."""
+        state = self._seen.partitions.get(track.tp)
+        return state is None or not state.described
 
     def _check_adds(self) -> None:
         bound = [step for step in self._begun if step.adding and not step.urgent]
@@ -158,7 +164,8 @@ class _Decision:
         before = self._before
         shut = track.cancel is None and (before.gate.shut or before.cancel_gate.shut)
         waits = track.state in {State.READY, State.QUEUED} and track.tp not in self._seen.absent
-        return track.under_way and waits and not shut and not before.pauses.stop(track.tp)
+        held = before.pauses.stop(track.tp) or self._hidden(track)
+        return track.under_way and waits and not shut and not held
 
     def _check_step(self, step: StepBegun) -> None:
         track, state = self._before.tracks[step.tp], self._seen.partitions[step.tp]

@@ -28,6 +28,7 @@ from ktui.execution.throttle_events import (
     SettingsLeft,
     ThrottleChanged,
 )
+from ktui.execution.unknown_fields import unknown_field
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 
@@ -316,8 +317,12 @@ def encode(event: Event) -> bytes:
 def decode(body: bytes) -> Event:
     """Read an event.
 
+    What this version would not write in the same way may have fields that it does not know.
+
     Raises:
-        msgspec.DecodeError: it is none that this version knows.
+        msgspec.DecodeError: it is none that this version knows, or has a field that it does not.
     """
     event: Event = _DECODER.decode(body)
+    if _ENCODER.encode(event) != body and (field := unknown_field(body, event)):
+        raise msgspec.ValidationError(f"it has a field `{field}` that only a newer ktui knows")
     return event

@@ -35,6 +35,7 @@ from ktui.execution.journal import Journal
 from ktui.execution.options import OnForeignThrottle
 from ktui.execution.problem import JournalProblem
 from ktui.execution.run import Run
+from ktui.execution.throttle_events import SettingsLeft
 from ktui.planning.throttle_rates import rates_from
 from ktui.simulated import acts
 from ktui.simulated.acts import Act, Due
@@ -225,17 +226,18 @@ class ChaosRun(TroubledRun):
         """See that every setting is as it would be without the run, at its end."""
         if not outcome.ended:
             return
-        left = {(e.resource, key) for e in self.events if _left(e) for key in e.keys}
+        left = {
+            (event.resource, key)
+            for event in self.events
+            if isinstance(event, SettingsLeft) and event.reason
+            for key in event.keys
+        }
         now, without = settings_in(self.cluster), self.others.settings
         for resource in {*now, *without}:
             for key in (*RATES, *REPLICAS):
                 if (resource, key) not in self.others.touched | left:
                     told = now.get(resource, {}).get(key), without.get(resource, {}).get(key)
                     assert told[0] == told[1], f"{resource} {key} is {told[0]}, was {told[1]}"
-
-
-def _left(event: Any) -> bool:
-    return type(event).__name__ == "SettingsLeft" and bool(event.reason)
 
 
 def _broker(number: int) -> ConfigResource:
@@ -248,21 +250,22 @@ def _topic(name: str) -> ConfigResource:
 
 def _chaotic(journal: WitnessedJournal, run: ChaosRun) -> WitnessedJournal:
     """Have a journal be locked for a while, break, or its engine die, at random appends."""
-    append, answer = journal.append, journal.answer
+    append, tell, clock = journal.append, journal.answer, run.clock
+    assert isinstance(clock, SteppedClock)
 
     def appended(events: Sequence[Event]) -> Any:
         faults = run.faults
         if events and faults.strikes(Fault.BUSY_JOURNAL, 0.01):
-            run.clock.pass_time(faults.dice.choice((1.0, 7.0, 90.0)))
+            clock.pass_time(faults.dice.choice((1.0, 7.0, 90.0)))
         if events and faults.strikes(Fault.BROKEN_JOURNAL, 0.003):
             raise JournalProblem("the disk reports an error")
         if events and faults.strikes(Fault.KILLED, 0.003):
             raise Killed
         return append(events)
 
-    def answered(number: int, words: Answer) -> None:
-        answer(number, words)
-        run.judge.told_to_leave |= words.accepted and words.words.startswith("the run is being")
+    def answered(number: int, answer: Answer) -> None:
+        tell(number, answer)
+        run.judge.told_to_leave |= answer.accepted and answer.words.startswith("the run is being")
 
     journal.append = appended  # type: ignore[method-assign]
     journal.answer = answered  # type: ignore[method-assign]
