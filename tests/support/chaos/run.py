@@ -104,7 +104,10 @@ class ChaosRun(TroubledRun):
         self.rules.decisions = 0
         self.sending = _Arriving(self.cluster, self.witness)
         self.judge = Judge(self)
-        self.writer = ChaosWriter(self.sending, self.cluster, self.faults, self.judge, self.ask)
+        self.chaos_writer = ChaosWriter(
+            self.sending, self.cluster, self.faults, self.judge, self.ask
+        )
+        self.writer = self.chaos_writer
         self.chaos = ChaosReader(self.reader, self.clock, self.faults, self.judge, self.ask)
         self.reader = self.chaos
         self.others = Others(self)
@@ -166,7 +169,10 @@ class ChaosRun(TroubledRun):
         dice, tp = self.more, self.more.choice(list(self.targets))
         kind = dice.choice((Kind.STOP, Kind.ROLLBACK, Kind.TRIM))
         some = tuple(dice.sample(list(self.targets), dice.randint(1, 6)))
-        some_limits = {"replicas": dice.choice((1, 2, None)), "partitions": dice.choice((1, 3, 9))}
+        some_limits: dict[str, int | str | None] = {
+            "replicas": dice.choice((1, 2, None)),
+            "partitions": dice.choice((1, 3, 9)),
+        }
         commands: tuple[Command, ...] = (
             SetLimits(some_limits),
             SetThrottle(rates_from(dice.choice(("none", "600kB", "2MB", "700kB")))),
@@ -202,7 +208,7 @@ class ChaosRun(TroubledRun):
                 self.judge.told_to_leave = False
                 await self.clock.sleep(self.more.choice((0.0, 0.3, 2.0, 9.0, 60.0)))
         finally:
-            await self.writer.all_arrived()
+            await self.chaos_writer.all_arrived()
             for task in beside:
                 task.cancel()
 

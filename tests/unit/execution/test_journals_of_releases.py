@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from ktui import __version__
-from ktui.cli.engine import LoggedJournal
 from ktui.execution.chain import GENESIS, link
 from ktui.execution.commands import Answer, Command
+from ktui.execution.decider import Decider
 from ktui.execution.events import Event, decode, encode
 from ktui.execution.journal import Journal
+from ktui.execution.obeying import Obeying
 from ktui.execution.problem import JournalProblem
 from ktui.execution.run import Run
 from ktui.execution.runs import RunState, sum_up
@@ -167,8 +168,9 @@ def answer_to(folder: Path, body: str) -> Answer:
     release = GOLDENS[-1]
     path, row = folder / "journal.db", (1, "2026-11-21T12:00:00Z", "ada", body, None)
     Golden("", release.events, [row], {}).put_into(path)
-    with LoggedJournal.open(path, VirtualClock()) as owner:
-        assert owner.asked() == []
-        answer = owner.answer_to(1).answer
+    with Journal.open(path, VirtualClock()) as journal:
+        run = Run("golden").fold(journal.entries())
+        Obeying(run, journal, Decider(run), lambda _: None, lambda: None).take_commands()
+        answer = journal.answer_to(1).answer
     assert answer is not None
     return answer
