@@ -10,6 +10,7 @@ import msgspec
 
 from ktui.cli.config import Config, Context, load_config
 from ktui.cli.errors import BadInput
+from ktui.cluster.text import clean
 from ktui.kafka.connection import Connection
 from ktui.kafka.problem import ConnectionProblem
 from ktui.kafka.reader import KafkaReader
@@ -79,10 +80,11 @@ def named(
 
 
 def _name(context: str | None, bootstrap_server: str | None, connection: Connection) -> str:
-    first = connection.bootstrap_servers[0]
+    first = clean(connection.bootstrap_servers[0])
     if context is None:
         return first
-    return context if bootstrap_server is None else f"{context} at {first}"
+    named = clean(context)
+    return named if bootstrap_server is None else f"{named} at {first}"
 
 
 def _connection(

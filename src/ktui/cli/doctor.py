@@ -20,6 +20,7 @@ from ktui.cli.doctor_throttles import judge_throttles
 from ktui.cli.errors import BadInput
 from ktui.cli.partition_json import SCHEMA_VERSION, encode
 from ktui.cli.start_launch import target
+from ktui.cli.terminal import styled
 from ktui.cli.throttles_look import claims_of, look_at_throttles
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
@@ -137,7 +138,7 @@ def _as_text(cluster: Cluster, sections: Sections) -> str:
     for name, findings in sections.items():
         lines += ["", name.capitalize()]
         for finding in findings:
-            sign = click.style(SIGNS[finding.level], fg=COLOURS[finding.level], bold=True)
+            sign = styled(SIGNS[finding.level], fg=COLOURS[finding.level])
             lines.append(f"  {sign}  {finding.what}")
             if finding.fix:
                 lines.append(f"        {finding.fix}")
