@@ -34,6 +34,8 @@ from ktui.cluster.text import clean
 from ktui.kafka import codes
 from ktui.kafka.pool import Call
 
+_NO_BROKER = "Look for a broken broker, or for something on the way that is none"
+
 _TLS_ALERT = 0x15
 _HOSTNAME_MISMATCH = 62
 
@@ -130,13 +132,17 @@ def _tls_fix(place: Place) -> str:
 
 def _foreign(error: Any, place: Place, _call: Call) -> ClusterError:
     """Say what the first bytes look like; kafka-python reads them as a frame's length."""
-    length = _said(error).rpartition(" ")[2]
-    head = int(length).to_bytes(4, "big", signed=True) if length.lstrip("-").isdigit() else b""
+    words, _, told = _said(error).rpartition(" ")
+    length = int(told) if told.lstrip("-").isdigit() else None
+    head = b"" if length is None else length.to_bytes(4, "big", signed=True)
     if head[:1] == bytes([_TLS_ALERT]):
         return place.error(NotKafka, "the answer is a TLS alert", _tls_fix(place))
     fix = "Check the port: this is not Kafka's"
     if head and head.isascii() and head.decode().isprintable():
         return place.error(NotKafka, f"the answer begins with {head.decode()!r}", fix)
+    if length is not None and words.startswith("Invalid frame length"):
+        announced = f"it announces an answer of {length:,} bytes, which is not read"
+        return place.error(NotKafka, announced, _NO_BROKER if place.known else fix)
     return place.error(NotKafka, _said(error), fix)
 
 

@@ -17,7 +17,7 @@ from ktui.kafka import codes, quiet
 from ktui.kafka.attempts import Attempts, Node
 from ktui.kafka.connection import Connection
 from ktui.kafka.errors import Place, Purpose, translated
-from ktui.kafka.pool import Call, Pool
+from ktui.kafka.pool import LARGEST_HELLO, Call, Pool
 
 _GRACE_S = 0.25
 """How long after a call's limit the IO thread's own timer may take to say why."""
@@ -27,9 +27,6 @@ _SUSPECT_S = 10.0
 
 _RETRY_S = 0.1
 """The pause before asking again after an answer that says "not now"."""
-
-_LARGEST_ANSWER = 256 * 1024 * 1024
-"""Bytes: the log dirs of a broker with 100,000 replicas fit many times over."""
 
 _CLOSED = "the connection was closed by ktui"
 
@@ -228,7 +225,7 @@ class Wire:
         self._net = NetworkSelector(client_id="ktui", slow_task_threshold_secs=0)
         self._pool = Pool(
             self._net,
-            receive_message_max_bytes=_LARGEST_ANSWER,
+            receive_message_max_bytes=LARGEST_HELLO,
             max_in_flight_requests_per_connection=1_000,
             **settings,
         )
