@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.config import Context
 from ktui.cli.main import ktui
 from ktui.planning.plan import PartitionTarget, Plan, written
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import Replicas
+from support.named_cluster import NamedCluster
 
 CLUSTER = "prod-eu"
 
@@ -48,7 +47,7 @@ class Desk:
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock.pass_time(1.0)
         cluster.clock._leaping = True
-        named = SimpleNamespace(name=CLUSTER, reader=cluster.reader, context=Context())
+        named = NamedCluster(name=CLUSTER, reader=cluster.reader)
         self._monkeypatch.setattr("ktui.cli.plan.choose_cluster", lambda *_: named)
 
     def plan(self, **targets: Replicas) -> str:

@@ -31,6 +31,11 @@ class Cluster(msgspec.Struct, frozen=True):
     context: Context
     theme: str | None
 
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """What TLS does not verify, a sentence for each setting that says so."""
+        return self.connection.unverified
+
     def reader(self) -> KafkaReader:
         """Make a reader; it connects at its first call."""
         return KafkaReader(self.connection)

@@ -19,7 +19,7 @@ from ktui.cli.doctor_findings import Finding, Level, judge
 from ktui.cli.doctor_throttles import judge_throttles
 from ktui.cli.errors import BadInput
 from ktui.cli.partition_json import SCHEMA_VERSION, encode
-from ktui.cli.start_launch import target
+from ktui.cli.start_launch import TLS_UNVERIFIED, target
 from ktui.cli.terminal import styled
 from ktui.cli.throttles_look import claims_of, look_at_throttles
 from ktui.cluster.errors import ClusterError
@@ -38,6 +38,11 @@ COLOURS = {
     Level.WARNING: "yellow",
     Level.TROUBLE: "red",
 }
+
+_VERIFY = (
+    "Take that out. Set ssl.ca.location to the PEM file of the authority that signed the brokers' "
+    "certificates, and connect by names that are in them."
+)
 
 Sections = dict[str, list[Finding]]
 
@@ -122,7 +127,10 @@ async def _throttles(
 
 async def _connection(connection: Connection) -> list[Finding]:
     probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
-    warned = [Finding(Level.WARNING, warning) for warning in connection.warnings]
+    warned = [
+        *(Finding(Level.WARNING, warning) for warning in connection.warnings),
+        *(Finding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY) for s in connection.unverified),
+    ]
     return [*warned, *(_probed(probe) for probe in probes)]
 
 

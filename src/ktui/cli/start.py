@@ -15,7 +15,7 @@ from ktui.cli.plan_limits import given_limits, limits_for, limits_options
 from ktui.cli.plan_report import finding_line
 from ktui.cli.plan_source import BAD_PLAN, given_plan
 from ktui.cli.start_dry_run import DryRun, fitting
-from ktui.cli.start_launch import Launch, begin, look, say, target
+from ktui.cli.start_launch import Launch, begin, look, say, target, warn_of_tls
 from ktui.cli.start_options import run_options, taken_allowances, taken_options
 from ktui.cli.start_shown import is_headless, shown
 from ktui.cli.start_until import given_until, until_option
@@ -75,6 +75,7 @@ def command(  # noqa: PLR0913 - an option each
     if not dry_run:
         state.free_name(name)
     where = target(bootstrap_server, command_config, context)
+    warn_of_tls(where.cluster)
     run_options = throttled(run_options, throttle, where.cluster.context.throttle)
     cluster_id, seen = asyncio.run(look(where, plan, measure=bool(run_options.throttle)))
     wanted = Wanted(

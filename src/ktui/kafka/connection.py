@@ -13,6 +13,20 @@ from ktui.kafka.sources import Given, from_file, from_mapping
 
 DEFAULT_TIMEOUT_S = 10.0
 
+_UNVERIFIED = (
+    (
+        "enable.ssl.certificate.verification",
+        "false",
+        "whoever is on the way may pose as a broker, see what is sent, and change it",
+    ),
+    (
+        "ssl.endpoint.identification.algorithm",
+        "none",
+        "whoever has any certificate of a trusted authority may pose as a broker",
+    ),
+)
+"""Settings that turn off a part of what TLS protects from, and what follows."""
+
 
 class Connection:
     """The settings of one cluster's connection, under librdkafka's names.
@@ -95,6 +109,17 @@ class Connection:
         """The limit of one call, seconds: socket.timeout.ms or Java's request.timeout.ms."""
         given = self._values.get("socket.timeout.ms")
         return DEFAULT_TIMEOUT_S if given is None else int(str(given)) / 1000
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """What TLS does not verify, by whose word: a sentence for each such setting."""
+        if self._tls is None:
+            return ()
+        return tuple(
+            f"{self._origin[name]}: {name}={value}: {what}"
+            for name, value, what in _UNVERIFIED
+            if self._values.get(name) == value
+        )
 
     def __repr__(self) -> str:
         return f"Connection({self._values!r})"
