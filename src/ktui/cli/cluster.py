@@ -108,6 +108,7 @@ def _connection(
             properties,
             where=where,
             folder=config.path.parent,
+            file=config.path,
             command_config=command_config,
             bootstrap_server=bootstrap_server,
         )

@@ -16,6 +16,7 @@ from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.doctor_abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor_facts import gather_facts
 from ktui.cli.doctor_findings import Finding, Level, judge
+from ktui.cli.doctor_secrets import judge_secret_files
 from ktui.cli.doctor_throttles import judge_throttles
 from ktui.cli.errors import BadInput
 from ktui.cli.partition_json import SCHEMA_VERSION, encode
@@ -131,7 +132,11 @@ async def _connection(connection: Connection) -> list[Finding]:
         *(Finding(Level.WARNING, warning) for warning in connection.warnings),
         *(Finding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY) for s in connection.unverified),
     ]
-    return [*warned, *(_probed(probe) for probe in probes)]
+    return [
+        *warned,
+        *judge_secret_files(connection.secret_files),
+        *(_probed(probe) for probe in probes),
+    ]
 
 
 def _probed(probe: Probe) -> Finding:
