@@ -46,6 +46,12 @@ def test_one_without_permissions_is_told_which_to_ask_for(secured_lab: Lab) -> N
     assert "not authorized" in done.stderr
     assert "Describe" in done.stderr
 
+    doctor = ktui("doctor", secured_lab.client_file("nobody"))
+    assert doctor.returncode == 1
+    for operation in ("Describe", "DescribeConfigs", "Alter", "AlterConfigs"):
+        assert f"BAD   {operation} on the cluster is not granted: cannot" in doctor.stdout
+    assert "BAD   Describe on any topic is not granted: cannot see replicas" in doctor.stdout
+
 
 def test_a_wrong_password_is_called_one_and_not_shown(secured_lab: Lab, tmp_path: Path) -> None:
     good = secured_lab.client_file("admin").read_text(encoding="utf-8")

@@ -95,16 +95,24 @@ class Grant(NamedTuple):
     resource: str
     operation: str
     purpose: str
+    """What one cannot do without it: words that go after "cannot"."""
     writes: bool = False
+    vital: bool = False
+    """Whether nothing at all can be shown without it."""
 
 
 GRANTS = (
-    Grant("cluster", "Describe", "list reassignments, see sizes on disk, tell fresh metadata"),
+    Grant(
+        "cluster",
+        "Describe",
+        "list reassignments, see sizes on disk, or tell whether metadata is fresh",
+        vital=True,
+    ),
     Grant("cluster", "DescribeConfigs", "read broker settings: throttles, rebalancing"),
     Grant("cluster", "Alter", "start and cancel reassignments, elect leaders", writes=True),
     Grant("cluster", "AlterConfigs", "set the brokers' throttle rates", writes=True),
-    Grant("topic", "Describe", "replicas, in-sync replicas, replica lag"),
-    Grant("topic", "DescribeConfigs", "min.insync.replicas, throttled replicas"),
+    Grant("topic", "Describe", "see replicas, in-sync replicas and replica lag"),
+    Grant("topic", "DescribeConfigs", "read min.insync.replicas and throttled replicas"),
     Grant("topic", "AlterConfigs", "set the topics' throttled replicas", writes=True),
 )
 
@@ -124,17 +132,25 @@ _OPERATIONS = {
 
 
 class Permissions(msgspec.Struct, frozen=True):
-    """The operations that this principal may do (KIP-430); all of them without an authorizer."""
+    """The operations that this principal may do (KIP-430); all of them without an authorizer.
+
+    Without Describe on the cluster Kafka tells none of the others there.
+    """
 
     cluster: frozenset[str]
     topics: Mapping[str, frozenset[str]]
     """Of each topic that it may describe; others look as if they did not exist."""
 
+    @property
+    def none(self) -> bool:
+        """Whether the principal may do nothing that Kafka tells of."""
+        return not self.cluster and not self.topics
+
     def missing(self) -> dict[Grant, tuple[str, ...]]:
-        """Give each grant that is missing, with the topics it is missing on."""
+        """Give each grant that is missing, with the topics it is missing on: none for any."""
         found: dict[Grant, tuple[str, ...]] = {}
         for grant in GRANTS:
-            if grant.resource == "cluster":
+            if grant.resource == "cluster" or self.none:
                 if grant.operation not in self.cluster:
                     found[grant] = ()
             elif lacking := [t for t, may in self.topics.items() if grant.operation not in may]:
@@ -213,6 +229,9 @@ def _topics_request() -> Any:
 
 
 def _names(operations: set[int] | None) -> frozenset[str]:
+    """Name operations; all for a broker that tells none: it says no when it comes to it."""
+    if operations is None:
+        return frozenset(_OPERATIONS.values())
     return frozenset(_OPERATIONS[op] for op in operations or () if op in _OPERATIONS)
 
 
