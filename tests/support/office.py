@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,22 @@ class Office:
         self.cluster(a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]}))
 
     def cluster(
-        self, cluster: SimulatedCluster, unverified: tuple[str, ...] = (), **context: Any
+        self,
+        cluster: SimulatedCluster,
+        *,
+        unverified: tuple[str, ...] = (),
+        not_granted: Collection[tuple[str, str]] = (),
+        **context: Any,
     ) -> None:
         """Let this be the cluster that is named; the clock leaps where something is waited for."""
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock._leaping = True
         self._monkeypatch.setattr("ktui.cli.start_launch.SystemClock", lambda: cluster.clock)
         named = NamedCluster(
-            reader=cluster.reader, context=Context(**context), unverified=unverified
+            reader=cluster.reader,
+            context=Context(**context),
+            unverified=unverified,
+            not_granted=frozenset(not_granted),
         )
         self._monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", lambda *_: named)
         self.cluster_id = cluster.spec.name

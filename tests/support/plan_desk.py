@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ class Desk:
         self._folder = folder
         self._monkeypatch = monkeypatch
 
-    def cluster(self, cluster: SimulatedCluster) -> None:
+    def cluster(
+        self, cluster: SimulatedCluster, not_granted: Collection[tuple[str, str]] = ()
+    ) -> None:
         """Let this be the cluster that is named on the command line.
 
         A second passes first, in which what was done to it is done; then its clock leaps, for
@@ -47,7 +50,9 @@ class Desk:
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock.pass_time(1.0)
         cluster.clock._leaping = True
-        named = NamedCluster(name=CLUSTER, reader=cluster.reader)
+        named = NamedCluster(
+            name=CLUSTER, reader=cluster.reader, not_granted=frozenset(not_granted)
+        )
         self._monkeypatch.setattr("ktui.cli.plan.choose_cluster", lambda *_: named)
 
     def plan(self, **targets: Replicas) -> str:

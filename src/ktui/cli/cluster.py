@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from ktui.cli.config import Config, Context, load_config
 from ktui.cli.errors import BadInput
 from ktui.cluster.text import clean
+from ktui.kafka.capabilities import Capabilities, Permissions
 from ktui.kafka.connection import Connection
 from ktui.kafka.problem import ConnectionProblem
 from ktui.kafka.reader import KafkaReader
@@ -35,6 +36,18 @@ class Cluster(msgspec.Struct, frozen=True):
     def unverified(self) -> tuple[str, ...]:
         """What TLS does not verify, a sentence for each setting that says so."""
         return self.connection.unverified
+
+    async def permissions(self, topics: Collection[str]) -> Permissions:
+        """Ask what the principal may do to the cluster and to topics.
+
+        Raises:
+            ClusterError: no broker answers.
+        """
+        capabilities = Capabilities(self.connection)
+        try:
+            return await capabilities.permissions(topics)
+        finally:
+            await capabilities.aclose()
 
     def reader(self) -> KafkaReader:
         """Make a reader; it connects at its first call."""

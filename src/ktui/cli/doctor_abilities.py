@@ -76,9 +76,14 @@ def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> Find
     if all_of_them or grant.vital:
         level = Level.TROUBLE
     use = "needed only to change things" if grant.writes else "needed to watch"
-    to = "--cluster" if on_cluster else "--topic NAME"
     return Finding(
         level,
         f"{grant.operation} on {where} is not granted: cannot {grant.purpose}",
-        f"It is {use}. Grant it with kafka-acls --add --operation {grant.operation} {to}.",
+        f"It is {use}. {grant_command(grant)}.",
     )
+
+
+def grant_command(grant: Grant) -> str:
+    """Say how a permission is granted."""
+    to = "--cluster" if grant.resource == "cluster" else "--topic NAME"
+    return f"Grant it with kafka-acls --add --operation {grant.operation} {to}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import uuid
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -131,6 +132,9 @@ _OPERATIONS = {
 """Kafka's numbers for ACL operations (AclOperation)."""
 
 
+_PERMITTED = Purpose("asking what is permitted")
+
+
 class Permissions(msgspec.Struct, frozen=True):
     """The operations that this principal may do (KIP-430); all of them without an authorizer.
 
@@ -191,21 +195,21 @@ class Capabilities:
             lacks=tuple(need for need in NEEDS if highest.get(need.api, -1) < need.version),
         )
 
-    async def permissions(self) -> Permissions:
-        """Ask what the principal may do to the cluster and to each topic.
+    async def permissions(self, topics: Collection[str] | None = None) -> Permissions:
+        """Ask what the principal may do to the cluster and to topics: those named, or each.
 
         Raises:
             ClusterError: no broker answers.
         """
-        cluster, topics = await asyncio.gather(
-            self._wire.ask(Purpose("asking what is permitted"), _cluster_request),
-            self._wire.ask(Purpose("asking what is permitted"), _topics_request),
+        cluster, told = await asyncio.gather(
+            self._wire.ask(_PERMITTED, _cluster_request),
+            self._wire.ask(_PERMITTED, partial(_topics_request, topics)),
         )
         return Permissions(
             _names(cluster.authorized_operations),
             {
                 clean(topic.name): _names(topic.authorized_operations)
-                for topic in topics.topics
+                for topic in told.topics
                 if not topic.error_code
             },
         )
@@ -219,9 +223,10 @@ def _cluster_request() -> Any:
     return DescribeClusterRequest(include_cluster_authorized_operations=True)
 
 
-def _topics_request() -> Any:
+def _topics_request(names: Collection[str] | None) -> Any:
+    topic = partial(MetadataRequest.MetadataRequestTopic, topic_id=uuid.UUID(int=0))
     return MetadataRequest(
-        topics=None,
+        topics=None if names is None else [topic(name=name) for name in sorted(names)],
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=True,
         max_version=12,

@@ -59,6 +59,12 @@ def words(code: int, message: str | None) -> str:
     return f"{name_of(code)}: {clean(message)}"
 
 
+def refused(code: int, message: str | None, needs: str) -> str:
+    """Give a broker's answer as `words` does, with the permission that is missing if it is one."""
+    said = words(code, message)
+    return f"{said.rstrip('.')}. {grant(needs)}" if code in DENIED and needs else said
+
+
 def refusal(
     code: int, message: str | None, *, attempted: str, where: str, needs: str
 ) -> ClusterError:
