@@ -55,15 +55,19 @@ Sections = dict[str, list[Finding]]
     is_flag=True,
     help="Take off the throttles that were left behind; each is shown first.",
 )
+@click.option(
+    "--yes", is_flag=True, help="With --clear-throttles: also while something moves or changes."
+)
 @click.option("--dry-run", is_flag=True, help="With --clear-throttles: show them, and no more.")
 @options.state_dir_option
 @options.json_option
-def command(
+def command(  # noqa: PLR0913 - an option each
     bootstrap_server: str | None,
     command_config: Path | None,
     context: str | None,
     *,
     clear_throttles: bool,
+    yes: bool,
     dry_run: bool,
     state: StateDir,
     json: bool,
@@ -72,15 +76,18 @@ def command(
 
     Exit code 1 when something is BAD.
 
-    With --clear-throttles, takes off what nobody needs any more, and nothing else. Exit code 1
-    when something of it is there still, 2 when there are throttles and each is needed.
+    With --clear-throttles, takes off what nobody needs any more, and nothing else. It watches for
+    some seconds first; while something is being reassigned, or changes, it asks, or refuses where
+    nobody can be asked. Exit code 1 when something of it is there still, 2 when it refused, or
+    there are throttles and each is needed.
     """
-    if dry_run and not clear_throttles:
-        raise BadInput("--dry-run: it goes with --clear-throttles; without, nothing is changed")
+    for option, given in (("--dry-run", dry_run), ("--yes", yes)):
+        if given and not clear_throttles:
+            raise BadInput(f"{option}: it goes with --clear-throttles; without, nothing is changed")
     if clear_throttles:
         choose = choose_cluster if dry_run else choose_to_change
         cluster = choose(bootstrap_server, command_config, context)
-        sys.exit(asyncio.run(clear(cluster, state, dry_run=dry_run, json=json)))
+        sys.exit(asyncio.run(clear(cluster, state, dry_run=dry_run, json=json, yes=yes)))
     cluster = choose_cluster(bootstrap_server, command_config, context)
     sections = asyncio.run(_examine(cluster, state))
     click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
