@@ -84,6 +84,6 @@ def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> Find
 
 
 def grant_command(grant: Grant) -> str:
-    """Say how a permission is granted."""
+    """The command that grants a permission."""
     to = "--cluster" if grant.resource == "cluster" else "--topic NAME"
     return f"Grant it with kafka-acls --add --operation {grant.operation} {to}"

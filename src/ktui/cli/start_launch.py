@@ -208,7 +208,7 @@ def say(line: str) -> None:
 
 
 def warn_of_tls(cluster: Cluster) -> None:
-    """Tell the operator what TLS does not verify."""
+    """Warn the operator of what TLS does not verify."""
     for sentence in cluster.unverified:
         say(f"warning: {TLS_UNVERIFIED}: {sentence}")
 

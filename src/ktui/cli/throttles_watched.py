@@ -58,7 +58,7 @@ def _seen(first: Look, now: Look) -> Iterator[str]:
 
 
 def _values(look: Look) -> Mapping[tuple[ConfigResource, str], str]:
-    """Give every throttle with its whole setting; what could not be read is no change."""
+    """Every throttle with its whole setting."""
     return {(each.resource, each.key): each.setting.value for each in look.throttles}
 
 

@@ -151,7 +151,7 @@ class Permissions(msgspec.Struct, frozen=True):
         return not self.cluster and not self.topics
 
     def missing(self) -> dict[Grant, tuple[str, ...]]:
-        """Give each grant that is missing, with the topics it is missing on: none for any."""
+        """Each grant that is missing, with the topics it is missing on: none for any."""
         found: dict[Grant, tuple[str, ...]] = {}
         for grant in GRANTS:
             if grant.resource == "cluster" or self.none:

@@ -60,7 +60,7 @@ def words(code: int, message: str | None) -> str:
 
 
 def refused(code: int, message: str | None, needs: str) -> str:
-    """Give a broker's answer as `words` does, with the permission that is missing if it is one."""
+    """A broker's answer in one line, with the permission that is missing where it is one."""
     said = words(code, message)
     return f"{said.rstrip('.')}. {grant(needs)}" if code in DENIED and needs else said
 

@@ -159,7 +159,10 @@ def _name_fix(message: str, *, ip: bool) -> str:
 
 def _plain_fix(place: Place) -> str:
     plain = "SASL_PLAINTEXT" if place.protocol.startswith("SASL") else "PLAINTEXT"
-    return f"The port may not use TLS: try security.protocol={plain}, or another port"
+    return (
+        f"The port may not use TLS: try another port, or security.protocol={plain} if nothing on "
+        "the way needs to be kept secret"
+    )
 
 
 def _tls_fix(place: Place) -> str:

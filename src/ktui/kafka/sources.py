@@ -39,7 +39,7 @@ class Given(NamedTuple):
 def from_mapping(
     properties: Mapping[str, object], where: str, folder: Path, file: Path | None = None
 ) -> dict[str, Given]:
-    """Take a context's `properties`, which `file` has; a name that is not known is an error.
+    """Read a context's `properties`, which `file` has; a name that is not known is an error.
 
     Raises:
         ConnectionProblem: names `where` and the key.

@@ -21,7 +21,7 @@ def nobody_there() -> str:
 
 
 def connection(address: str, folder: Path, *lines: str) -> list[dict[str, Any]]:
-    """Give what the doctor finds of a connection by a client file."""
+    """What the doctor finds of a connection by a client file."""
     file = folder / "client.properties"
     file.write_text("\n".join((f"bootstrap.servers={address}", *lines)))
     file.chmod(0o600)

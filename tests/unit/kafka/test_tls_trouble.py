@@ -12,6 +12,7 @@ import pytest
 
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka
 from ktui.kafka.connection import Connection
+from ktui.kafka.probe import probe_confluent
 from ktui.kafka.reader import KafkaReader
 from support.certificates import Authority
 
@@ -45,7 +46,7 @@ def broker(tls: ssl.SSLContext) -> Iterator[int]:
 async def failure(
     authority: Authority, tls: ssl.SSLContext, host: str = "127.0.0.1"
 ) -> ClusterError:
-    """Give what connecting to a broker that shakes hands so raises."""
+    """The error of connecting to a broker that shakes hands so."""
     with broker(tls) as port:
         settings = {
             "bootstrap.servers": f"{host}:{port}",
@@ -98,6 +99,21 @@ async def test_a_certificate_out_of_its_time_is_told_with_the_clock(
     assert error.answer == answer
     assert fix in error.fix
     assert "clock" in error.fix
+
+
+async def test_the_other_client_takes_a_certificate_that_fails_for_a_failed_login_too(
+    authority: Authority,
+) -> None:
+    with broker(authority.context("DNS:kafka-1")) as port:
+        settings = {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(authority.pem),
+        }
+        probe = await probe_confluent(Connection.of(settings))
+
+    assert type(probe.error) is AuthenticationFailed
+    assert "certificate verify failed" in probe.error.answer
 
 
 async def test_a_certificate_of_an_unknown_authority_is_told_with_the_setting_of_authorities(
