@@ -36,10 +36,18 @@ class Change(msgspec.Struct, Generic[Part], frozen=True):
 class Sender(Generic[Part]):
     """Sends changes of one kind, each once."""
 
-    def __init__(self, wire: Wire, purpose: Purpose, told: Told[Part]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        purpose: Purpose,
+        told: Told[Part],
+        needs: Callable[[Part], str] | None = None,
+    ) -> None:
         self._wire = wire
         self._purpose = purpose
         self._told = told
+        self._needs = needs or (lambda _: purpose.needs)
+        """The permission to change one part."""
 
     async def in_turn(
         self, changes: Sequence[Change[Part]], leave: Leave = ANY_TIME
@@ -92,14 +100,19 @@ class Sender(Generic[Part]):
         except ClusterError as error:
             return error
         silent = WriteResult(Verdict.UNKNOWN, message="the answer does not mention it")
-        told = {part: _result(code, message) for part, code, message in self._told(answer)}
+        told = {
+            part: _result(code, message, self._needs(part))
+            for part, code, message in self._told(answer)
+        }
         return {part: told.get(part, silent) for part in change.parts}
 
 
-def _result(code: int, message: str | None) -> WriteResult:
+def _result(code: int, message: str | None, needs: str) -> WriteResult:
     if code == codes.NONE:
         return WriteResult(Verdict.ACCEPTED)
     words = clean(message or "")
+    if code in codes.DENIED:
+        words = ". ".join(filter(None, (words.rstrip("."), codes.grant(needs))))
     if code == codes.ELECTION_NOT_NEEDED:
         return WriteResult(Verdict.ACCEPTED, codes.name_of(code), words)
     verdict = Verdict.UNKNOWN if code in codes.UNDECIDED else Verdict.REFUSED

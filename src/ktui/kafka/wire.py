@@ -20,7 +20,7 @@ from ktui.kafka.attempts import Attempts, Node
 from ktui.kafka.connection import Connection
 from ktui.kafka.errors import Place, Purpose, translated
 from ktui.kafka.leaving import ANY_TIME, Leave
-from ktui.kafka.pool import Call, Pool
+from ktui.kafka.pool import LARGEST_HELLO, Call, Pool
 
 _GRACE_S = 0.25
 """How long after a call's limit the IO thread's own timer may take to say why."""
@@ -30,9 +30,6 @@ _SUSPECT_S = 10.0
 
 _RETRY_S = 0.1
 """The pause before asking again after an answer that says "not now"."""
-
-_LARGEST_ANSWER = 256 * 1024 * 1024
-"""Bytes: the log dirs of a broker with 100,000 replicas fit many times over."""
 
 _AT_ONCE = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
 _DROPS_THE_REST = [*_AT_ONCE, (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))]
@@ -257,7 +254,7 @@ class Wire:
         self._net = NetworkSelector(client_id="ktui", slow_task_threshold_secs=0)
         self._pool = Pool(
             self._net,
-            receive_message_max_bytes=_LARGEST_ANSWER,
+            receive_message_max_bytes=LARGEST_HELLO,
             max_in_flight_requests_per_connection=1_000,
             socket_options=_DROPS_THE_REST if self._changes else _AT_ONCE,
             **settings,

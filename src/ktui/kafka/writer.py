@@ -120,7 +120,8 @@ class KafkaWriter:
             *(Change(c, _changing(theirs, c)) for c in chunks(others, _TOPICS_A_REQUEST)),
         ]
         leave = Leave.within(leaves_within_s)
-        return await Sender(self._wire, _CONFIGS, settings.altered).together(requests, leave)
+        sender = Sender(self._wire, _CONFIGS, settings.altered, _to_alter)
+        return await sender.together(requests, leave)
 
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""
@@ -131,6 +132,10 @@ def _changing(
     changes: Mapping[ConfigResource, Sequence[ConfigChange]], resources: Sequence[ConfigResource]
 ) -> Build:
     return partial(settings.alter_request, {r: changes[r] for r in resources})
+
+
+def _to_alter(resource: ConfigResource) -> str:
+    return f"AlterConfigs on {settings.granted_on(resource)}"
 
 
 def _factor_changed(present: int, wanted: int) -> WriteResult:
