@@ -152,7 +152,9 @@ class Configuring:
         resources = {resource for resource, _ in keys}
         try:
             answer = await self._ways.reader.settings(resources, {name for _, name in keys})
-        except ClusterError:
+        except ClusterError as error:
+            if isinstance(error, NotAuthorized):
+                self.denied = self.denied or str(error)
             self._rest(resources)
             return {}
         except Exception:

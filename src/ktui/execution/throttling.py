@@ -271,7 +271,7 @@ class Throttling:
                 f"ktui throttle {self._run.name} RATE"
             )
             return WriteResult(Verdict.REFUSED, message=f"its throttle does not hold: {why}")
-        why = self._throttled.refusal or "its broker or topic does not answer"
+        why = self._throttled.refusal or self._settings.denied or "no answer, or not in time"
         return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
 
 
