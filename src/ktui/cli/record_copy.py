@@ -15,6 +15,7 @@ from ktui.cli.start_launch import say
 from ktui.execution.statedir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.quantities import as_count
+from ktui.recording.folders import make_private
 from ktui.recording.lines import AnyLine, encode
 from ktui.recording.reading import Bad, lines, recordings, segments
 from ktui.recording.redact import Redaction
@@ -53,7 +54,7 @@ def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> Non
     hide = redaction(state)
     for session in recordings(source):
         folder = session_folder(to, hide.head(session.head))
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         for file in session.files:
             _copy_file(file, segment_path(folder, numbers[file]), hide, copied)
         copied.sessions += 1
@@ -75,11 +76,14 @@ def _copy_file(file: Path, to: Path, hide: Redaction, copied: Copied) -> None:
 
 
 def _whole_lines(file: Path, copied: Copied) -> Iterator[AnyLine]:
-    for found in lines(file):
-        if isinstance(found, Bad):
-            copied.left_out.append(f"{file}:{found.number}: {found.reason}")
-        else:
-            yield found.line
+    try:
+        for found in lines(file):
+            if isinstance(found, Bad):
+                copied.left_out.append(f"{file}:{found.number}: {found.reason}")
+            else:
+                yield found.line
+    except FileProblem as problem:  # it has gone meanwhile, or cannot be read to its end
+        copied.left_out.append(str(problem))
 
 
 def _tell(copied: Copied, *, json: bool) -> None:

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 from ktui.durable import sync_folder
+from ktui.recording.folders import PRIVATE_FILE
 from ktui.recording.unzipping import GZIP
 
 LEVEL = 4
@@ -28,11 +29,13 @@ class SegmentWriter:
     def __init__(self, path: Path, beside: str) -> None:
         self.path = path
         self._unfinished = path.with_name(path.name + beside)
-        self._file = os.open(self._unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        self._file = os.open(self._unfinished, flags, PRIVATE_FILE)
         self._zip = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
         self.size = 0
         """Bytes in the file."""
         try:
+            os.fchmod(self._file, PRIVATE_FILE)  # a umask may have taken from the owner
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.abandon()
