@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import msgspec
+import pyarrow as pa
 
 from ktui.cli.options import state_dir_option
 from ktui.execution.statedir import StateDir
@@ -17,6 +21,20 @@ from ktui.pipeline.report.page import page
 from ktui.pipeline.report.subject import choose
 from ktui.pipeline.report.tracing import trace
 from ktui.quantities import as_bytes, as_count
+
+
+@contextmanager
+def _damage_in_words(place: str) -> Iterator[None]:
+    """Say that a table's files are missing, or not what the pipeline writes.
+
+    Raises:
+        PipelineProblem: they are.
+    """
+    try:
+        yield
+    except (OSError, pa.ArrowException, msgspec.MsgspecError) as error:
+        fix = f"Make the lake anew: ktui pipeline run --lake {place}"
+        raise PipelineProblem(f"{place}: its tables cannot be read: {error}. {fix}") from None
 
 
 @click.command("report")
@@ -50,9 +68,10 @@ def command(
     """
     place = lake_of(lake, state)
     tables = ArrowLake.open(place)
-    subject = choose(tables, run, cluster)
-    facts = load(tables, subject)
-    text = page(facts, trace(tables, place, subject, facts)).encode()
+    with _damage_in_words(place):
+        subject = choose(tables, run, cluster)
+        facts = load(tables, subject)
+        text = page(facts, trace(tables, place, subject, facts)).encode()
     output.write_bytes(text)
     click.echo(f"{output}: {as_count(len(facts.moves), 'move')}, {as_bytes(len(text))}")
     if show and not webbrowser.open(output.absolute().as_uri()):
