@@ -81,6 +81,15 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Withheld(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded run of which no other limits are advised."""
+
+    run: str
+    run_id: str
+    reason: str
+    """What would have to be recorded, or that nothing fits."""
+
+
 class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one cluster."""
 
@@ -97,6 +106,7 @@ class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     stalls: tuple[StallCause, ...] = ()
     eta: tuple[EtaError, ...] = ()
     advice: tuple[RunAdvice, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
 
 
 class Insights(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from ktui.pipeline.listings import listed
 from ktui.pipeline.measures import rate_pairs
 from ktui.pipeline.run_folds import run_folds
 from ktui.pipeline.what_if import Models, models, what_if
-from ktui.pipeline.what_if_figures import figures, inflows, steps
+from ktui.pipeline.what_if_figures import figures, inflows, moving, steps
 from ktui.pipeline.what_if_grid import Cell, usual_grid
 
 
@@ -94,7 +94,7 @@ def whole_insights(table: DataFrame) -> Insights:
 
 def _fitted(written: Mapping[str, DataFrame], pairs: DataFrame, taken: DataFrame) -> Models:
     runs = written[stage_schemas.RUNS.name]
-    known = figures(inflows(pairs, runs), taken)
+    known = figures(inflows(pairs, runs), taken, moving(written[schemas.SAMPLES.name]))
     of_runs = runs.select("cluster_id", "run_id").collect()
     return models(known, [(row.cluster_id, row.run_id) for row in of_runs])
 

@@ -50,7 +50,7 @@ def models(figures: Mapping[str, Figures], runs: Sequence[tuple[str, str]]) -> M
         figures: by cluster.
         runs: cluster and run id of each.
     """
-    whole = {cluster: fit(of.inflows, of.steps) for cluster, of in figures.items()}
+    whole = {cluster: fit(of.inflows, of.steps, of.partitions) for cluster, of in figures.items()}
     held_out = {
         (cluster, run_id): _without(run_id, figures[cluster])
         for cluster, run_id in runs
