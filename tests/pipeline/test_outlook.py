@@ -115,7 +115,7 @@ def test_one_way_is_recommended_for_each_run_and_why(lake: Told) -> None:
         assert [row for row in of if row.recommended and row.beyond] == []
     assert not any(row.recommended for row in alone)
     (reason,) = (row.reason for row in alone if row.reason)
-    assert reason.startswith("nothing is advised: 2 runs have to be recorded, and there is 1")
+    assert reason.startswith("2 runs have to be recorded, and there is 1")
 
 
 def test_insights_of_every_cluster_are_in_the_lake(lake: Told) -> None:

@@ -36,7 +36,6 @@ from ktui.quantities import as_duration
 _OTHERWISE = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
 """After these a run did not go by one set of limits from its first step to its last."""
 
-WITHHELD = "nothing is advised"
 _ALIKE = 1.05
 """So much slower than the fastest is as fast: no forecast is that exact."""
 
@@ -145,7 +144,7 @@ def advise(played: Sequence[Played], window_s: float | None) -> Advice:
     within = [n for n, one in enumerate(played) if not one.beyond]
     if not within:
         own = next(n for n, one in enumerate(played) if one.own)
-        return Advice(None, f"{WITHHELD}: {'; '.join(played[own].beyond)}", own)
+        return Advice(None, "; ".join(played[own].beyond), own)
     if window_s is None:
         return _fastest(played, within)
     fits = [n for n in within if played[n].high_s <= window_s]

@@ -20,7 +20,7 @@ from ktui.pipeline.what_if_evidence import (
 )
 from ktui.pipeline.what_if_grid import Cell
 from ktui.pipeline.what_if_model import Inflow, Step, fit
-from ktui.pipeline.what_if_play import WITHHELD, Played, advise
+from ktui.pipeline.what_if_play import Played, advise
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
 
 MB = 1_000_000
@@ -197,7 +197,7 @@ def test_nothing_that_goes_beyond_is_ever_advised_nor_its_time_told(
     assert advice.place is None or not cells[advice.place].beyond
     if cells[0].beyond and all(one.beyond for one in cells):
         assert advice.place is None
-        assert advice.reason == f"{WITHHELD}: {'; '.join(cells[0].beyond)}"
+        assert advice.reason == "; ".join(cells[0].beyond)
     elif window is None and not cells[0].beyond:
         assert advice.place is not None
 
