@@ -85,7 +85,9 @@ def _folded() -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
         cluster_id, run_id = (part.as_py() for part in key)
         facts = fold(events.sort_by("entry").to_pylist())
         row = {"cluster_id": cluster_id, "run_id": run_id, **msgspec.to_builtins(facts)}
-        return pa.Table.from_pylist([row], schema)
+        with suppress(pa.ArrowException, OverflowError):  # of figures that no cluster has
+            return pa.Table.from_pylist([row], schema)
+        return schema.empty_table()
 
     return folded
 

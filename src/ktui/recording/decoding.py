@@ -13,8 +13,8 @@ from ktui.recording.milliseconds import moment, to_s
 K = TypeVar("K")
 V = TypeVar("V")
 
-_LARGEST = 2**63 - 1
-"""Of an offset or a size, for Kafka."""
+_LARGEST = 2**53
+"""Of an offset or a size: a million messages a second take 285 years to get there."""
 _OLDEST_MS = 2**43
 """Of a figure: as far apart as the times of two lines may be."""
 
