@@ -35,9 +35,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     broker_bytes_s: float = 0.0
     """The most that went into one broker."""
     free: bool = False
-    """Whether anything was copied without a throttle."""
+    """Whether anything was copied that no throttle held up."""
     throttle: int = 0
-    """The highest under which something was copied, bytes a second."""
+    """The highest that held a copy up, bytes a second; others are as good as none."""
     fewest_at_once: int = 0
     """Replicas into one broker; of those numbers that were copied for `TELLING_S` in all."""
     most_at_once: int = 0

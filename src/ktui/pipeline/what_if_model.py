@@ -111,12 +111,14 @@ def fit(inflows: Collection[Inflow], steps: Collection[Step], partitions: int = 
         other_s=_beside([step.took_s for step in steps if not step.adds], POLL_S),
         assumed=not free,
         runs=tuple(sorted({one.source for one in seen if one.source is not None})),
-        seen=_evidence(seen, steps, partitions),
+        seen=_evidence(seen, free, steps, partitions),
     )
 
 
-def _evidence(seen: Collection[Inflow], steps: Iterable[Step], partitions: int) -> Evidence:
-    """Sum up what was recorded: how far the model carries."""
+def _evidence(
+    seen: Collection[Inflow], free: Collection[Inflow], steps: Iterable[Step], partitions: int
+) -> Evidence:
+    """Sum up what was recorded, and what of it no throttle held up: how far the model carries."""
     seconds: defaultdict[int, float] = defaultdict(float)
     for one in seen:
         seconds[one.at_once] += one.seconds
@@ -126,8 +128,8 @@ def _evidence(seen: Collection[Inflow], steps: Iterable[Step], partitions: int) 
         runs=len({one.source for one in seen} - {None}),
         steps=len(copied),
         broker_bytes_s=max(one.bytes_s for one in seen),
-        free=any(one.throttle is None for one in seen),
-        throttle=max(one.throttle or 0 for one in seen),
+        free=bool(free),
+        throttle=max((one.throttle or 0 for one in seen if _held_up(one)), default=0),
         fewest_at_once=min(telling, default=0),
         most_at_once=max(telling, default=0),
         partitions=partitions,

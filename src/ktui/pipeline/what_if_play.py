@@ -141,10 +141,10 @@ def advise(played: Sequence[Played], window_s: float | None) -> Advice:
         played: the cells of one run, its own among them.
         window_s: seconds; None where nobody gave any.
     """
-    within = [n for n, one in enumerate(played) if not one.beyond]
-    if not within:
-        own = next(n for n, one in enumerate(played) if one.own)
+    own = next(n for n, one in enumerate(played) if one.own)
+    if played[own].beyond:  # too little was recorded for anything
         return Advice(None, "; ".join(played[own].beyond), own)
+    within = [n for n, one in enumerate(played) if not one.beyond]
     if window_s is None:
         return _fastest(played, within)
     fits = [n for n in within if played[n].high_s <= window_s]
