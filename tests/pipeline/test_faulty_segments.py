@@ -67,6 +67,7 @@ def test_a_faulty_segment_is_named_and_those_of_all_clusters_are_read(
     assert {"one", "other"} <= set(outcome.clusters)
     for cluster in ("one", "other"):
         assert len(rows(spark, tmp_path / "lake", SAMPLES, ["t"], cluster_id=cluster)) == 9
+    assert all(problem.startswith(f"{recorded}/") for problem in outcome.problems)
     said = told(outcome.problems)
     assert said.keys() == expected.keys()
     assert {name: said[name][: len(words)] for name, words in expected.items()} == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -83,11 +84,14 @@ def played(written: Mapping[str, DataFrame], asked: Asked) -> Iterator[tuple[Tab
 
 
 def whole_insights(table: DataFrame) -> Insights:
-    """Put the insights of all clusters together from the table of that name."""
-    clusters = [
-        msgspec.json.decode(row["insights"], type=ClusterInsights)
-        for row in table.orderBy("cluster_id").collect()
-    ]
+    """Put the insights of all clusters together from the table of that name.
+
+    Those with a figure that cannot be, as of a recording that was made up, are left out.
+    """
+    clusters = []
+    for row in table.orderBy("cluster_id").collect():
+        with suppress(msgspec.ValidationError):
+            clusters.append(msgspec.json.decode(row["insights"], type=ClusterInsights))
     made_at = datetime.now(UTC).replace(microsecond=0)
     return Insights(made_at=made_at, version=__version__, clusters=tuple(clusters))
 

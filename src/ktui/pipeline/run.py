@@ -155,7 +155,7 @@ def _damage(row: Row) -> str:
     line, reason = row["first"]
     others = row["lines"] - 1
     more = f", and {as_count(others, 'line')} more" if others else ""
-    return f"{row['file']}:{line}: {reason}{more}"
+    return f"{segment_files.plain(row['file'])}:{line}: {reason}{more}"
 
 
 def _write(version: NewVersion, decoded: DataFrame, tell: Tell) -> dict[str, DataFrame]:

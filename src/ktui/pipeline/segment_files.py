@@ -172,7 +172,7 @@ def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
 def in_batch(rows: DataFrame) -> Found:
     """Return the files in a batch of the stream; those that are gone by now are left out."""
     files = (
-        SegmentFile(_plain(path), length, modified) for path, length, modified in rows.collect()
+        SegmentFile(plain(path), length, modified) for path, length, modified in rows.collect()
     )
     by_path = {file.path: file for file in files}
     found = _usable(by_path[path] for path in sorted(by_path))
@@ -268,7 +268,7 @@ def unread(
     if not new:
         return [], []
     sums = contents(spark, new).select("path", F.sha2("content", 256))
-    by_path = {_plain(path): checksum for path, checksum in sums.collect()}
+    by_path = {plain(path): checksum for path, checksum in sums.collect()}
     read = [
         SegmentRead(each.path, each.length, each.modified_ms, by_path[each.path])
         for each in new
@@ -292,6 +292,6 @@ def _uri(path: str) -> str:
     return path if is_uri(path) else f"file://{path}"
 
 
-def _plain(uri: str) -> str:
-    """Give a path as it was asked for: Spark names files of this machine as `file:/path`."""
+def plain(uri: str) -> str:
+    """Return a path as it was asked for: Spark names files of this machine as `file:/path`."""
     return uri.removeprefix("file:") if uri.startswith("file:/") else uri
