@@ -103,5 +103,5 @@ def _decoded(text: bytes, path: Path) -> Insights:
             problem = f"written by a newer ktui (schema_version {version}); {_AGAIN}"
             raise FileProblem(path, None, problem)
         return msgspec.json.decode(text, type=Insights)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise FileProblem(path, None, f"these are no insights: {error}; {_AGAIN}") from None
