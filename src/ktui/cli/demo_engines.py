@@ -145,6 +145,7 @@ class SimulatedEngines:
             self._clock,
             check_throttle=check,
             gate_shut=gate.words,
+            lost=ownership.lost,
         )
         self._engines.append(engine)
         me = ownership.holder
