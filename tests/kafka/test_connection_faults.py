@@ -89,6 +89,7 @@ class TestAnAnswerThatIsLost:
 
         assert results[tp].verdict is Verdict.UNKNOWN
         assert "answer was lost" in results[tp].message
+        assert results[tp].node in proxied.brokers  # who is to be asked whether it goes on
         assert proxied.seen[ApiKey.AlterPartitionReassignments] == 1
         moving = await listed(world, tp)
         assert moving is not None
@@ -131,6 +132,7 @@ class TestAnAnswerThatIsLost:
         results = await writer.alter_configs([lost, kept])
 
         assert results[lost.resource].verdict is Verdict.UNKNOWN
+        assert results[lost.resource].node == 2
         assert results[kept.resource].verdict is Verdict.ACCEPTED
 
     async def test_leaves_an_alter_unknown_also_when_it_cannot_be_understood(

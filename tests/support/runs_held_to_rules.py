@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ktui.cluster.observation import Observation
-from ktui.cluster.partition import PartitionState
+from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.events import Entry, NowIn, StepBegun
 from ktui.execution.goal import Goal, goal
 from ktui.execution.run import Run
@@ -34,7 +34,7 @@ class Rules:
         begun = [entry.event for entry in entries if isinstance(entry.event, StepBegun)]
         if begun:
             self.decisions += 1
-            _Decision(self._run, begun, self._min_isr).check()
+            _Decision(self._run, begun, self._min_isr, _held_back(entries)).check()
         for entry in entries:
             if isinstance(entry.event, NowIn) and self._run.seen is not None:
                 self._standing(entry.event, self._run.seen)
@@ -69,10 +69,23 @@ class Rules:
         return [broker for broker in known if not seen.alive(broker)]
 
 
+def _held_back(entries: Sequence[Entry]) -> frozenset[TopicPartition]:
+    """Name the partitions that are told to wait in the very decision."""
+    told = (entry.event for entry in entries if isinstance(entry.event, NowIn))
+    waits = {State.BLOCKED, State.REFUSED}
+    return frozenset(event.tp for event in told if event.state in waits)
+
+
 class _Decision:
     """The steps of one decision, and the run just before it."""
 
-    def __init__(self, run: WitnessedRun, begun: Sequence[StepBegun], min_isr: int) -> None:
+    def __init__(
+        self,
+        run: WitnessedRun,
+        begun: Sequence[StepBegun],
+        min_isr: int,
+        held_back: frozenset[TopicPartition],
+    ) -> None:
         assert run.seen is not None
         self._before: Run = run.folded
         self._limits = run.folded.limits
@@ -80,6 +93,7 @@ class _Decision:
         self._begun = begun
         self._run = run
         self._min_isr = min_isr
+        self._held_back = held_back
 
     def check(self) -> None:
         for step in self._begun:
@@ -124,7 +138,7 @@ class _Decision:
     def _hidden(self, track: Track) -> bool:
         """Whether the last look tells nothing of a partition: it keeps its place for a while."""
         state = self._seen.partitions.get(track.tp)
-        return state is None or not state.described
+        return state is None or not state.described or track.tp in self._held_back
 
     def _check_adds(self) -> None:
         bound = [step for step in self._begun if step.adding and not step.urgent]

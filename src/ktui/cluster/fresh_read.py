@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Collection, Mapping
 
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, first_of
 from ktui.cluster.errors import TimedOut, Unsupported
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
@@ -14,6 +14,10 @@ from ktui.cluster.ports import ClusterReader, TopicConfigsAnswer, TopicsAnswer
 
 FRESH_AGAIN_S = 60.0
 """How long a cluster that does not tell how old metadata is is not asked for it again."""
+
+
+FRESH_WITHIN_S = 2.0
+"""How long a request waits for fresh metadata: what it rests on may be 5 s old when it leaves."""
 
 
 class FreshMetadata:
@@ -25,9 +29,14 @@ class FreshMetadata:
         self._from_s = -math.inf
 
     async def describe(
-        self, names: Collection[str], *, fresh: bool = True
+        self, names: Collection[str], *, fresh: bool = True, within_s: float = math.inf
     ) -> tuple[TopicsAnswer, bool]:
         """Describe topics; the second value is whether the answer is known to be fresh.
+
+        Args:
+            names: of the topics.
+            fresh: whether fresh metadata is waited for.
+            within_s: for how long; then metadata is taken as it is.
 
         Raises:
             ClusterError: no broker answered.
@@ -36,12 +45,24 @@ class FreshMetadata:
             return TopicsAnswer({}), fresh
         if fresh and self._clock.monotonic() >= self._from_s:
             try:
-                return await self._reader.describe_topics(names, fresh=True), True
+                return await self._within(within_s, names), True
             except Unsupported:
                 self._from_s = self._clock.monotonic() + FRESH_AGAIN_S
             except TimedOut:
                 pass
         return await self._reader.describe_topics(names), False
+
+    async def _within(self, seconds: float, names: Collection[str]) -> TopicsAnswer:
+        if seconds == math.inf:
+            return await self._reader.describe_topics(names, fresh=True)
+        asking = asyncio.ensure_future(self._reader.describe_topics(names, fresh=True))
+        try:
+            await first_of(asyncio.wait([asking]), self._clock.sleep(seconds))
+            if asking.done():
+                return asking.result()
+        finally:
+            asking.cancel()
+        raise TimedOut("waiting for fresh metadata", answer=f"none within {seconds:.0f} s")
 
 
 class FreshRead:
@@ -73,7 +94,8 @@ class FreshRead:
         )
         names = frozenset(tp.topic for tp in partitions)
         (topics, fresh), configs = await asyncio.gather(
-            self._metadata.describe(names), self._configs(names if settings else frozenset())
+            self._metadata.describe(names, within_s=FRESH_WITHIN_S),
+            self._configs(names if settings else frozenset()),
         )
         wanted = {tp: state for tp, state in topics.partitions.items() if tp in partitions}
         hidden = {failure.topic for failure in topics.failures}

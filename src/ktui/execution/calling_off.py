@@ -50,7 +50,9 @@ def _turned(track: Track, memory: Memory, flights: Flights) -> list[Event]:
     """Have a partition go where an operator wants it, from where it was seen last."""
     now = memory.roster.situation(track.tp)
     goes_to = goal(track, now.replicas, now.isr, now.leader)
-    turned = msgspec.structs.replace(now, target=goes_to.replicas, lead=goes_to.lead)
+    turned = msgspec.structs.replace(
+        now, target=goes_to.replicas, lead=goes_to.lead, intermediate=()
+    )
     following = memory.roster.redirect(track.tp, turned)
     if track.step is not None:
         flights.call_off(track)

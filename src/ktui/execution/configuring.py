@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -216,6 +217,10 @@ class Configuring:
             return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, NOT_ALLOWED, str(error)))
         except ClusterError as error:
             return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, message=str(error)))
+        except asyncio.CancelledError:
+            for resource in resources:  # it may be on its way
+                self.unanswered.add(resource)
+            raise
         except Exception as error:
             log.exception("the answer to a change of settings cannot be read")
             words = f"its answer cannot be read: {type(error).__name__}: {error}"

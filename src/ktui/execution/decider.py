@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import WriteResult
+from ktui.cluster.ports import ConfigResource, WriteResult
 from ktui.execution.absent_brokers import AbsentBrokers
 from ktui.execution.adding_roster import join
 from ktui.execution.calling_off import call_off
@@ -32,11 +33,12 @@ from ktui.execution.flights import Flights
 from ktui.execution.health_gate import gate
 from ktui.execution.leaving import Leaving
 from ktui.execution.look import Look
-from ktui.execution.memory import Hold, Memory
+from ktui.execution.memory import Hold, Memory, now_in
 from ktui.execution.outcomes import Outcomes
 from ktui.execution.run import Run
+from ktui.execution.states import State, called_off
 from ktui.execution.taking_up import as_left, in_flight
-from ktui.execution.throttle_due import Resources, needs_any
+from ktui.execution.throttle_due import Resources, needed
 from ktui.execution.turn import Turn, turn
 from ktui.execution.unanswered import Heard, always_heard
 from ktui.execution.waiting import Waiting
@@ -52,6 +54,8 @@ from ktui.quantities import as_count
 BLOCKED_EVERY_S = 30.0
 FEW_BLOCKED = 500
 """So many blocked partitions are looked at in every poll, more of them now and then."""
+Resting = Mapping[ConfigResource, str]
+NONE_RESTS: Resting = MappingProxyType({})
 QUICK_S = 0.2
 """The pause between two looks while a step is about to end."""
 
@@ -89,6 +93,8 @@ class Decider:
         self._watched: set[TopicPartition] = set()
         """To be looked at next."""
         self._blocked_at_s = 0.0
+        self._resting: Resources = frozenset()
+        """What no throttle could be set on when that was last gone through."""
         self._quick = False
         self._cancelled = False
         """In this turn."""
@@ -157,7 +163,7 @@ class Decider:
         """Take in a look: what became of steps in flight, and how those that wait are."""
         online = frozenset(broker.id for broker in seen.brokers.values() if broker.alive)
         self._absent.look(online, seen.monotonic_s)
-        self._look = look = self.reading(seen)
+        self._look = look = Look(seen, self._absent.restarting)
         self._at, self._at_s = seen.at, seen.monotonic_s
         self._follow(look)
         self._leaving.look(look)
@@ -174,7 +180,13 @@ class Decider:
         return events
 
     def reading(self, seen: Observation) -> Look:
-        """Return what was read of some partitions in the terms of their steps."""
+        """Return what was read of some partitions in the terms of their steps.
+
+        Settings that are not told count as they were at the last look, as they did for the steps.
+        """
+        if self._look is not None:
+            known = {**self._look.seen.topic_configs, **seen.topic_configs}
+            seen = msgspec.structs.replace(seen, topic_configs=known)
         return Look(seen, self._absent.restarting)
 
     def _follow(self, look: Look) -> None:
@@ -190,7 +202,8 @@ class Decider:
         most = roster.limits.partitions
         ahead = len(roster.queue) if most is None else 2 * most
         watched = {*roster.in_flight, *roster.between, *roster.ready, *roster.queue.first(ahead)}
-        unseen = self._memory.held(Hold.UNSEEN)
+        held = (Hold.UNSEEN, Hold.UNANSWERED, Hold.THROTTLE)
+        unseen = set[TopicPartition]().union(*map(self._memory.held, held))
         if len(roster.blocked) + len(unseen) <= FEW_BLOCKED or self._blocked_due:
             self._blocked_at_s = self._at_s
             watched |= roster.blocked.keys() | unseen
@@ -220,36 +233,62 @@ class Decider:
         self._cancelled = self._cancelled or any(isinstance(event, Cancel) for event in events)
         return events
 
-    def decide(self, *, may_look_again: bool = True, resting: Resources = frozenset()) -> Turn:
+    def decide(self, *, may_look_again: bool = True, resting: Resting = NONE_RESTS) -> Turn:
         """Give what to send, by the last look and the limits in force now.
 
         Args:
             may_look_again: whether there is time for another look, if something is to begin that
                 the last one did not show; otherwise it does not begin in this turn.
-            resting: topics and brokers that no throttle can be set on now.
+            resting: topics and brokers that no throttle can be set on now, each with why.
         """
-        decision = self._decision()
+        decision, held = self._with_throttles(resting)
         unseen = {move.tp for move in decision.moves} - self._looked_at
         self._watched |= unseen
         if unseen and may_look_again:
-            return Turn(look_again=True)
-        decision = self._what_may_go(decision, resting)
+            return Turn(look_again=True, intents=tuple(held))
+        decision = self._what_may_go(decision)
         situations = {move.tp: self._roster.situation(move.tp) for move in decision.moves}
-        decided = turn(decision, situations, self._flights.take_elections())
+        decided = turn(decision, situations, self._flights.take_elections(), held)
         if decided.decision is not None:
             self._roster.submitted(decision)
         self._quick = self._about_to_end(decided)
         return decided
 
-    def _what_may_go(self, decision: Decision, resting: Resources) -> Decision:
+    def _with_throttles(self, resting: Resting) -> tuple[Decision, list[Event]]:
+        """Decide without those whose throttle cannot be set now: they keep no place from others.
+
+        Returns:
+            The decision, and why each partition is held that was not held before.
+        """
+        if resting.keys() != self._resting:
+            self._resting = frozenset(resting)
+            for tp in list(self._memory.held(Hold.THROTTLE)):
+                self._memory.release(tp, Hold.THROTTLE)
+        held: list[Event] = []
+        while True:
+            decision = self._decision()
+            waits = {move.tp: why for move in decision.moves if (why := self._why(move, resting))}
+            if not waits:
+                return decision, held
+            for tp, why in waits.items():
+                track = self.run.tracks[tp]
+                self._memory.hold(tp, Hold.THROTTLE)
+                state = called_off(State.BLOCKED, track.cancel)
+                held += [] if track.reason == why else [now_in(track, state, why)]
+
+    def _why(self, move: Move, resting: Resting) -> str | None:
+        """Return why the throttle of a step cannot be set now; None where it can."""
+        leaders = self._options.throttle_leaders
+        need = needed(move, self.seen.partitions, leaders=leaders) & resting.keys()
+        return next((f"its throttle cannot be set: {resting[r]}" for r in sorted(need)), None)
+
+    def _what_may_go(self, decision: Decision) -> Decision:
         """Leave out of a decision what may not be sent now; fewer are within the limits, too."""
         held = self._outcomes.resting(self._at_s) | self.run.throttled.partitions
         certain = self._waiting.certain - held
-        states, leaders = self.seen.partitions, self._options.throttle_leaders
 
         def may_go(move: Move) -> bool:
             known = move.tp in certain and move.tp not in self._memory.unanswered
-            known = known and not needs_any(move, resting, states, leaders=leaders)
             return known and not self._leaving.any(move.step.adds)
 
         return decision.only(may_go)

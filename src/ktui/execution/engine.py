@@ -182,10 +182,11 @@ class Engine:
             self._throttling.look(decider.timelines)
             loosened = self._throttling.loosen(decider.seen)  # before any cut, or election
             await self._listening(loosened, decider, obeying)
-            resting = self._throttling.resting
-            decided = decider.decide(may_look_again=left > 0, resting=resting)
+            hindered = self._throttling.hindered
+            decided = decider.decide(may_look_again=left > 0, resting=hindered)
             if not decided.look_again:
                 break
+            self._record(decided.intents)
         self._record(decided.intents)
         await self._act(decided, decider, obeying)
         loosened = self._throttling.loosen(decider.seen)  # a refused alter leaves none
@@ -286,6 +287,7 @@ class Engine:
             return task.result()
         finally:
             task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _cancel(self, decider: Decider) -> None:
         """Cancel what is to be, before anything else is sent or waited for."""
@@ -326,8 +328,11 @@ class Engine:
         off = {tp for tp in sending.partitions if tracks[tp].step_called_off}
         held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
         new = decided.begun & sending.partitions.keys()
+        until = self._run.until
+        late = {tp for tp in new if until is not None and self._clock.now() >= until}
         paused = {tp for tp in new if self._run.pauses.stop(tp)}
         return {
+            **not_sent(sending.only(late - self._run.called_off.keys()), "it is too late for it"),
             **not_sent(sending.only(paused), "it was paused before it was sent"),
             **not_sent(sending.only(off), "it was called off before it was sent"),
             **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),

@@ -14,13 +14,14 @@ from ktui.execution.cancel_events import Kind
 from ktui.execution.events import Cancel, Elect, Event
 from ktui.execution.landing import Landing, landing
 from ktui.execution.look import Look
-from ktui.execution.memory import Memory, now_in, stands, step_over
+from ktui.execution.memory import Hold, Memory, now_in, stands, step_over
 from ktui.execution.options import RunOptions
 from ktui.execution.refusals import MOST_TRIES, refused_too_often
 from ktui.execution.request_check import LAST_IN_SYNC, keeps_data, may_cancel
 from ktui.execution.stalls import Stalls
 from ktui.execution.states import State, called_off
 from ktui.execution.track import OpenStep, Track
+from ktui.execution.unanswered import GIVEN_UP_S, SILENT_S, waits_in_words
 from ktui.pacing.situation import Done, Next, Situation
 from ktui.pacing.steps import next_step
 
@@ -222,13 +223,18 @@ class Flights:
         """
         to_follow = next_step(situation, self._memory.run.limits)
         settled = isinstance(to_follow, Done) and not track.step_called_off
-        if self._awaited(track) and not settled:
+        silent = self._lets_others_go(track)
+        if self._awaited(track) and not (settled or silent):
             self._minds[track.tp].cancelled_s = None  # should it come again, so does the cancel
             return self._memory.waits(track)
         self._memory.doubts.clear(track.tp)
         self._minds.pop(track.tp, None)
         following = self._memory.landed(track, situation)
         over = step_over(track, situation, reached=reached, reason=reason)
+        if silent and not settled:
+            self._memory.hold(track.tp, Hold.UNANSWERED)
+            why = waits_in_words(self._memory.unanswered.node(track.tp))
+            return [over, now_in(track, called_off(State.BLOCKED, track.cancel), why)]
         return [over] if following is None else [over, *_then(following, track)]
 
     def _nothing_came(
@@ -239,7 +245,7 @@ class Flights:
         certain = self._memory.doubts.confirmed(track.tp, what, look.seen)
         if not certain:
             return []
-        if self._awaited(track):
+        if self._awaited(track) and not self._lets_others_go(track):
             return self._memory.waits(track)
         if step.answered is not None and track.refusals >= MOST_TRIES:
             self._minds.pop(track.tp, None)
@@ -250,8 +256,14 @@ class Flights:
     def _awaited(self, track: Track) -> bool:
         """Whether an open request of a step is waited for; a stop does so only for a while."""
         unanswered = self._memory.unanswered
-        ends = track.cancel is Kind.STOP and unanswered.given_up(track.tp, self._now_s)
+        silent_s = unanswered.silent_for(track.tp, self._now_s)
+        ends = track.cancel is Kind.STOP and silent_s >= GIVEN_UP_S
         return track.tp in unanswered and not ends
+
+    def _lets_others_go(self, track: Track) -> bool:
+        """Whether a step gives its place up: the broker that has its request stays silent."""
+        silent_s = self._memory.unanswered.silent_for(track.tp, self._now_s)
+        return track.cancel is not Kind.STOP and silent_s >= SILENT_S
 
     def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[Event]:
         self._minds.pop(track.tp, None)

@@ -33,6 +33,10 @@ class Hold(enum.Enum):
     """It is not expected to end in time."""
     UNSEEN = "unseen"
     """The cluster does not tell how it is."""
+    THROTTLE = "throttle"
+    """Its throttle cannot be set now."""
+    UNANSWERED = "unanswered"
+    """A broker that is silent has a request of it, which may take effect yet."""
     SHUT = "shut"
     """Nothing new is submitted: it keeps no place from what operators have called off."""
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import TimedOut, Unreachable
+from ktui.cluster.errors import NotAuthorized, Refused
 from ktui.cluster.ports import ClusterReader
 
 
@@ -42,10 +42,10 @@ class NodeProbe:
         asked_s = self._clock.monotonic()
         try:
             await self._reader.broker_config(broker)
-        except (Unreachable, TimedOut):
-            return None
-        except Exception:  # noqa: BLE001 - a refusal, or an answer that cannot be read
+        except (NotAuthorized, Refused):
             return asked_s
+        except Exception:  # noqa: BLE001 - whatever went wrong here, the broker said nothing
+            return None
         return asked_s
 
     async def aclose(self) -> None:

@@ -69,7 +69,7 @@ def _why_not_altered(
         same = (now.adds, now.drops, now.elects) == (begun.adding, begun.removing, begun.elect)
         if same and state.replicas == begun.before:
             return None
-    return "it has changed since it was looked at"
+    return "its replicas, ISR, leader or settings have changed since it was looked at"
 
 
 def _why_not_elected(step: OpenStep, state: PartitionState) -> str | None:

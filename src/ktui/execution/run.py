@@ -236,6 +236,7 @@ class Run:
         track.step = OpenStep(event, at)
         if event.alters:
             track.sent, track.open_alter, track.open_nodes = event.replicas, True, ()
+            track.open_cancel = False
         self.flying[event.tp] = track
         adds, drops = bool(event.adding), bool(event.removing) or event.elect is None
         self._move(track, sent(adds=adds, drops=drops), at)
@@ -244,6 +245,8 @@ class Run:
         track = self.tracks[event.tp]
         if event.request is Request.ALTER:
             track.open_alter = event.verdict is Verdict.UNKNOWN
+        elif event.request is Request.CANCEL:
+            track.open_cancel = event.verdict is Verdict.UNKNOWN
         if event.verdict is Verdict.UNKNOWN and event.request is not Request.ELECT:
             track.open_nodes += () if event.node is None else (event.node,)
         if event.request is not Request.CANCEL:
@@ -254,10 +257,8 @@ class Run:
             track.step.answered = event
         elif event.request is Request.ELECT:
             track.step.election = event
-        elif event.verdict is not Verdict.UNKNOWN:
-            track.step.open_cancels = max(0, track.step.open_cancels - 1)
-            if event.verdict is Verdict.REFUSED and event.code != NOTHING_TO_CANCEL:
-                track.step.cancels = max(0, track.step.cancels - 1)
+        elif event.verdict is Verdict.REFUSED and event.code != NOTHING_TO_CANCEL:
+            track.step.cancels = max(0, track.step.cancels - 1)
 
     def _elect(self, event: Elect, at: datetime) -> None:
         track = self.tracks[event.tp]
@@ -267,9 +268,9 @@ class Run:
 
     def _cancel(self, event: Cancel, at: datetime) -> None:
         track = self.tracks[event.tp]
+        track.open_cancel = True
         if track.step is not None:
             track.step.cancels += 1
-            track.step.open_cancels += 1
         self._move(track, State.STOPPING, at, event.reason)
 
     def _call_off(self, track: Track, kind: Kind, at: datetime) -> None:

@@ -221,19 +221,18 @@ class Due:
         return self._theirs(key) - self._gone.get(key, frozenset())
 
 
-def needs_any(move: Move, resources: Resources, states: States, *, leaders: bool = False) -> bool:
-    """Whether a step adds replicas, and its throttle would stand on any of these resources.
+def needed(move: Move, states: States, *, leaders: bool = False) -> Resources:
+    """Return the topics and brokers that the throttle of a step stands on; none if it adds nothing.
 
     Args:
         move: the step.
-        resources: topics and brokers.
         states: the partitions as they were seen last.
         leaders: whether leaders are throttled, too.
     """
     state = states.get(move.tp)
     leading = _may_lead(state.replicas, state) if leaders and state is not None else ()
     needs = {of_topic(move.tp.topic), *map(of_broker, (*move.step.adds, *leading))}
-    return bool(move.step.adds) and not needs.isdisjoint(resources)
+    return frozenset(needs if move.step.adds else ())
 
 
 def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:

@@ -110,7 +110,7 @@ class Throttled(msgspec.Struct):
             case ThrottleChanged():
                 self.rates = event.new
                 self.refusals.clear()
-                self.foreign.clear()
+                self._set_anew()
                 self.look_anew()
             case SettingsFound():
                 self._found(event)
@@ -125,6 +125,12 @@ class Throttled(msgspec.Struct):
                 self.refusals.pop(event.resource, None)
                 for key in event.keys:
                     self._forget((event.resource, key))
+
+    def _set_anew(self) -> None:
+        """Take it that the rates of others go: whoever chose the run's rates wants them set."""
+        for key in self.foreign.keys() & self.ours.keys():
+            self.ours[key] = msgspec.structs.replace(self.ours[key], unsure=True)
+        self.foreign.clear()
 
     def _found(self, event: SettingsFound) -> None:
         for found in event.found:

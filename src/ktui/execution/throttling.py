@@ -20,8 +20,9 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.resources import of_topic
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, entries
+from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries
 from ktui.execution.configuring import FOUND_STALE_S, SETTLE_S, Configuring, Record
+from ktui.execution.options import OnForeignThrottle
 from ktui.execution.run import Run
 from ktui.execution.throttle_due import RATE_OF, Due
 from ktui.execution.throttle_events import SettingChanged
@@ -152,8 +153,13 @@ class Throttling:
 
     async def _read_back(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
         """Read what the run relies on, and note what somebody else has changed of it."""
-        relied = self._due(seen).promised(adding) | self._suspicious(seen)
         resting, asked_s = self.resting, self._clock.monotonic()
+        theirs = {
+            key
+            for key in self._throttled.foreign
+            if asked_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S
+        }
+        relied = self._due(seen).promised(adding) | self._suspicious(seen) | theirs
         found = await self._settings.read(sorted(key for key in relied if key[0] not in resting))
         due = self._due(seen)
         for key, setting in found.items():
@@ -196,6 +202,20 @@ class Throttling:
         if not self._throttled.rates:
             return frozenset()
         return frozenset((*self._settings.refusing, *self._settings.unanswered))
+
+    @property
+    def hindered(self) -> Mapping[ConfigResource, str]:
+        """The topics and brokers that no step may count on now, each with why."""
+        why: dict[ConfigResource, str] = {}
+        for resource in self.resting:
+            node = self._settings.unanswered.node(resource)
+            words = self._throttled.refusals.get(resource) or self._settings.denied
+            silent = f"broker {node} has answered nothing since it was to change it"
+            told = words or (silent if node is not None else "no answer, or not in time")
+            why[resource] = f"{resource.scope} {resource.name}: {told}"
+        if self._run.options.on_foreign_throttle is OnForeignThrottle.HOLD:
+            why |= {key[0]: self._foreign_in_words(key) for key in self._throttled.foreign}
+        return why
 
     @property
     def denied(self) -> str:
@@ -262,14 +282,18 @@ class Throttling:
             return False
         return resource.scope is not ConfigScope.BROKER or seen.alive(int(resource.name))
 
+    def _foreign_in_words(self, key: Key) -> str:
+        resource, name = key
+        return (
+            f"somebody else set {name} of broker {resource.name} to "
+            f"{self._throttled.foreign[key]}. Delete that, or set the run's rate again: "
+            f"ktui throttle {self._run.name} RATE"
+        )
+
     def _not_sent(self, keys: Collection[Key]) -> WriteResult:
         foreign = self._throttled.foreign
-        for resource, name in sorted(keys & foreign.keys()):
-            why = (
-                f"somebody else set {name} of broker {resource.name} to "
-                f"{foreign[resource, name]}. Delete that, or set the run's rate again: "
-                f"ktui throttle {self._run.name} RATE"
-            )
+        for key in sorted(keys & foreign.keys()):
+            why = self._foreign_in_words(key)
             return WriteResult(Verdict.REFUSED, message=f"its throttle does not hold: {why}")
         why = self._throttled.refusal or self._settings.denied or "no answer, or not in time"
         return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
@@ -280,7 +304,8 @@ def _shows(key: Key, values: frozenset[str], seen: Observation) -> bool:
     resource, name = key
     if name == FOLLOWER_REPLICAS:
         topic = seen.topic_configs.get(resource.name)
-        return topic is None or values <= entries(topic.follower_throttled_replicas)
+        listed = frozenset(() if topic is None else entries(topic.follower_throttled_replicas))
+        return topic is None or ALL in listed or values <= listed
     if name == FOLLOWER_RATE:
         broker = seen.broker_configs.get(int(resource.name))
         return broker is None or str(broker.follower_throttle_rate) in values

@@ -25,8 +25,6 @@ class OpenStep(msgspec.Struct):
     """The last answer to an election."""
     cancels: int = 0
     """How many cancels of it were asked for, and were not refused."""
-    open_cancels: int = 0
-    """How many of them have had no answer, or lost it."""
     called_off: bool = False
     """Whether an operator has called it off since."""
 
@@ -57,6 +55,8 @@ class Track(msgspec.Struct):
     """What its last alter asked for."""
     open_alter: bool = False
     """Whether the answer to it has not come, or was lost."""
+    open_cancel: bool = False
+    """Whether the answer to a cancel has not come, or was lost."""
     open_nodes: Brokers = ()
     """The brokers that requests of its last step went to and did not answer, where known."""
     refusals: int = 0

@@ -56,6 +56,7 @@ def turn(
     decision: Decision,
     situations: Mapping[TopicPartition, Situation],
     elections: Iterable[Elect],
+    held: Iterable[Event] = (),
 ) -> Turn:
     """Put a turn together: the alters of the steps, then each cut, then elections.
 
@@ -63,6 +64,7 @@ def turn(
         decision: the steps that begin.
         situations: how the partitions of the decision were seen.
         elections: those due at the end of steps.
+        held: why other partitions are held back.
     """
     moves = list(decision.moves)
     begun = [_begun(move, decision.batch, situations[move.tp]) for move in moves]
@@ -76,7 +78,7 @@ def turn(
     ]
     return Turn(
         decision=decision if moves else None,
-        intents=(*begun, *elections),
+        intents=(*held, *begun, *elections),
         sendings=tuple(sending for sending in sendings if sending.partitions),
     )
 

@@ -18,6 +18,9 @@ MAY_COME_S = 60.0
 """A broker keeps a change for so long while it finds no controller, and sends it anew where its
 connection to the controller breaks (BrokerServer's forwarding to the controllers)."""
 
+SILENT_S = 30.0
+"""A partition keeps its place for so long while the broker is silent that has its request."""
+
 GIVEN_UP_S = 600.0
 """A run does not wait longer than this for a silent broker before it ends; it names the request."""
 
@@ -96,14 +99,14 @@ class Unanswered(Generic[Whose]):
         silent = map(_silent, self._open.get(whose, ()))
         return next((node for node in silent if node is not None), None)
 
-    def given_up(self, whose: Whose, now_s: float) -> bool:
-        """Whether a broker that has a request was silent for so long that no end waits for it."""
-        return any(
-            _silent(request) is not None
-            and request.seen_s is not None
-            and now_s - request.seen_s >= GIVEN_UP_S
+    def silent_for(self, whose: Whose, now_s: float) -> float:
+        """Return for how many seconds a broker that has a request has been silent; 0 for none."""
+        since_s = (
+            request.seen_s
             for request in self._open.get(whose, ())
+            if _silent(request) is not None and request.seen_s is not None
         )
+        return max((now_s - each for each in since_s), default=0.0)
 
     def _requests(self) -> Iterator[_Open]:
         return (request for requests in self._open.values() for request in requests)
@@ -135,11 +138,10 @@ def waits_in_words(node: int | None) -> str:
     if node is None:
         return "its last request was not answered: it waits until that cannot take effect any more"
     return (
-        f"its last request went to broker {node}, which answers nothing since: "
-        "the request may take effect however late"
+        f"its last request went to broker {node}, which has answered nothing since; the request "
+        "may still take effect. If that broker is gone, stop the partition: ktui cancel RUN --stop"
     )
 
 
 def _open(track: Track) -> bool:
-    cancelling = track.step is not None and track.step.open_cancels > 0
-    return track.open_alter or cancelling
+    return track.open_alter or track.open_cancel

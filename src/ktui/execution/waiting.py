@@ -11,6 +11,7 @@ from ktui.execution.memory import Hold, Memory, now_in, stands
 from ktui.execution.options import OnForeignChange, RunOptions
 from ktui.execution.states import State, called_off
 from ktui.execution.track import Track
+from ktui.execution.unanswered import waits_in_words
 from ktui.pacing.situation import Situation
 
 UNSEEN_S = 5.0
@@ -53,11 +54,27 @@ class Waiting:
             return self._odd(track, state, situation, look)
         self._memory.doubts.clear(track.tp)
         self.certain.add(track.tp)
-        return self._seen(track, situation) or self._waits(track)
+        return self._held(track, situation) or self._waits(track)
+
+    def _held(self, track: Track, situation: Situation) -> list[Event]:
+        """Let others go first while a partition cannot be sent anything, for the reason told."""
+        if track.tp in self._memory.held(Hold.THROTTLE):
+            self._memory.roster.seen(track.tp, situation)
+            return []
+        if track.tp not in self._memory.unanswered:
+            self._memory.release(track.tp, Hold.UNANSWERED)
+        if track.tp not in self._memory.held(Hold.UNANSWERED):
+            return self._seen(track, situation)
+        self._memory.roster.seen(track.tp, situation)
+        why = waits_in_words(self._memory.unanswered.node(track.tp))
+        blocked = called_off(State.BLOCKED, track.cancel)
+        told = (blocked, why) == (track.state, track.reason)
+        return [] if told else [now_in(track, blocked, why)]
 
     def _waits(self, track: Track) -> list[Event]:
         """Say why a partition waits of which a request may take effect yet."""
-        waits = track.tp in self._memory.unanswered and not track.state.ended
+        held = track.tp in self._memory.held(Hold.UNANSWERED)
+        waits = track.tp in self._memory.unanswered and not (held or track.state.ended)
         return self._memory.waits(track) if waits else []
 
     def _seen(self, track: Track, situation: Situation) -> list[Event]:

@@ -59,6 +59,11 @@ class Attempts:
         most = FIRST_S * 2 ** len(self._failures) if self._hasty else left
         return min(left / 2, most)
 
+    @property
+    def too_late(self) -> bool:
+        """Whether no request may leave any more."""
+        return self._leave.passed
+
     def failed(self, node: Node, error: ClusterError, *, for_good: bool) -> None:
         """Note a failure; `for_good` if the node is not worth another attempt in this call."""
         self._failed[node] += _ENOUGH if for_good else 1

@@ -168,7 +168,7 @@ class Wire:
         await self._bootstrapped(purpose, attempts)
         await self._looked_up(purpose, broker, attempts)
         again = codes.UNCHANGED if change else codes.ELSEWHERE
-        while chosen := attempts.choose(self._nodes(broker)):
+        while chosen := attempts.choose(self._nodes(broker, change=change)):
             node, call = chosen
             try:
                 answer = await self._once(purpose, build(), node, call)
@@ -189,6 +189,9 @@ class Wire:
                 raise refusal
             attempts.failed(node, refusal, for_good=False)
             await asyncio.sleep(_RETRY_S)
+        if change and attempts.too_late:
+            old = "not sent: what it rests on grew too old while a connection was made"
+            raise attempts.failure or TimedOut(purpose.attempted, answer=old)
         raise attempts.failure or self._nowhere(purpose, broker)
 
     def _weigh(
@@ -275,14 +278,19 @@ class Wire:
                 return
         raise attempts.failure or self._nowhere(purpose, None)
 
-    def _nodes(self, broker: int | None) -> list[Node]:
-        """Give the nodes that may be asked, best first: well ones, connected ones, in any order."""
+    def _nodes(self, broker: int | None, *, change: bool = False) -> list[Node]:
+        """Give the nodes that may be asked, best first: well ones, connected ones, in any order.
+
+        A change goes to a broker by its id: where its answer is lost, that broker has to be asked
+        whether it goes on, and behind a bootstrap address there may be any.
+        """
         if broker is not None:
             return [broker] if self._pool.cluster.broker_metadata(broker) else []
         known: list[Node] = [b.node_id for b in self._pool.cluster.brokers()]
         random.shuffle(known)
         aside = [b.node_id for b in self._pool.cluster.bootstrap_brokers()]
-        known += [n for n in aside if self._connected(n) or self._all_suspect(known)]
+        if not (change and known):
+            known += [n for n in aside if self._connected(n) or self._all_suspect(known)]
         return sorted(known, key=lambda n: (self._suspect(n), not self._connected(n)))
 
     def _connected(self, node: Node) -> bool:

@@ -18,6 +18,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.execution import engine, flights, run, unfinished
+from ktui.execution.decider import Decider
 from ktui.execution.engine import Engine
 from ktui.execution.flights import Flights
 from ktui.execution.node_probe import NodeProbe
@@ -158,6 +159,20 @@ DEFECTS = (
         "Engine._called_off holds what was paused since it was decided",
         stories.a_pause_is_asked_while_a_throttle_is_set,
         (Engine, "_called_off", lambda *_: {}),
+    ),
+    Defect(
+        "a broker that has a request and is gone",
+        "its partition keeps its place for good, and nothing else of the run begins",
+        "Flights._lets_others_go gives the place up once the broker is silent for 30 s",
+        stories.a_broker_that_has_a_request_never_comes_back,
+        (Flights, "_lets_others_go", lambda *_: False),
+    ),
+    Defect(
+        "a rate of somebody else on one broker",
+        "partitions that do not need that broker wait for a place, without a reason",
+        "Decider._why holds those whose throttle cannot be set, and lets others go",
+        stories.somebody_sets_another_rate,
+        (Decider, "_why", lambda *_: None),
     ),
     Defect(
         "a writer that cannot be reached",

@@ -297,3 +297,44 @@ def nothing_can_be_sent_for_an_hour(folder: Path) -> None:
     story.played(until_s=3_600.0)
 
     assert len(story.entries()) < 2_000
+
+
+def a_broker_that_has_a_request_never_comes_back(folder: Path) -> None:
+    """The answer to the first alter is lost at broker 9, which is dead for good; P is 1."""
+    story = Story(folder, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))})
+    lost: list[float] = []
+
+    async def loses(call: Call) -> Any:
+        if lost:
+            return await call()
+        lost.append(story.clock.monotonic())
+        story.cluster.do(acts.Kill(9))
+        return dict.fromkeys(story.targets, WriteResult(Verdict.UNKNOWN, node=9))
+
+    _writes(story, alter_reassignments=loses)
+    story.played(until_s=400.0)
+
+    assert story.at_target("orders-1"), "it waits for the place of one that cannot go on"
+    assert "broker 9" in story.reason("orders-0")
+    assert story.state("orders-0") is State.BLOCKED
+
+
+def somebody_sets_another_rate(folder: Path) -> None:
+    """Under `hold` nothing more is added to that broker, others go on, and the run's can be set."""
+    ways = {
+        "orders-0": (RF3, (4, 2, 3)),
+        "orders-1": (RF3, (4, 2, 3)),
+        "orders-2": (RF3, (5, 2, 3)),
+    }
+    story = ThrottledStory(folder, ways, limits=Limits(replicas=1, partitions=1))
+    theirs = ConfigChange(broker(4), FOLLOWER_RATE, ConfigOp.SET, "7000000")
+    story.befalls(10.0, acts.Configure((theirs,)))
+    story.asked(200.0, SetThrottle(rates_from("500kB")))
+
+    story.played(until_s=190.0)
+    assert story.at_target("orders-2"), "it waits for a broker that it does not need"
+    assert story.state("orders-1") is State.BLOCKED
+    assert "7000000" in story.reason("orders-1")
+
+    assert story.resumed(until_s=600.0).ended
+    assert story.at_target("orders-1")

@@ -21,7 +21,7 @@ from ktui.execution.beginning import planned_parts
 from ktui.execution.events import Entry, Event, Planned, Started, StepBegun, StepOver
 from ktui.execution.options import RunOptions
 from ktui.execution.run import Run
-from ktui.execution.throttle_due import Due, needs_any
+from ktui.execution.throttle_due import Due, needed
 from ktui.execution.throttle_events import (
     Configure,
     Configured,
@@ -284,9 +284,7 @@ def test_a_step_needs_its_topic_and_the_brokers_that_it_adds_and_a_cut_needs_non
     assert begun is not None
     move = Move(tp("orders-0"), begun.begun.step, alone=False, holds_place=True)
 
-    assert needs_any(move, frozenset({broker(4)}), {})
-    assert needs_any(move, frozenset({topic("orders")}), {})
-    assert not needs_any(move, frozenset({broker(1), topic("payments")}), {})
+    assert needed(move, {}) == {broker(4), topic("orders")}
 
 
 def test_with_leaders_throttled_a_step_needs_the_brokers_that_may_lead_too() -> None:
@@ -300,7 +298,7 @@ def test_with_leaders_throttled_a_step_needs_the_brokers_that_may_lead_too() -> 
     )
 
     def needs(resource: ConfigResource, *, leaders: bool) -> bool:
-        return needs_any(move, frozenset({resource}), ground.states, leaders=leaders)
+        return resource in needed(move, ground.states, leaders=leaders)
 
     assert needs(broker(1), leaders=True)
     assert not needs(broker(1), leaders=False)

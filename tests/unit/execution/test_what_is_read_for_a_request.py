@@ -18,7 +18,7 @@ from ktui.execution.problem import JournalProblem
 from ktui.execution.request_check import why_not_sent
 from ktui.execution.states import State
 from ktui.execution.track import OpenStep, first_track
-from ktui.execution.unanswered import GIVEN_UP_S, MAY_COME_S, Unanswered
+from ktui.execution.unanswered import MAY_COME_S, Unanswered
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
@@ -138,8 +138,8 @@ def test_of_two_lost_requests_both_are_waited_out() -> None:
     unanswered.look(300.0)
 
     assert unanswered.node("orders-0") == 4
-    assert not unanswered.given_up("orders-0", 300.0)
-    assert unanswered.given_up("orders-0", 100.0 + GIVEN_UP_S)
+    assert unanswered.silent_for("orders-0", 300.0) == 200.0
+    assert unanswered.silent_for("orders-1", 300.0) == 0.0
 
 
 def test_an_answer_that_cannot_be_read_ends_nothing(tmp_path: Path) -> None:
