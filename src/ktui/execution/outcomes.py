@@ -18,6 +18,7 @@ from ktui.execution.refusals import (
     refusal_in_words,
     refused_too_often,
 )
+from ktui.execution.run import not_begun
 from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.pacing.situation import Done
@@ -92,6 +93,8 @@ class Outcomes:
         if last_try and tries >= MOST_TRIES:
             return self._memory.failed(track, refused_too_often(tries, result))
         situation = self._memory.roster.situation(track.tp)
+        if not_begun(result, track):
+            self._memory.roster.not_begun(track.tp)
         following = self._memory.landed(track, situation)
         self._rest(track.tp, result, tries, now_s)
         reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Verdict
+from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.add_events import Added, Joined
 from ktui.execution.adding_fold import Additions
 from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
@@ -64,6 +64,12 @@ class Lost(msgspec.Struct, frozen=True):
 
     since: datetime
     reason: str
+
+
+def not_begun(answer: Answered | WriteResult, track: Track) -> bool:
+    """Whether a request that was not sent leaves its partition as one that has not begun."""
+    unsent = answer.verdict is Verdict.REFUSED and answer.code is None
+    return unsent and track.step is not None and track.step.first
 
 
 class Run:
@@ -229,11 +235,11 @@ class Run:
         if not track.begun:
             track.original = event.before
             track.led = event.leader if event.leader in event.before else None
-        track.under_way = True
+        first, track.under_way = not track.under_way, True
         track.replicas = event.before
         track.steps += 1
         track.batch = self.batch = event.batch
-        track.step = OpenStep(event, at)
+        track.step = OpenStep(event, at, first)
         if event.alters:
             track.sent, track.open_alter, track.open_nodes = event.replicas, True, ()
             track.open_cancel = False
@@ -255,6 +261,7 @@ class Run:
             return
         if event.request is Request.ALTER:
             track.step.answered = event
+            track.under_way = track.under_way and not not_begun(event, track)
         elif event.request is Request.ELECT:
             track.step.election = event
         elif event.verdict is Verdict.REFUSED and event.code != NOTHING_TO_CANCEL:

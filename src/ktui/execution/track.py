@@ -17,6 +17,8 @@ class OpenStep(msgspec.Struct):
 
     begun: StepBegun
     at: datetime
+    first: bool = False
+    """Whether nothing of the partition was under way before it."""
     answered: Answered | None = None
     """The answer to the alter; None while nothing came back."""
     elected_at: datetime | None = None

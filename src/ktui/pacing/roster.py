@@ -100,6 +100,12 @@ class Roster:
         self._land(tp)
         return self.seen(tp, situation)
 
+    def not_begun(self, tp: TopicPartition) -> None:
+        """Take note that nothing of a partition was sent after all: it waits for its turn again."""
+        entry = self._entries[tp]
+        entry.begun = False
+        self._place(entry, placed=False)
+
     def redirect(self, tp: TopicPartition, situation: Situation) -> Next:
         """Carry a partition elsewhere from now on, and before all others.
 
