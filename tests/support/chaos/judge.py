@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
@@ -58,6 +58,8 @@ class Judge:
         self.changed_since = Counter[str]()
         """What had changed between a request's read and its effect: the window."""
         self.requests = Counter[str]()
+        self._on_their_way: list[tuple[TopicPartition, tuple[int, ...] | None, int]] = []
+        """What has left and not arrived: partition, target, and the engine by its number."""
         run.checks.append(self._written)
         run.witness.arrivals.append(self._arrives)
 
@@ -116,6 +118,22 @@ class Judge:
                 self.requests["alter"] += 1
                 self._alter_leaves(tp, target)
 
+    def on_its_way(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> Callable[[], None]:
+        """Keep what has left and not arrived; the answer is to be called once it never will again.
+
+        An engine that was killed meanwhile does not know which broker has its request.
+        """
+        sent = [(tp, target, self._run.engines) for tp, target in targets.items()]
+        self._on_their_way += sent
+
+        def arrived() -> None:
+            for each in sent:
+                self._on_their_way.remove(each)
+
+        return arrived
+
     def _cancel_leaves(self, tp: TopicPartition) -> None:
         lists = [read for read in self._recent("list") if _moving(read.partitions.get(tp))]
         assert lists, f"{tp} is cancelled, and no list of the last {STALE_S} s shows it"
@@ -133,13 +151,27 @@ class Judge:
         still = [read for read in lists if not _moving(read.partitions.get(tp))]
         assert lists, f"{tp} is altered, and nothing was listed for {STALE_S} s"
         assert still, f"{tp} is altered while it moves, by every list of the last {STALE_S} s"
+        latest = max(lists, key=lambda read: read.asked_s)
+        assert latest in still, f"{tp} is altered while it moves, by the last list"
+        others = [each for each in self._on_their_way if each[0] == tp and each[1] != target]
+        mine = [each for each in others if each[2] == self._run.engines]
+        assert not mine, f"{tp} is altered to {target} while {mine} may arrive yet"
         track = self._run.folded.tracks[tp]
         assert track.step is not None, f"{tp} is altered without a step"
+        self._as_it_was(tp, track.step.begun.before)
         assert track.step.begun.replicas == target, f"{tp}: no intent for {target}"
         assert not track.step.called_off, f"{tp} is altered though it was called off"
         self._new_step(tp)
         for broker in track.step.begun.adding:
             self._throttled(tp, broker)
+
+    def _as_it_was(self, tp: TopicPartition, before: tuple[int, ...]) -> None:
+        """Hold an alter to the replicas that fresh metadata shows, read for it."""
+        fresh = [read for read in self._recent("describe") if read.fresh and tp.topic in read.names]
+        if fresh:
+            known = max(fresh, key=lambda read: read.asked_s).partitions.get(tp)
+            assert known is not None, f"{tp} is altered, and is not there"
+            assert known.replicas == before, f"{tp} is altered from {before}: {known.replicas}"
 
     def election_leaves(self, partitions: Collection[TopicPartition]) -> None:
         self._owned()

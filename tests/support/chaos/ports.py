@@ -32,6 +32,8 @@ from ktui.simulated.machines import Power
 from support.chaos.faults import SUSPENDED_S, Fault, Faults
 from support.chaos.judge import Judge, Seen
 
+KEPT_S = 25.0
+"""How long a request is on its way at most: twice, it is within the 60 s that a broker keeps it."""
 CALL_LIMIT_S = 10.0
 """How long an adapter waits for an answer."""
 
@@ -181,6 +183,7 @@ class ChaosWriter:
             lambda: self._writer.alter_reassignments(
                 targets, allow_replication_factor_change=allow_replication_factor_change
             ),
+            self._judge.on_its_way(targets),
         )
 
     async def elect_preferred_leaders(
@@ -219,10 +222,13 @@ class ChaosWriter:
             raise TimedOut("sending", answer="no connection")
 
     async def _sent(
-        self, parts: Collection[T], act: Callable[[], Awaitable[Mapping[T, WriteResult]]]
+        self,
+        parts: Collection[T],
+        act: Callable[[], Awaitable[Mapping[T, WriteResult]]],
+        arrived: Callable[[], None] = lambda: None,
     ) -> Mapping[T, WriteResult]:
         held_by = self._holder()
-        delivery = asyncio.ensure_future(self._delivered(act, held_by))
+        delivery = asyncio.ensure_future(self._delivered(act, held_by, arrived))
         self.on_their_way.add(delivery)
         delivery.add_done_callback(self.on_their_way.discard)
         await first_of(asyncio.wait([delivery]), self._clock.sleep(CALL_LIMIT_S))
@@ -233,22 +239,27 @@ class ChaosWriter:
         return delivery.result() or dict.fromkeys(parts, WriteResult(Verdict.UNKNOWN))
 
     async def _delivered(
-        self, act: Callable[[], Awaitable[Mapping[T, WriteResult]]], held_by: int | None
+        self,
+        act: Callable[[], Awaitable[Mapping[T, WriteResult]]],
+        held_by: int | None,
+        arrived: Callable[[], None],
     ) -> Mapping[T, WriteResult] | None:
         """Have a request take effect, once or twice; None where it never arrives."""
         if held_by is not None and not await self._suspended(held_by):
+            arrived()
             return None
         results = await self._arrives(act)
         if self._faults.strikes(Fault.TWICE, 0.1):
-            await self._clock.sleep(self._faults.dice.uniform(0.0, 9.0))
+            await self._clock.sleep(self._faults.dice.uniform(0.0, 5.0))
             results = await self._arrives(act)
+        arrived()
         await self._clock.sleep(min(self._faults.delay_s(), 50.0))
         return results
 
     async def _arrives(
         self, act: Callable[[], Awaitable[Mapping[T, WriteResult]]]
     ) -> Mapping[T, WriteResult] | None:
-        await self._clock.sleep(min(self._faults.delay_s(), 50.0))  # no broker keeps it longer
+        await self._clock.sleep(min(self._faults.delay_s(), KEPT_S))
         try:
             return await act()
         except ClusterError:
