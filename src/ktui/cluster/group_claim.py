@@ -8,6 +8,7 @@ is short: it is there as long as an engine lives.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -90,6 +91,8 @@ class GroupClaim:
         self._sign_due_s = 0.0
         self._held = False
         """Whether the cluster was ours before: then it is not taken again unasked."""
+        self._turn = asyncio.Lock()
+        """Two that join at once would replace each other."""
 
     async def preview(self) -> ClaimPreview:
         """What `claim` will create and needs. Changes nothing on the cluster."""
@@ -120,33 +123,36 @@ class GroupClaim:
     async def claim(self, *, take_over: bool) -> Standing:
         """Take the cluster for this state directory, and return how things stand then."""
         try:
-            return await self._claimed(take_over=take_over)
+            async with self._turn:
+                return await self._claimed(take_over=take_over)
         except (ClusterError, _Unsettled) as error:
             return _unknown(error)
 
     async def check(self) -> Standing:
         """Whether this state directory still owns the cluster, and a sign that its engine lives."""
         try:
-            standing = await self._checked()
+            async with self._turn:
+                standing = await self._checked()
+                if isinstance(standing, Ours) and self._member is not None:
+                    await self._give_sign_if_due()
+                return standing
         except (ClusterError, _Unsettled) as error:
             return _unknown(error)
-        if isinstance(standing, Ours) and self._member is not None:
-            await self._give_sign_if_due()
-        return standing
 
     async def release(self) -> str | None:
         """Let go of the cluster at once; why it stays ours, or None."""
-        try:
-            for group, member in (
-                (self._engine_group, self._engine),
-                (self._group, self._member),
-            ):
-                if member is not None:
-                    await self._groups.leave(group, member)
-        except ClusterError as error:
-            return str(error)
-        self._member = self._engine = None
-        return None
+        async with self._turn:
+            if self._engine is not None:
+                with suppress(ClusterError):  # it times out within seconds
+                    await self._groups.leave(self._engine_group, self._engine)
+                self._engine = None
+            try:
+                if self._member is not None:
+                    await self._groups.leave(self._group, self._member)
+            except ClusterError as error:
+                return str(error)
+            self._member = None
+            return None
 
     async def aclose(self) -> None:
         """Close every connection and thread; the claim stays. Idempotent."""

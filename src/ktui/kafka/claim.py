@@ -28,6 +28,11 @@ _QUICK_S = 3.0
 _GONE = frozenset({"FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
 """Answers to one that is no member, or no longer as it was when it joined."""
 _STIRRED = frozenset({"REBALANCE_IN_PROGRESS"})
+_NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"
+_NO_STORE_FIX = (
+    "Brokers could not create the topic __consumer_offsets, in which they keep groups: see whether "
+    "offsets.topic.replication.factor is more than there are brokers"
+)
 
 
 class KafkaGroups:
@@ -65,6 +70,8 @@ class KafkaGroups:
         except Refused as refused:
             if refused.code in _GONE | _STIRRED:
                 return None
+            if refused.code == _NO_COORDINATOR and await self.stores_groups() is False:
+                refused.fix = _NO_STORE_FIX
             raise
         return member
 

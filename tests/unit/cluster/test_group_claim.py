@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
+import msgspec
 import pytest
 
 from ktui.cluster.group_claim import GroupClaim
@@ -254,6 +257,104 @@ async def test_a_group_in_other_use_is_left_alone(
     assert isinstance(standing, Unknown)
     assert reason in standing.reason
     assert groups.joins == 0
+
+
+class Watched:
+    """Groups of a simulated cluster that answer a moment late, and count what they are asked."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._groups = cluster.memberships()
+        self.asked: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._groups, name)
+
+        async def late(group: str, *given: Any) -> Any:
+            self.asked[f"{name} {group}"] += 1
+            await asyncio.sleep(0)
+            return await call(group, *given)
+
+        return late
+
+
+async def test_an_engine_that_claims_and_checks_at_the_same_time_joins_once(
+    cluster: SimulatedCluster,
+) -> None:
+    groups = Watched(cluster)
+    ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
+
+    standings = await asyncio.gather(ada.check(), ada.check(), ada.check())
+
+    assert all(standing == Ours(ADA) for standing in standings)
+    assert groups.asked[f"join ktui-{CLUSTER}"] == 1
+
+
+async def test_who_is_overtaken_while_it_claims_is_told_at_once(cluster: SimulatedCluster) -> None:
+    claims = [GroupClaim(Watched(cluster), CLUSTER, me, cluster.clock) for me in (ADA, BOB)]
+
+    standings = await asyncio.gather(*(claim.claim(take_over=False) for claim in claims))
+
+    assert standings == [Others(BOB, lives=False), Ours(BOB)]
+
+
+async def test_a_check_costs_one_request_and_a_sign_of_life_every_five_seconds_another(
+    cluster: SimulatedCluster,
+) -> None:
+    groups = Watched(cluster)
+    ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
+    await ada.claim(take_over=False)
+    groups.asked.clear()
+
+    await checked(cluster, [ada], 60.0)
+
+    assert groups.asked == {
+        f"heartbeat ktui-{CLUSTER}": 60,
+        f"heartbeat ktui-{CLUSTER}-engine": 11,
+    }
+
+
+async def test_an_engine_that_hung_for_a_minute_is_seen_to_live_again(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    ada, bob = await claimed(owners), owners.claim_of(BOB)
+    wait(cluster, 60.0)
+    hanging = await bob.look()
+
+    await ada.check()
+
+    assert hanging == Others(ADA, lives=False)
+    assert await bob.look() == Others(ADA, lives=True)
+
+
+async def test_an_engine_of_somebody_else_is_no_sign_that_the_owner_lives(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    await claimed(owners)
+    await cluster.memberships().join(f"ktui-{CLUSTER}", msgspec.json.encode(BOB), 60.0)
+
+    assert await owners.claim_of(ADA).look() == Others(BOB, lives=False)
+
+
+async def test_engines_of_a_directory_stay_and_can_be_released_while_nobody_tells_who_lives(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    older, newer = await claimed(owners), await claimed(owners)
+    cluster.do(acts.Kill(cluster.groups.coordinator(f"ktui-{CLUSTER}-engine") or 0))
+
+    assert await older.check() == Ours(ADA, lives=None)
+    assert await newer.check() == Ours(ADA)
+    assert await newer.release() is None
+    assert await owners.claim_of(BOB).look() == Free()
+
+
+async def test_a_release_leaves_no_member_behind(cluster: SimulatedCluster, owners: Owners) -> None:
+    ada = await claimed(owners)
+
+    await ada.release()
+
+    groups = cluster.memberships()
+    for name in (await ada.preview()).groups:
+        assert (await groups.describe(name)).members == ()
 
 
 class Stirred:

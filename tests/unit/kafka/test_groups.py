@@ -226,3 +226,19 @@ async def test_leaving_that_is_refused_for_another_reason_is_an_error(
 
     with pytest.raises(Refused):
         await groups.leave("g", MEMBER)
+
+
+async def test_brokers_that_cannot_create_the_topic_of_groups_are_told_from_busy_ones(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brokers, "timeout_s", 0.01)
+    groups = KafkaGroups(Connection.to("127.0.0.1:1"), wire=brokers)  # type: ignore[arg-type]
+    brokers.coordinators = [(NOT_THERE, -1)]
+
+    with pytest.raises(Refused) as busy:
+        await groups.join("g", b"", 60.0)
+    brokers.store = UNKNOWN_TOPIC
+    with pytest.raises(Refused, match=r"offsets\.topic\.replication\.factor"):
+        await groups.join("g", b"", 60.0)
+
+    assert "offsets.topic.replication.factor" not in str(busy.value)
