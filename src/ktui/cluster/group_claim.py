@@ -39,6 +39,8 @@ _SETTLES = 20
 """How often a group is looked at while somebody joins it."""
 _SETTLING_S = 0.1
 _SIGNS_A_SESSION = 4
+_LONGEST = 255
+"""Characters that are shown of each name: no host name has more."""
 
 
 class Sessions(NamedTuple):
@@ -194,8 +196,8 @@ class GroupClaim:
         if joined is None:
             return await self._seen()
         self._member = joined
+        self._held = True
         after = await self._seen()  # another may have joined a moment later
-        self._held = isinstance(after, Ours)
         if not isinstance(after, Ours):
             self._member = None
             return after
@@ -269,9 +271,9 @@ def _owner(group: SeenGroup) -> ClusterOwner | None:
         return None
     return ClusterOwner(
         state_dir=told.state_dir,
-        user=clean(told.user),
-        host=clean(told.host),
-        run=clean(told.run),
+        user=clean(told.user[:_LONGEST]),
+        host=clean(told.host[:_LONGEST]),
+        run=clean(told.run[:_LONGEST]),
         since=told.since,
     )
 

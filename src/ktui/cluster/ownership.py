@@ -73,7 +73,7 @@ class Unknown(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """One sentence for people."""
-        return f"who owns the cluster cannot be asked: {self.reason}"
+        return f"it is not known who owns the cluster: {self.reason}"
 
 
 Standing = Ours | Free | Others | Unknown

@@ -289,12 +289,22 @@ async def test_an_engine_that_claims_and_checks_at_the_same_time_joins_once(
     assert groups.asked[f"join ktui-{CLUSTER}"] == 1
 
 
+async def test_a_name_that_goes_on_and_on_is_cut(cluster: SimulatedCluster, owners: Owners) -> None:
+    note = NOTE.replace(b"mallory", b"m" * 20_000)
+    await cluster.memberships().join(f"ktui-{CLUSTER}", note, 60.0)
+
+    assert len(str(await owners.claim_of(BOB).look())) < 400
+
+
 async def test_who_is_overtaken_while_it_claims_is_told_at_once(cluster: SimulatedCluster) -> None:
     claims = [GroupClaim(Watched(cluster), CLUSTER, me, cluster.clock) for me in (ADA, BOB)]
 
     standings = await asyncio.gather(*(claim.claim(take_over=False) for claim in claims))
 
     assert standings == [Others(BOB, lives=False), Ours(BOB)]
+    ada, bob = claims
+    await bob.release()
+    assert await ada.check() == Free()  # and it does not claim what it had lost
 
 
 async def test_a_check_costs_one_request_and_a_sign_of_life_every_five_seconds_another(
