@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -15,3 +16,44 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, unless they are there: for their owner's eyes only.
+
+    Raises:
+        OSError: one of them cannot be made.
+    """
+    missing = [folder]
+    while not missing[-1].parent.exists():
+        missing.append(missing[-1].parent)
+    for each in reversed(missing):
+        try:
+            each.mkdir(mode=0o700)
+        except FileExistsError:
+            if not each.is_dir():
+                raise
+        else:
+            sync_folder(each.parent)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file in place as a whole, for its owner's eyes only; before that the old one stays.
+
+    Several processes may do so at once: each has a file of its own to write to, and the last one's
+    stays.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    file, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(file, "wb") as new:
+            new.write(content)
+            new.flush()
+            os.fsync(new.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)

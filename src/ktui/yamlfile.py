@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from ktui.fileproblem import FileProblem, unknown_key
+from ktui.inputfile import Unreadable, read_input
 
 T = TypeVar("T")
 Keys = tuple[str | int, ...]
@@ -77,12 +78,12 @@ def read_yaml(path: Path) -> YamlFile:
     """Read one document.
 
     Raises:
-        FileProblem: unreadable, not YAML, or a key given twice; with the line.
+        FileProblem: unreadable, larger than 1 MiB, not YAML, or a key given twice; with the line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        text = read_input(path).decode()
+    except (Unreadable, UnicodeDecodeError) as error:
+        reason = error if isinstance(error, Unreadable) else "it is not UTF-8 text"
         raise FileProblem(path, None, f"cannot be read: {reason}") from None
     try:
         loader = yaml.SafeLoader(text)

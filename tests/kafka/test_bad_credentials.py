@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ktui.kafka.connection import Connection
+from ktui.kafka.load import create_topic
 from ktui.lab.layout import Lab
 from support.terminal import Terminal
 
@@ -39,12 +41,45 @@ def test_one_who_may_only_look_can_list_and_is_told_what_is_missing_to_change(
     assert "Describe on the cluster" not in said
 
 
+def test_one_who_may_only_look_can_check_a_plan_and_start_none(
+    secured_lab: Lab, tmp_path: Path, topic_name: str
+) -> None:
+    viewer, admin = secured_lab.client_file("viewer"), secured_lab.client_file("admin")
+    create_topic(Connection.of(command_config=admin), topic_name, [[1, 2]])
+    plan, state = tmp_path / "plan.json", tmp_path / "state"
+    targets = [{"topic": topic_name, "partition": 0, "replicas": [3, 2]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": targets}))
+
+    check = subprocess.run(
+        [sys.executable, "-m", "ktui", "plan", "check", str(plan), "--command-config", str(viewer)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    start = ktui("start", viewer, str(plan), "--throttle", "9MB", "--state-dir", str(state))
+
+    assert check.returncode == 0
+    assert "warning: Alter on the cluster is not granted" in check.stdout
+    assert start.returncode == 2
+    for missing in ("Alter on the cluster", "AlterConfigs on the cluster"):
+        assert f"problem: {missing} is not granted" in start.stderr
+    assert f"AlterConfigs on topic {topic_name} is not granted" in start.stderr
+    assert "nothing was sent" in start.stderr
+    assert not state.exists() or not any((state / "runs").glob("*"))
+
+
 def test_one_without_permissions_is_told_which_to_ask_for(secured_lab: Lab) -> None:
     done = ktui("list", secured_lab.client_file("nobody"))
 
     assert done.returncode == 1
     assert "not authorized" in done.stderr
     assert "Describe" in done.stderr
+
+    doctor = ktui("doctor", secured_lab.client_file("nobody"))
+    assert doctor.returncode == 1
+    for operation in ("Describe", "DescribeConfigs", "Alter", "AlterConfigs"):
+        assert f"BAD   {operation} on the cluster is not granted: cannot" in doctor.stdout
+    assert "BAD   Describe on any topic is not granted: cannot see replicas" in doctor.stdout
 
 
 def test_a_wrong_password_is_called_one_and_not_shown(secured_lab: Lab, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.execution.cancel_events import Kind
 from ktui.execution.commands import CallOff
-from ktui.execution.flights import LAST_IN_SYNC
+from ktui.execution.request_check import LAST_IN_SYNC
 from ktui.execution.states import State
 from ktui.kafka.load import fill
 from ktui.lab.layout import Lab

@@ -92,8 +92,9 @@ async def test_what_a_move_in_flight_needs_is_kept(
         world, setting(ConfigScope.TOPIC, topic_name, FOLLOWER_REPLICAS, ConfigOp.APPEND, "0:2")
     )
 
-    cleared = await doctor(lab, tmp_path, "--clear-throttles")
+    cleared = await doctor(lab, tmp_path, "--clear-throttles", "--yes")
 
+    assert cleared["not_at_rest"] == [f"1 partition is being reassigned: {topic_name}-0"]
     (gone,) = cleared["taken_off"]
     assert (gone["name"], gone["values"]) == (topic_name, ["0:2"])
     assert {kept["why"] for kept in cleared["kept"]} == {"a move in flight may need it"}

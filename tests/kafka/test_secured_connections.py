@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -242,15 +242,18 @@ class TestPermissions:
             ("topic", "AlterConfigs"),
         }
         assert topic in viewer.topics
+        assert (await permissions(settings(secured_lab, "viewer"), [topic])).topics.keys() == {
+            topic
+        }
         assert nobody.cluster == frozenset()
         assert nobody.topics == {}
         assert admin.missing() == {}
 
 
-async def permissions(connection: Connection) -> Permissions:
+async def permissions(connection: Connection, topics: Collection[str] | None = None) -> Permissions:
     capabilities = Capabilities(connection)
     try:
-        return await capabilities.permissions()
+        return await capabilities.permissions(topics)
     finally:
         await capabilities.aclose()
 

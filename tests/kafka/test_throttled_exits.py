@@ -83,22 +83,27 @@ class Misdirected:
         targets: Mapping[TopicPartition, tuple[int, ...] | None],
         *,
         allow_replication_factor_change: bool,
+        leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
         if self._tp in targets and not self._done:
             targets, self._done = {**targets, self._tp: (1, 2, 99)}, True
         return await self._writer.alter_reassignments(
-            targets, allow_replication_factor_change=allow_replication_factor_change
+            targets,
+            allow_replication_factor_change=allow_replication_factor_change,
+            leaves_within_s=leaves_within_s,
         )
 
     async def elect_preferred_leaders(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
-        return await self._writer.elect_preferred_leaders(partitions)
+        return await self._writer.elect_preferred_leaders(
+            partitions, leaves_within_s=leaves_within_s
+        )
 
     async def alter_configs(
-        self, changes: Sequence[ConfigChange]
+        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
-        return await self._writer.alter_configs(changes)
+        return await self._writer.alter_configs(changes, leaves_within_s=leaves_within_s)
 
     async def aclose(self) -> None:
         await self._writer.aclose()

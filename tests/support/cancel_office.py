@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from ktui.simulated import acts
 from ktui.simulated.acts import Act, Due
 from ktui.simulated.clock import VirtualClock
 from support.moving_clusters import Replicas, a_cluster, tp
+from support.named_cluster import NamedCluster
 from support.runs import PlannedRun
 
 _BEGUN_S = 3.0
@@ -114,8 +114,7 @@ class CancelOffice:
 
     def _chosen(self, *_: object) -> object:
         context = Context(read_only=self.read_only)
-        ways = {"reader": self.cluster.reader, "writer": self.writer}
-        return SimpleNamespace(name="prod-eu", context=context, **ways)
+        return NamedCluster(reader=self.cluster.reader, writer=self.writer, context=context)
 
     async def _beside_runs(self, *arguments: Any) -> int:
         async with AsyncExitStack() as stack:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits
 from support.moving_clusters import tp
+from support.named_cluster import NamedCluster
 from support.runs import Replicas
 from support.runs_stories import Story
 
@@ -79,8 +79,8 @@ class CancelledRun:
         monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
         self._monkeypatch = monkeypatch
 
-    def _choose(self, *_: object) -> SimpleNamespace:
-        return SimpleNamespace(name="prod-eu", reader=self.reader, context=self.context)
+    def _choose(self, *_: object) -> NamedCluster:
+        return NamedCluster(reader=self.reader, context=self.context)
 
     def _spawn(self, _run: RunDir, arguments: Sequence[str]) -> None:
         self.started.append(arguments)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from ktui.execution.statedir import StateDir
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import Replicas, a_cluster
+from support.named_cluster import NamedCluster
 from support.plan_desk import Desk
 
 
@@ -29,12 +30,24 @@ class Office:
         self._monkeypatch = monkeypatch
         self.cluster(a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]}))
 
-    def cluster(self, cluster: SimulatedCluster, **context: Any) -> None:
+    def cluster(
+        self,
+        cluster: SimulatedCluster,
+        *,
+        unverified: tuple[str, ...] = (),
+        not_granted: Collection[tuple[str, str]] = (),
+        **context: Any,
+    ) -> None:
         """Let this be the cluster that is named; the clock leaps where something is waited for."""
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock._leaping = True
         self._monkeypatch.setattr("ktui.cli.start_launch.SystemClock", lambda: cluster.clock)
-        named = SimpleNamespace(name="prod-eu", reader=cluster.reader, context=Context(**context))
+        named = NamedCluster(
+            reader=cluster.reader,
+            context=Context(**context),
+            unverified=unverified,
+            not_granted=frozenset(not_granted),
+        )
         self._monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", lambda *_: named)
         self.cluster_id = cluster.spec.name
 

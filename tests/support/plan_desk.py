@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.config import Context
 from ktui.cli.main import ktui
 from ktui.planning.plan import PartitionTarget, Plan, written
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import Replicas
+from support.named_cluster import NamedCluster
 
 CLUSTER = "prod-eu"
 
@@ -39,7 +39,9 @@ class Desk:
         self._folder = folder
         self._monkeypatch = monkeypatch
 
-    def cluster(self, cluster: SimulatedCluster) -> None:
+    def cluster(
+        self, cluster: SimulatedCluster, not_granted: Collection[tuple[str, str]] = ()
+    ) -> None:
         """Let this be the cluster that is named on the command line.
 
         A second passes first, in which what was done to it is done; then its clock leaps, for
@@ -48,7 +50,9 @@ class Desk:
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock.pass_time(1.0)
         cluster.clock._leaping = True
-        named = SimpleNamespace(name=CLUSTER, reader=cluster.reader, context=Context())
+        named = NamedCluster(
+            name=CLUSTER, reader=cluster.reader, not_granted=frozenset(not_granted)
+        )
         self._monkeypatch.setattr("ktui.cli.plan.choose_cluster", lambda *_: named)
 
     def plan(self, **targets: Replicas) -> str:

@@ -48,25 +48,30 @@ class Tripwire:
         targets: Mapping[TopicPartition, Replicas | None],
         *,
         allow_replication_factor_change: bool,
+        leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, Result]:
         self._called.sent += targets.items()
         results = await self._writer.alter_reassignments(
-            targets, allow_replication_factor_change=allow_replication_factor_change
+            targets,
+            allow_replication_factor_change=allow_replication_factor_change,
+            leaves_within_s=leaves_within_s,
         )
         await self._answered(Request.ALTER, targets)
         return results
 
     async def elect_preferred_leaders(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, Result]:
-        results = await self._writer.elect_preferred_leaders(partitions)
+        results = await self._writer.elect_preferred_leaders(
+            partitions, leaves_within_s=leaves_within_s
+        )
         await self._answered(Request.ELECT, partitions)
         return results
 
     async def alter_configs(
-        self, changes: Collection[ConfigChange]
+        self, changes: Collection[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, Result]:
-        return await self._writer.alter_configs(list(changes))
+        return await self._writer.alter_configs(list(changes), leaves_within_s=leaves_within_s)
 
     async def aclose(self) -> None:
         await self._writer.aclose()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,8 @@ class PlannedRun:
         self.run = Run("run")
         self.gate_shut: str | None = None
         """Who has shut the cluster's cancel gate; None while it is open."""
+        self.lost: Callable[[], str | None] = lambda: None
+        """Why its process does not own it any more; None while it does."""
         self.prior: Prior | None = None
         """What earlier runs tell."""
 
@@ -115,6 +117,7 @@ class PlannedRun:
                 ways,
                 self.clock,
                 gate_shut=lambda: self.gate_shut,
+                lost=self.lost,
                 earlier=lambda _cluster_id: self.prior,
             )
             try:

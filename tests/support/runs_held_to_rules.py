@@ -58,7 +58,8 @@ class Rules:
         if words.startswith("it is offline"):
             assert state.leader is None or not seen.alive(state.leader) or not state.isr, event
         elif "offline" in words:
-            assert any(f" {broker}" in words for broker in self._down(seen)), event
+            down = {*self._down(seen), *state.offline}  # or only its log dir is
+            assert any(f" {broker}" in words for broker in down), event
         elif "not in sync" in words:
             target = _goal(self._run.folded.tracks[event.tp], state).replicas
             assert any(b not in state.isr or not seen.alive(b) for b in target), event
@@ -117,7 +118,13 @@ class _Decision:
 
     def _waits(self, track: Track) -> bool:
         """Whether a partition waits for its next step, by no reason of its own."""
-        return track.state is State.QUEUED and not self._before.pauses.holds(track.tp)
+        held = self._before.pauses.holds(track.tp) or self._hidden(track)
+        return track.state is State.QUEUED and not held
+
+    def _hidden(self, track: Track) -> bool:
+        """Whether the last look tells nothing of a partition: it keeps its place for a while."""
+        state = self._seen.partitions.get(track.tp)
+        return state is None or not state.described
 
     def _check_adds(self) -> None:
         bound = [step for step in self._begun if step.adding and not step.urgent]
@@ -157,7 +164,8 @@ class _Decision:
         before = self._before
         shut = track.cancel is None and (before.gate.shut or before.cancel_gate.shut)
         waits = track.state in {State.READY, State.QUEUED} and track.tp not in self._seen.absent
-        return track.under_way and waits and not shut and not before.pauses.stop(track.tp)
+        held = before.pauses.stop(track.tp) or self._hidden(track)
+        return track.under_way and waits and not shut and not held
 
     def _check_step(self, step: StepBegun) -> None:
         track, state = self._before.tracks[step.tp], self._seen.partitions[step.tp]

@@ -80,28 +80,33 @@ class _MortalWriter:
         targets: Mapping[TopicPartition, Replicas | None],
         *,
         allow_replication_factor_change: bool,
+        leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
         sending = f"{len(targets)} alters"
         self._run.reaper.passes(f"before sending {sending}")
         self._on_its_way(sending)
         results = await self._inner.alter_reassignments(
-            targets, allow_replication_factor_change=allow_replication_factor_change
+            targets,
+            allow_replication_factor_change=allow_replication_factor_change,
+            leaves_within_s=leaves_within_s,
         )
         self._taken(sending)
         return results
 
     async def elect_preferred_leaders(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
         sending = f"{len(partitions)} elections"
         self._run.reaper.passes(f"before sending {sending}")
         self._on_its_way(sending)
-        results = await self._inner.elect_preferred_leaders(partitions)
+        results = await self._inner.elect_preferred_leaders(
+            partitions, leaves_within_s=leaves_within_s
+        )
         self._taken(sending)
         return results
 
     async def alter_configs(
-        self, changes: Sequence[ConfigChange]
+        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
         sending = f"settings to {'/'.join(sorted({change.op for change in changes}))}"
         self._run.reaper.passes(f"before sending {sending}")
@@ -109,7 +114,7 @@ class _MortalWriter:
         if self._dies:
             late_s = self._some_time_s()
             self._inner.settings_late_by_s = {change.op: late_s for change in changes}
-        results = await self._inner.alter_configs(changes)
+        results = await self._inner.alter_configs(changes, leaves_within_s=leaves_within_s)
         self._taken(sending)
         return results
 

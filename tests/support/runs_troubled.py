@@ -43,7 +43,7 @@ class TroubledRun(KilledRun):
         self.dice = dice = random.Random(seed)  # noqa: S311 - a test's dice
         self.min_isr = dice.choice((1, 1, 2, 2, 3))
         topics = {name: self._some_partitions() for name in (*OURS, THEIRS)}
-        cluster = SimulatedCluster(self._spec(topics), VirtualClock(leaping=True), seed=seed)
+        cluster = SimulatedCluster(self._spec(topics), self._clock(), seed=seed)
         partitions = [TopicPartition(name, n) for name in OURS for n in range(len(topics[name]))]
         targets = {tp: self._target(topics[tp.topic][tp.partition]) for tp in partitions}
         at = {dice.randint(1, 150) for _ in range(dice.randint(1, 5))} if killed else ()
@@ -54,6 +54,9 @@ class TroubledRun(KilledRun):
         self.commands = sorted(self._commands(), key=lambda timed: timed[0])
         for due in self.acts:
             cluster.schedule(due)
+
+    def _clock(self) -> VirtualClock:
+        return VirtualClock(leaping=True)
 
     def _some_partitions(self) -> tuple[Replicas, ...]:
         count = self.dice.randint(2, 5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,6 +34,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.journals import planned, started, step, written
 from support.moving_clusters import a_cluster
+from support.named_cluster import NamedCluster
 
 BROKER_4, BROKER_5 = (ConfigResource(ConfigScope.BROKER, name) for name in "45")
 EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")
@@ -65,9 +65,7 @@ class Ward:
 
     def _chosen(self, *_: object) -> object:
         context = Context(read_only=self.read_only)
-        return SimpleNamespace(
-            name="prod-eu", reader=self.patient.reader, writer=self.writer, context=context
-        )
+        return NamedCluster(reader=self.patient.reader, writer=self.writer, context=context)
 
     def given(self, resource: ConfigResource, key: str, value: str) -> None:
         self.patient.do(acts.Configure((ConfigChange(resource, key, ConfigOp.SET, value),)))

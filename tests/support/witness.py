@@ -137,28 +137,31 @@ class WitnessedWriter(SimulatedWriter):
         targets: Mapping[TopicPartition, Replicas | None],
         *,
         allow_replication_factor_change: bool,
+        leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
         self._targets = dict(targets)
         self._witness.departs(self._targets)
         return await super().alter_reassignments(
-            targets, allow_replication_factor_change=allow_replication_factor_change
+            targets,
+            allow_replication_factor_change=allow_replication_factor_change,
+            leaves_within_s=leaves_within_s,
         )
 
     async def elect_preferred_leaders(
-        self, partitions: Any
+        self, partitions: Any, *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
         self._targets = {}
         self._witness.departs(dict.fromkeys(partitions, ()))
-        return await super().elect_preferred_leaders(partitions)
+        return await super().elect_preferred_leaders(partitions, leaves_within_s=leaves_within_s)
 
     async def alter_configs(
-        self, changes: Sequence[ConfigChange]
+        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
         self._changes = list(changes)
         kinds = {change.op for change in changes} & self.settings_late_by_s.keys()
         late_s = [self.settings_late_by_s.pop(kind) for kind in kinds]
         self._late_s = max(late_s, default=None)
-        return await super().alter_configs(changes)
+        return await super().alter_configs(changes, leaves_within_s=leaves_within_s)
 
     async def _sent(self, parts: Sequence[Any], act: Any) -> Any:
         configures = any(isinstance(part, ConfigResource) for part in parts)

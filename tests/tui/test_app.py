@@ -193,6 +193,14 @@ async def test_ctrl_c_quits_from_everywhere(keys: list[str]) -> None:
 # --- losing the cluster elsewhere, themes, title ---------------------------------------------
 
 
+@pytest.mark.parametrize("key", ["enter", "b", "e"])
+async def test_every_screen_says_that_tls_does_not_verify_the_cluster(key: str) -> None:
+    async with watching(a_cluster(moving=["a-0"]), SMALL, tls_unverified=True) as watch:
+        assert "READ-ONLY   TLS unverified  " in watch.lines[0]
+        await watch.press(key)
+        assert "READ-ONLY   TLS unverified  " in watch.lines[0]
+
+
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.parametrize("key", ["enter", "b", "e"])
 async def test_every_screen_says_which_brokers_are_down_and_that_the_cluster_is_lost(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ktui.cli import watch as watch_verb
 from ktui.cli.cluster_recording import ClusterRecording
-from ktui.cli.config import Context
 from ktui.cluster.clock import SystemClock
 from ktui.execution.statedir import StateDir
 from ktui.recording.lines import End, Head, Look
@@ -20,6 +18,7 @@ from ktui.tui.app import KtuiApp
 from ktui.tui.polling import Polling
 from ktui.tui.recording import RecordingApp
 from support.moving_clusters import a_cluster
+from support.named_cluster import NamedCluster
 from support.screens import SHIPPED
 from support.watching import MIDDLE, POLL_S, Looks, Watching
 
@@ -70,9 +69,7 @@ async def test_only_a_view_that_was_asked_to_records(
 
     monkeypatch.setattr(KtuiApp, "run_async", run)
     monkeypatch.setattr(KtuiApp, "post_message", lambda *_: True)
-    cluster: Any = SimpleNamespace(
-        name="prod-eu", reader=a_cluster().reader, context=Context(), theme=None
-    )
+    cluster: Any = NamedCluster(reader=a_cluster().reader)
     recorder = Recorder(tmp_path / "recordings", SystemClock(), program="ktui of a test")
     state = StateDir(tmp_path / "state")
 

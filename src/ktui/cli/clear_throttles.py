@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import click
 import msgspec
 
-from ktui.cli.cleared import Cleared, cleared_json, found_text, outcome_text
+from ktui.cli.cleared import NOT_AT_REST, Cleared, cleared_json, found_text, outcome_text
 from ktui.cli.cluster import Cluster
 from ktui.cli.partition_json import encode
 from ktui.cli.throttles_found import Throttle
 from ktui.cli.throttles_look import claims_of, look_at_throttles, topic_names
+from ktui.cli.throttles_watched import NOT_SEEN, WATCHED_S, Again, stirring
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import (
     ClusterReader,
@@ -29,14 +32,23 @@ from ktui.execution.statedir import StateDir
 READ_BACK_S = 5.0
 """For so long brokers are asked again whether a change has come to them."""
 READ_AGAIN_S = 0.1
-_OTHER = "it was changed meanwhile, and is left to whoever did that"
+_OTHER = "it was changed meanwhile, or is needed by now, and is left to whoever did that"
 _UNANSWERED = WriteResult(Verdict.UNKNOWN)
 
 _BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
 
 
-async def clear(cluster: Cluster, state: StateDir, *, dry_run: bool, json: bool) -> int:
+async def clear(
+    cluster: Cluster, state: StateDir, *, dry_run: bool, json: bool, yes: bool = False
+) -> int:
     """Take off what was left behind in a cluster, and print it; gives the exit code.
+
+    Args:
+        cluster: where.
+        state: whose runs may need a throttle.
+        dry_run: whether nothing is to be taken off.
+        json: whether one JSON object is printed, and nobody is asked.
+        yes: whether it is to be taken off also while something moves or changes.
 
     Raises:
         ClusterError: it cannot be told what is needed; nothing was changed.
@@ -46,16 +58,20 @@ async def clear(cluster: Cluster, state: StateDir, *, dry_run: bool, json: bool)
     try:
         names, hidden = await topic_names(reader)
         described = await reader.describe_cluster()
-        look = await look_at_throttles(reader, described, names, claims_of(state))
+        again = partial(look_at_throttles, reader, described, names, claims_of(state))
+        look = await again()
         look = msgspec.structs.replace(look, unread=(*hidden, *look.unread))
         cleared = Cleared(look, {})
         if not json:
             click.echo("\n\n".join(found_text(cleared)))
-        if cleared.stray and not dry_run:
-            now = await _read(reader, cleared.stray)
-            other = {t: _OTHER for t in cleared.stray if _setting(now, t) != t.setting}
+        if cleared.stray:
+            cleared = await _at_rest(cleared, again, json=json, yes=yes, dry_run=dry_run)
+        if cleared.stray and not cleared.left and not dry_run:
+            now = await again()
+            other = {t: _OTHER for t in cleared.stray if t not in now.throttles}
             same = [throttle for throttle in cleared.stray if throttle not in other]
-            cleared = Cleared(look, other | await _take_off(cluster, reader, same))
+            left = other | await _take_off(cluster, reader, same)
+            cleared = msgspec.structs.replace(cleared, left=left)
     finally:
         await reader.aclose()
     if json:
@@ -63,6 +79,30 @@ async def clear(cluster: Cluster, state: StateDir, *, dry_run: bool, json: bool)
     else:
         click.echo(f"\n{outcome_text(cleared, dry_run=dry_run)}")
     return cleared.code()
+
+
+async def _at_rest(
+    cleared: Cleared, again: Again, *, json: bool, yes: bool, dry_run: bool
+) -> Cleared:
+    """See over some seconds whether all is at rest; where it is not, leave everything or ask."""
+    if not json:
+        click.echo(f"\n{NOT_SEEN}.\nWatching for {WATCHED_S:.0f} s whether anything moves ...")
+    seen = await stirring(cleared.look, again, SystemClock())
+    cleared = msgspec.structs.replace(cleared, stirring=seen)
+    if not seen:
+        return cleared
+    if not json:
+        click.echo("\n".join(("", "not at rest:", *(f"  {sentence}" for sentence in seen))))
+    if yes or (not json and not dry_run and _asked()):
+        return cleared
+    return msgspec.structs.replace(cleared, left=dict.fromkeys(cleared.stray, NOT_AT_REST))
+
+
+def _asked() -> bool:
+    """Ask, where there is someone to ask."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return click.confirm("A run that is not seen may need them. Take them off all the same?")
 
 
 async def _take_off(

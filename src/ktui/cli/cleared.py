@@ -17,6 +17,11 @@ from ktui.cluster.text import clean
 MOST_SHOWN = 400
 """Characters of a list that people are shown; --json has all."""
 
+NOT_AT_REST = (
+    "a run that is not seen from here may need what looks left behind. Wait until all is at rest, "
+    "or take it off all the same with --yes"
+)
+
 
 class ThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
     """One throttle, as it was found."""
@@ -42,6 +47,8 @@ class ClearedJson(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[ThrottleJson, ...]
     """Those that were to be taken off, and are there still."""
     unread: tuple[str, ...]
+    not_at_rest: tuple[str, ...]
+    """What moved or changed while they were watched."""
 
 
 class Cleared(msgspec.Struct, frozen=True):
@@ -50,6 +57,8 @@ class Cleared(msgspec.Struct, frozen=True):
     look: Look
     left: Mapping[Throttle, str]
     """Those that are there still, and why."""
+    stirring: tuple[str, ...] = ()
+    """What moved or changed while they were watched, as sentences."""
 
     @property
     def stray(self) -> list[Throttle]:
@@ -63,6 +72,8 @@ class Cleared(msgspec.Struct, frozen=True):
 
     def code(self) -> int:
         """Give the exit code."""
+        if NOT_AT_REST in self.left.values():
+            return BAD_INPUT
         if self.left or self.look.unread:
             return FAILED
         used = (Stands.MOVING, Stands.LIVE_RUN, Stands.WAITING_RUN)
@@ -112,6 +123,8 @@ def outcome_text(cleared: Cleared, *, dry_run: bool) -> str:
     """Say what came of it."""
     if not cleared.stray:
         return "nothing was left behind; nothing was changed"
+    if NOT_AT_REST in cleared.left.values():
+        return f"nothing was changed: {NOT_AT_REST}"
     if dry_run:
         return "nothing was changed"
     if not cleared.left:
@@ -132,6 +145,7 @@ def cleared_json(cluster: str, cleared: Cleared, *, dry_run: bool) -> ClearedJso
         kept=tuple(_one(t, _reason(t)) for t in cleared.kept),
         left=tuple(_one(t, why) for t, why in cleared.left.items()),
         unread=cleared.look.unread,
+        not_at_rest=cleared.stirring,
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
 
 from ktui.cli.config import Config, Context, load_config
 from ktui.cli.errors import BadInput
+from ktui.cluster.text import clean
+from ktui.kafka.capabilities import Capabilities, Permissions
 from ktui.kafka.connection import Connection
 from ktui.kafka.problem import ConnectionProblem
 from ktui.kafka.reader import KafkaReader
@@ -29,6 +31,23 @@ class Cluster(msgspec.Struct, frozen=True):
     connection: Connection
     context: Context
     theme: str | None
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """What TLS does not verify, a sentence for each setting that says so."""
+        return self.connection.unverified
+
+    async def permissions(self, topics: Collection[str]) -> Permissions:
+        """Ask what the principal may do to the cluster and to topics.
+
+        Raises:
+            ClusterError: no broker answers.
+        """
+        capabilities = Capabilities(self.connection)
+        try:
+            return await capabilities.permissions(topics)
+        finally:
+            await capabilities.aclose()
 
     def reader(self) -> KafkaReader:
         """Make a reader; it connects at its first call."""
@@ -79,10 +98,11 @@ def named(
 
 
 def _name(context: str | None, bootstrap_server: str | None, connection: Connection) -> str:
-    first = connection.bootstrap_servers[0]
+    first = clean(connection.bootstrap_servers[0])
     if context is None:
         return first
-    return context if bootstrap_server is None else f"{context} at {first}"
+    named = clean(context)
+    return named if bootstrap_server is None else f"{named} at {first}"
 
 
 def _connection(
@@ -101,6 +121,7 @@ def _connection(
             properties,
             where=where,
             folder=config.path.parent,
+            file=config.path,
             command_config=command_config,
             bootstrap_server=bootstrap_server,
         )

@@ -16,10 +16,12 @@ from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.doctor_abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor_facts import gather_facts
 from ktui.cli.doctor_findings import Finding, Level, judge
+from ktui.cli.doctor_secrets import judge_secret_files
 from ktui.cli.doctor_throttles import judge_throttles
 from ktui.cli.errors import BadInput
 from ktui.cli.partition_json import SCHEMA_VERSION, encode
-from ktui.cli.start_launch import target
+from ktui.cli.start_launch import TLS_UNVERIFIED, target
+from ktui.cli.terminal import styled
 from ktui.cli.throttles_look import claims_of, look_at_throttles
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
@@ -38,6 +40,11 @@ COLOURS = {
     Level.TROUBLE: "red",
 }
 
+_VERIFY = (
+    "Take that out. Set ssl.ca.location to the PEM file of the authority that signed the brokers' "
+    "certificates, and connect by names that are in them."
+)
+
 Sections = dict[str, list[Finding]]
 
 
@@ -48,15 +55,19 @@ Sections = dict[str, list[Finding]]
     is_flag=True,
     help="Take off the throttles that were left behind; each is shown first.",
 )
+@click.option(
+    "--yes", is_flag=True, help="With --clear-throttles: also while something moves or changes."
+)
 @click.option("--dry-run", is_flag=True, help="With --clear-throttles: show them, and no more.")
 @options.state_dir_option
 @options.json_option
-def command(
+def command(  # noqa: PLR0913 - an option each
     bootstrap_server: str | None,
     command_config: Path | None,
     context: str | None,
     *,
     clear_throttles: bool,
+    yes: bool,
     dry_run: bool,
     state: StateDir,
     json: bool,
@@ -65,15 +76,18 @@ def command(
 
     Exit code 1 when something is BAD.
 
-    With --clear-throttles, takes off what nobody needs any more, and nothing else. Exit code 1
-    when something of it is there still, 2 when there are throttles and each is needed.
+    With --clear-throttles, takes off what nobody needs any more, and nothing else. It watches for
+    some seconds first; while something is being reassigned, or changes, it asks, or refuses where
+    nobody can be asked. Exit code 1 when something of it is there still, 2 when it refused, or
+    there are throttles and each is needed.
     """
-    if dry_run and not clear_throttles:
-        raise BadInput("--dry-run: it goes with --clear-throttles; without, nothing is changed")
+    for option, given in (("--dry-run", dry_run), ("--yes", yes)):
+        if given and not clear_throttles:
+            raise BadInput(f"{option}: it goes with --clear-throttles; without, nothing is changed")
     if clear_throttles:
         choose = choose_cluster if dry_run else choose_to_change
         cluster = choose(bootstrap_server, command_config, context)
-        sys.exit(asyncio.run(clear(cluster, state, dry_run=dry_run, json=json)))
+        sys.exit(asyncio.run(clear(cluster, state, dry_run=dry_run, json=json, yes=yes)))
     cluster = choose_cluster(bootstrap_server, command_config, context)
     sections = asyncio.run(_examine(cluster, state))
     click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
@@ -121,8 +135,15 @@ async def _throttles(
 
 async def _connection(connection: Connection) -> list[Finding]:
     probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
-    warned = [Finding(Level.WARNING, warning) for warning in connection.warnings]
-    return [*warned, *(_probed(probe) for probe in probes)]
+    warned = [
+        *(Finding(Level.WARNING, warning) for warning in connection.warnings),
+        *(Finding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY) for s in connection.unverified),
+    ]
+    return [
+        *warned,
+        *judge_secret_files(connection.secret_files),
+        *(_probed(probe) for probe in probes),
+    ]
 
 
 def _probed(probe: Probe) -> Finding:
@@ -137,7 +158,7 @@ def _as_text(cluster: Cluster, sections: Sections) -> str:
     for name, findings in sections.items():
         lines += ["", name.capitalize()]
         for finding in findings:
-            sign = click.style(SIGNS[finding.level], fg=COLOURS[finding.level], bold=True)
+            sign = styled(SIGNS[finding.level], fg=COLOURS[finding.level])
             lines.append(f"  {sign}  {finding.what}")
             if finding.fix:
                 lines.append(f"        {finding.fix}")

@@ -25,9 +25,11 @@ def judge_abilities(abilities: Sequence[BrokerAbilities]) -> list[Finding]:
 
 def judge_permissions(permissions: Permissions) -> list[Finding]:
     """Judge what the principal may not do."""
-    missing = [_denied(grant, topics) for grant, topics in permissions.missing().items()]
+    lacking = permissions.missing().items()
+    missing = [_denied(grant, topics, all_of_them=permissions.none) for grant, topics in lacking]
     found = missing or [Finding(Level.GOOD, "everything ktui can do is permitted")]
-    if not permissions.topics:  # a topic that may not be described looks as if it did not exist
+    if not permissions.topics and not permissions.none:
+        # A topic that may not be described looks as if it did not exist.
         fix = (
             "If there are topics, grant it with kafka-acls --add --operation Describe --topic '*'."
         )
@@ -56,18 +58,32 @@ def _operations(abilities: Sequence[BrokerAbilities]) -> Iterator[Finding]:
         for need in ability.lacks:
             lacking.setdefault(need, []).append(ability.broker)
     for need, brokers in lacking.items():
-        who = "no broker" if len(brokers) == len(told) else f"not {some('broker', brokers)}"
+        do_not = "does not support it" if len(brokers) == 1 else "do not support it"
+        who = f"{some('broker', brokers)} {do_not}"
+        if len(brokers) == len(told):
+            who = "no broker supports it"
         level = Level.TROUBLE if need.required else Level.NOTE
-        yield Finding(level, f"{need.what}: {who} supports it, so {need.without}")
+        yield Finding(level, f"{need.what}: {who}, so {need.without}")
     if told and not lacking:
         yield Finding(Level.GOOD, "every operation ktui needs is supported")
 
 
-def _denied(grant: Grant, topics: tuple[str, ...]) -> Finding:
-    where = some("topic", topics) if topics else "the cluster"
+def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> Finding:
+    """Judge a missing grant: without any at all, each is why nothing can be done."""
+    on_cluster = grant.resource == "cluster"
+    where = "the cluster" if on_cluster else some("topic", topics) if topics else "any topic"
+    level = Level.NOTE if grant.writes else Level.WARNING
+    if all_of_them or grant.vital:
+        level = Level.TROUBLE
     use = "needed only to change things" if grant.writes else "needed to watch"
     return Finding(
-        Level.NOTE if grant.writes else Level.WARNING,
+        level,
         f"{grant.operation} on {where} is not granted: cannot {grant.purpose}",
-        f"It is {use}. Grant it with kafka-acls --add --operation {grant.operation}.",
+        f"It is {use}. {grant_command(grant)}.",
     )
+
+
+def grant_command(grant: Grant) -> str:
+    """The command that grants a permission."""
+    to = "--cluster" if grant.resource == "cluster" else "--topic NAME"
+    return f"Grant it with kafka-acls --add --operation {grant.operation} {to}"

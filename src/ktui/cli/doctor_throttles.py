@@ -48,7 +48,7 @@ def _rates(found: Sequence[Throttle]) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             f"{key} is set on {among(rated, told=5)}, and nothing moves",
-            f"Left behind by an earlier move: {CLEAR}",
+            f"Left behind by an earlier move, or of a run between two steps: {CLEAR}",
         )
 
 

@@ -5,30 +5,33 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import click
 
 from ktui.cli import options
 from ktui.cli.cluster import choose_cluster
-from ktui.cli.engine_log import EngineLog, log_to_stderr
+from ktui.cli.engine_log import EngineLog, JournalWait, log_to
 from ktui.cli.engine_recording import EngineRecording, recording
 from ktui.cli.recording_options import run_recorded_option
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.observer import Interest, Observations, Observer
 from ktui.cluster.ports import Ways
 from ktui.execution.cancel_gate import CancelGateFile
 from ktui.execution.commands import Answer, Leave, LeaveThrottles, Pause
 from ktui.execution.earlier_runs import EarlierRuns
 from ktui.execution.engine import Engine
 from ktui.execution.events import By, Entry, Event, Owned
+from ktui.execution.heartbeat import Heartbeat
 from ktui.execution.journal import Journal
-from ktui.execution.ownership import Holder, take
+from ktui.execution.ownership import Ownership, take
 from ktui.execution.problem import RunProblem
+from ktui.execution.process import close_inherited
 from ktui.execution.run import Run
 from ktui.execution.statedir import StateDir
 from ktui.execution.unfinished import check_one_throttle
@@ -41,7 +44,10 @@ PATIENCE = 0.75
 
 
 class LoggedJournal(Journal):
-    """A journal whose events of note are told in the engine's log, too, and recorded."""
+    """A journal whose events of note are told in the engine's log, too, and recorded.
+
+    Commands that this version does not know as a whole are answered here; the engine takes others.
+    """
 
     log: EngineLog | None = None
     recording: EngineRecording | None = None
@@ -83,6 +89,34 @@ class OneCluster:
         self._observer.settings_changed(topics, brokers)
 
 
+class Beating:
+    """Looks at a cluster, and has each look noted for those who wonder whether this process runs.
+
+    Args:
+        source: what looks.
+        heartbeat: of the run.
+    """
+
+    def __init__(self, source: Observations, heartbeat: Heartbeat) -> None:
+        self._source = source
+        self._heartbeat = heartbeat
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Look once.
+
+        Raises:
+            ClusterError: the cluster is lost; that is a look, too.
+        """
+        try:
+            return await self._source.poll(interest)
+        finally:
+            self._heartbeat.beat()
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have settings read again in the next look."""
+        self._source.settings_changed(topics, brokers)
+
+
 @click.command("engine", hidden=True)
 @click.argument("name", metavar="RUN")
 @options.cluster_options
@@ -100,20 +134,24 @@ def command(
     record: bool | None,
 ) -> None:
     """Own RUN, and carry it on until it has ended or is to be left."""
+    close_inherited()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    log_to_stderr()
-    cluster = choose_cluster(bootstrap_server, command_config, context)
     run_dir, clock = state.run(name), SystemClock()
+    log_to(run_dir.log)
+    cluster = choose_cluster(bootstrap_server, command_config, context)
     os.chdir("/")  # no folder is kept in use
-    with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock) as journal:
+    wait = JournalWait()
+    with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
+        owned.watch_journal()
         run = folded(journal, name)
         drop_what_is_past(journal)
         journal.log = EngineLog(run)
         with recording(run_dir, run, cluster.name, clock, record=record) as recorded:
             recorded.take(journal.entries())
             journal.recording = recorded
-            where, owner = cluster.connection, owned.holder
-            asyncio.run(_carry_on(run, journal, where, owner, until, state, recorded=recorded))
+            where = cluster.connection
+            going = _carry_on(run, journal, where, owned, until, state, recorded, wait)
+            asyncio.run(going)
 
 
 def folded(journal: Journal, name: str) -> Run:
@@ -143,15 +181,15 @@ def drop_what_is_past(journal: Journal) -> None:
                 journal.answer(asked.id, past)
 
 
-async def _carry_on(
+async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each used once
     run: Run,
     journal: Journal,
     connection: Connection,
-    owner: Holder,
+    owned: Ownership,
     until: datetime | None,
     state: StateDir,
-    *,
     recorded: EngineRecording,
+    wait: JournalWait,
 ) -> None:
     if run.started is None:
         return
@@ -162,20 +200,33 @@ async def _carry_on(
     engine = Engine(
         run,
         journal,
-        recorded.through(source),
+        Beating(recorded.through(source), Heartbeat(state.run(run.name))),
         Ways(reader, writer),
         clock,
         check_throttle=check_throttle,
         gate_shut=CancelGateFile(state, run.started.cluster_id).words,
+        lost=owned.lost,
         recording=recorded.state,
         earlier=EarlierRuns(state),
     )
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, engine.leave, f"its process got {number.name}")
+    leave_on_signals(engine.leave, wait)
+    owner = owned.holder
     try:
         await engine.carry_on(Owned(pid=owner.pid, host=owner.host, user=owner.user, until=until))
     finally:
         await observer.aclose()
         await reader.aclose()
         await writer.aclose()
+
+
+def leave_on_signals(leave: Callable[[str], None], wait: JournalWait) -> None:
+    """Have a signal end the process, also where it waits for its journal and no callback runs."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        reason = f"its process got {number.name}"
+        loop.add_signal_handler(number, leave, reason)
+        signal.signal(number, partial(_end_wait, wait))  # the loop's own handler does nothing
+
+
+def _end_wait(wait: JournalWait, number: int, _frame: FrameType | None) -> None:
+    wait.given_up = f"its process got {signal.Signals(number).name}"

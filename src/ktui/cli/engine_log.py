@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from ktui.cli.engine_log_file import LogFile
 from ktui.cluster.ports import Verdict
-from ktui.cluster.text import clean
 from ktui.execution.cancel_events import CancelGate
 from ktui.execution.event_words import sentence
 from ktui.execution.events import (
@@ -23,15 +22,21 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.problem import JournalProblem
 from ktui.execution.recording_event import Recording
 from ktui.execution.run import Run
 from ktui.execution.states import State
-from ktui.execution.throttle_events import Configure, Configured, SettingsFound, SettingsLeft
-from ktui.quantities import as_count
+from ktui.execution.throttle_events import (
+    Configure,
+    Configured,
+    SettingChanged,
+    SettingsFound,
+    SettingsLeft,
+)
+from ktui.quantities import as_count, as_duration
 
 log = logging.getLogger(__name__)
 
-_WARNING = " WARNING "
 _TROUBLE = (
     State.FAILED,
     State.STALLED,
@@ -41,35 +46,41 @@ _TROUBLE = (
 )
 
 
-def log_to_stderr() -> None:
-    """Let ktui's log go to standard error, a line a record, in UTC."""
-    form = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s")
-    form.default_time_format, form.datefmt = "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S"
-    form.converter = time.gmtime
-    handler = logging.StreamHandler()
-    handler.setFormatter(form)
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+def log_to(path: Path) -> None:
+    """Let ktui's log go to standard error, which is the file of that name."""
+    logging.basicConfig(level=logging.INFO, handlers=[LogFile(path)])
 
 
-class Warnings:
-    """The warnings that come to stand in an engine's log from now on."""
+class JournalWait:
+    """The wait of an engine for a journal that another process keeps locked: told, and endable.
 
-    def __init__(self, log: Path) -> None:
-        self._log = log
-        self._at = log.stat().st_size if log.exists() else 0
+    It blocks the whole process, as it must: nothing is sent that is not in the journal.
+    """
 
-    def new(self) -> list[str]:
-        """Give those since the last call, in whole lines and without their times."""
-        try:
-            with self._log.open("rb") as file:
-                file.seek(self._at)
-                lines = file.read().splitlines(keepends=True)
-        except OSError:
-            return []
-        whole = [line for line in lines if line.endswith(b"\n")]
-        self._at += sum(map(len, whole))
-        told = (line.decode(errors="replace").strip().partition(_WARNING) for line in whole)
-        return [clean(words) for _, sign, words in told if sign]
+    def __init__(self) -> None:
+        self.given_up: str | None = None
+        """Why the process is to end, also in the middle of a wait; None while it is not."""
+
+    def begins(self, why: str) -> None:
+        """Tell that nothing goes on until the journal is free."""
+        log.warning(
+            "%s: nothing is decided and nothing is sent until it is free. See who has the file "
+            "open: ktui stopped in a write, or sqlite3",
+            why,
+        )
+
+    def waits(self) -> None:
+        """Go on waiting, unless the process was told to end.
+
+        Raises:
+            JournalProblem: it was.
+        """
+        if self.given_up is not None:
+            raise JournalProblem(f"{self.given_up} while another process kept the journal locked")
+
+    def ends(self, waited_s: float) -> None:
+        """Tell that the run goes on."""
+        log.warning("the journal is free again after %s: the run goes on", as_duration(waited_s))
 
 
 class EngineLog:
@@ -98,7 +109,7 @@ def _level(event: Event) -> int | None:  # noqa: PLR0911 - a case a kind of even
             return None
         case Answered() | Configured():
             return None if event.verdict is Verdict.ACCEPTED else logging.WARNING
-        case Outage():
+        case Outage() | SettingChanged():
             return logging.WARNING
         case StepOver():
             return None if event.reached else logging.INFO

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ktui.cli.partition_json import SCHEMA_VERSION, utc
+from ktui.cli.partition_json import SCHEMA_VERSION, shown_json, utc
 from ktui.execution.events import Entry
 
 _ENCODER = msgspec.json.Encoder()
@@ -27,7 +27,7 @@ def event_line(run: str, entry: Entry) -> str:
         "event": event.__struct_config__.tag,
     }
     own = {field: _plain(getattr(event, field)) for field in event.__struct_fields__}
-    return _ENCODER.encode(head | own).decode()
+    return shown_json(_ENCODER.encode(head | own).decode())
 
 
 def _plain(value: Any) -> Any:

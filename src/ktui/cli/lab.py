@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from ktui.cli import options
+from ktui.cli.partition_json import shown_json
 from ktui.cli.terminal import need_terminal
 from ktui.cluster.ports import ClusterReader
 from ktui.lab import control, layout
@@ -274,4 +275,4 @@ def _status_json(lab: Lab, nodes: list[control.NodeStatus]) -> str:
             for node in nodes
         ],
     }
-    return msgspec.json.encode(answer).decode()
+    return shown_json(msgspec.json.encode(answer).decode())

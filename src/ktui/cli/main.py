@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from importlib import import_module
 from keyword import iskeyword
 
@@ -11,6 +12,7 @@ import click
 
 from ktui import __version__
 from ktui.cli.errors import BadInput
+from ktui.cli.terminal import clean_output
 from ktui.cluster.errors import ClusterError
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.fileproblem import FileProblem
@@ -84,6 +86,11 @@ def ktui() -> None:
 
 def main() -> None:
     """Run the command line; every end is an exit code and, on failure, one plain sentence."""
+    with clean_output():
+        _run()
+
+
+def _run() -> None:
     try:
         code = ktui(standalone_mode=False)
     except click.ClickException as error:
@@ -98,9 +105,10 @@ def main() -> None:
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         _stop(f"{error.strerror or error}{place}", FAILED)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - no traceback reaches a person unless asked for
         if os.environ.get(DEBUG):
-            raise
+            click.echo(traceback.format_exc(), err=True)
+            sys.exit(FAILED)
         what = f"a defect of ktui itself: {type(error).__name__}: {error}"
         _stop(f"{what}. Please report it, with what {DEBUG}=1 shows.", FAILED)
     else:

@@ -42,14 +42,17 @@ def cluster_options(function: F) -> F:
     return function
 
 
-def _state_dir(_context: click.Context, _option: click.Parameter, folder: Path | None) -> StateDir:
-    return state_dir(folder)
+def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
+    state = state_dir(folder)
+    if state.of_another is not None:
+        click.echo(f"ktui: {state.of_another}", err=True)
+    return state
 
 
 state_dir_option = click.option(
     "--state-dir",
     "state",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(file_okay=False),
     metavar="DIR",
     callback=_state_dir,
     help=f"Where runs are remembered, on a local disk; else ${STATE_DIR}.",

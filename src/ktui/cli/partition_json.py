@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -106,7 +107,17 @@ def utc(moment: datetime) -> str:
 
 def encode(value: Any) -> str:
     """Give a value as JSON, indented for people who look."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return shown_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def shown_json(text: str) -> str:
+    r"""Escape what could drive or deceive a terminal, as JSON spells it: `\u202e`.
+
+    JSON must escape the first 32 characters only; what a reader of the JSON gets stays the same.
+    """
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def _lag_json(lane: Lane) -> LagJson:

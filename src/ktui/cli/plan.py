@@ -15,6 +15,7 @@ from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.partition_json import encode
 from ktui.cli.plan_json import check_json
 from ktui.cli.plan_limits import given_limits, limits_for, limits_options
+from ktui.cli.plan_permissions import permission_findings
 from ktui.cli.plan_rate import assume_rate_option, given_rate
 from ktui.cli.plan_report import Checked, report
 from ktui.cli.plan_source import BAD_PLAN, given_plan
@@ -93,12 +94,15 @@ def check(  # noqa: PLR0913 - an option each
         }
     )
     wanted = throttled(RunOptions(), throttle, cluster.context.throttle)
-    cluster_id, seen = asyncio.run(_look(cluster, plan, measure=bool(wanted.throttle)))
+    is_throttled = bool(wanted.throttle)
+    lacking = asyncio.run(permission_findings(cluster, plan, throttled=is_throttled, starts=False))
+    cluster_id, seen = asyncio.run(_look(cluster, plan, measure=is_throttled))
     in_force = limits_for(seen, cluster.context.limits, given)
     checked = Checked(
         plan=name,
         cluster=cluster.name,
         findings=(
+            *lacking,
             *check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
             *gate_findings(state, cluster_id, whose),
         ),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import click
 import msgspec
 
+from ktui.cli.terminal import styled
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
 from ktui.planning import preflight_words
@@ -66,7 +66,7 @@ def finding_line(plan: str, finding: Finding) -> str:
     """Give a finding as compilers do: where, how bad, what, and what allows it."""
     place = finding.place
     where = "" if place is None else f":{place.line}:{place.column}"
-    sign = click.style(finding.severity.value, fg=_COLOURS[finding.severity], bold=True)
+    sign = styled(finding.severity.value, fg=_COLOURS[finding.severity])
     return f"{plan}{where}: {sign}: {finding.sentence}{_allowed(finding)}"
 
 

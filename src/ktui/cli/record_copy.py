@@ -12,6 +12,7 @@ from ktui.cli.partition_json import SCHEMA_VERSION
 from ktui.cli.partition_json import encode as as_json
 from ktui.cli.redaction_key import redaction
 from ktui.cli.start_launch import say
+from ktui.durable import make_folder
 from ktui.execution.statedir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.quantities import as_count
@@ -53,7 +54,7 @@ def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> Non
     hide = redaction(state)
     for session in recordings(source):
         folder = session_folder(to, hide.head(session.head))
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         for file in session.files:
             _copy_file(file, segment_path(folder, numbers[file]), hide, copied)
         copied.sessions += 1

@@ -15,7 +15,7 @@ import msgspec
 from ktui.cli.cluster import Cluster
 from ktui.cli.cluster_recording import ClusterRecording
 from ktui.cli.main import FAILED, INTERRUPTED
-from ktui.cli.partition_json import SCHEMA_VERSION, utc
+from ktui.cli.partition_json import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.progress_line import ProgressLine
 from ktui.cli.recording_options import in_words
 from ktui.cluster.clock import Clock, SystemClock, first_of
@@ -245,5 +245,5 @@ async def record(
 
 
 def _tell_json(recorded: Recorded) -> None:
-    click.echo(msgspec.json.encode(recorded).decode())
+    click.echo(shown_json(msgspec.json.encode(recorded).decode()))
     sys.stdout.flush()

@@ -14,7 +14,15 @@ from ktui.cli.recording_options import run_recorded_option
 from ktui.cli.resume_left import left_run, opens_anew
 from ktui.cli.runs import moment
 from ktui.cli.start_headless import EXIT_CODES
-from ktui.cli.start_launch import Launch, check_cluster, run_names, say, take_up, target
+from ktui.cli.start_launch import (
+    Launch,
+    check_cluster,
+    run_names,
+    say,
+    take_up,
+    target,
+    warn_of_tls,
+)
 from ktui.cli.start_shown import is_headless, shown
 from ktui.cli.start_until import given_until, until_option
 from ktui.cluster.clock import SystemClock
@@ -67,6 +75,7 @@ def command(  # noqa: PLR0913 - an option each
     if shut is not None:
         say(f"{gate_line(shut, state, name)}. Until then nothing but cancels is submitted")
     where = target(*run_names((bootstrap_server, command_config, context), left.begun))
+    warn_of_tls(where.cluster)
     asyncio.run(check_cluster(where, left.begun.cluster_id))
     launch = Launch(
         state=state,

@@ -66,6 +66,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     owner: OwnerJson | None
     outage: OutageJson | None
     """None while the cluster answers, and without an owner."""
+    last_look_at: str | None
+    """When a process of it last looked at the cluster, where that is noted."""
     partitions: int
     counts: dict[State, int]
     throttle: RatesJson
@@ -148,8 +150,8 @@ def _print_table(runs: list[RunSummary]) -> None:
     )
     click.echo(table(header, [_row(run) for run in runs], right=(2, 3, 4, 5)))
     for run in runs:
-        if run.problem is not None:
-            click.echo(f"ktui: run {clean(run.name)}: {clean(run.problem)}", err=True)
+        for words in filter(None, (run.problem, run.silence)):
+            click.echo(f"ktui: run {clean(run.name)}: {clean(words)}", err=True)
 
 
 def _row(run: RunSummary) -> tuple[str, ...]:
@@ -158,6 +160,8 @@ def _row(run: RunSummary) -> tuple[str, ...]:
         return (name, stands, *("-" * 8))
     if run.outage is not None:
         stands += ", cluster lost"
+    if run.silence is not None:
+        stands += ", silent"
     if run.throttle_left is not None:
         stands += ", throttle left"
     counts = run.counts
@@ -189,6 +193,7 @@ def _run_json(run: RunSummary) -> RunJson:
         ended_at=None if run.ended_at is None else utc(run.ended_at),
         owner=owner_json(run.holder),
         outage=outage_json(run.outage),
+        last_look_at=None if run.last_look_at is None else utc(run.last_look_at),
         partitions=run.partitions,
         counts={state: run.counts.get(state, 0) for state in State},
         throttle=rates_json(run.throttle),

@@ -12,10 +12,11 @@ import click
 from ktui.cli import options
 from ktui.cli.cancel_gate_told import gate_findings, of_cluster
 from ktui.cli.plan_limits import given_limits, limits_for, limits_options
+from ktui.cli.plan_permissions import permission_findings
 from ktui.cli.plan_report import finding_line
 from ktui.cli.plan_source import BAD_PLAN, given_plan
 from ktui.cli.start_dry_run import DryRun, fitting
-from ktui.cli.start_launch import Launch, begin, look, say, target
+from ktui.cli.start_launch import Launch, begin, look, say, target, warn_of_tls
 from ktui.cli.start_options import run_options, taken_allowances, taken_options
 from ktui.cli.start_shown import is_headless, shown
 from ktui.cli.start_until import given_until, until_option
@@ -75,8 +76,13 @@ def command(  # noqa: PLR0913 - an option each
     if not dry_run:
         state.free_name(name)
     where = target(bootstrap_server, command_config, context)
+    warn_of_tls(where.cluster)
     run_options = throttled(run_options, throttle, where.cluster.context.throttle)
-    cluster_id, seen = asyncio.run(look(where, plan, measure=bool(run_options.throttle)))
+    is_throttled = bool(run_options.throttle)
+    lacking = asyncio.run(
+        permission_findings(where.cluster, plan, throttled=is_throttled, starts=True)
+    )
+    cluster_id, seen = asyncio.run(look(where, plan, measure=is_throttled and not lacking))
     wanted = Wanted(
         name=name,
         source=source,
@@ -86,6 +92,7 @@ def command(  # noqa: PLR0913 - an option each
         cluster_id=cluster_id,
         seen=seen,
         findings=(
+            *lacking,
             *check_plan(plan, seen, allowed),
             *(gate_findings(state, cluster_id, of_cluster(where.names)) if dry_run else ()),
         ),

@@ -13,7 +13,7 @@ from types import FrameType
 
 import click
 
-from ktui.cli.engine_log import Warnings
+from ktui.cli.engine_log_file import Warnings
 from ktui.cli.event_json import event_line
 from ktui.cli.main import FAILED, INTERRUPTED
 from ktui.cli.progress_line import ProgressLine

@@ -29,6 +29,8 @@ from ktui.planning.finding import ClusterSnapshot
 from ktui.planning.plan import Plan
 from ktui.planning.snapshot import take_snapshot
 
+TLS_UNVERIFIED = "TLS unverified"
+
 Names = tuple[str | None, Path | None, str | None]
 """How a cluster is named: bootstrap_server, command_config, context."""
 
@@ -203,6 +205,12 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
 def say(line: str) -> None:
     """Tell the operator something beside what the verb is for."""
     click.echo(line, err=True)
+
+
+def warn_of_tls(cluster: Cluster) -> None:
+    """Warn the operator of what TLS does not verify."""
+    for sentence in cluster.unverified:
+        say(f"warning: {TLS_UNVERIFIED}: {sentence}")
 
 
 def resume_command(state: StateDir, name: str) -> str:

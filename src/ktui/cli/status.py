@@ -22,6 +22,7 @@ from ktui.execution.estimate import UNTOLD, Estimate
 from ktui.execution.event_words import sentence
 from ktui.execution.events import Entry
 from ktui.execution.follow import RunFollower
+from ktui.execution.heartbeat import last_look_at, silence
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import holder
 from ktui.execution.runs import RunState, find_run, run_state
@@ -54,14 +55,16 @@ def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None
         entries = follower.refresh()
     run, estimate = follower.run, Estimate(follower.run, EarlierRuns(state))
     estimate.take(entries)
-    estimate.look(SystemClock().now())
+    now, last_look = SystemClock().now(), last_look_at(run_dir)
+    estimate.look(now)
     copied = estimate.copied if run_state(run, owner) is RunState.RUNNING else UNTOLD
     gate = None if run.started is None else gate_of(state, run.started.cluster_id)
     if json:
-        click.echo(encode(status_json(run, owner, follower.damage, copied, gate)))
+        click.echo(encode(status_json(run, owner, follower.damage, copied, gate, last_look)))
     else:
         shut = None if gate is None else gate_line(gate, state, run.name)
-        click.echo(status_text(run, owner, copied, shut))
+        silent = silence(run, owner, last_look, now)
+        click.echo(status_text(run, owner, copied, shut, silent))
     return follower.damage
 
 

@@ -148,6 +148,8 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """Who has shut the cluster's cancel gate; null while it is open."""
     outage: OutageJson | None
     """None while the cluster answers, and without an owner."""
+    last_look_at: str | None
+    """When a process of it last looked at the cluster, where that is noted."""
     recording: RecordingJson
     batch: int
     """The last decision that submitted something; in wave mode, the wave."""
@@ -176,6 +178,7 @@ def status_json(
     damage: str | None,
     copied: Copied = UNTOLD,
     cancel_gate: Shut | None = None,
+    last_look: datetime | None = None,
 ) -> StatusJson:
     """Put a run in its JSON form."""
     started = run.started
@@ -201,6 +204,7 @@ def status_json(
         gate=GateJson(run.gate.shut, run.gate.reason),
         cancel_gate=None if cancel_gate is None else gate_json(cancel_gate),
         outage=outage_json(None if owner is None else run.outage),
+        last_look_at=_utc(last_look),
         recording=recording_json(recording_now(run, owner)),
         batch=run.batch,
         added=tuple(map(_added, run.additions.plans)),

@@ -25,7 +25,11 @@ MOST_ROWS = 40
 
 
 def status_text(
-    run: Run, owner: Holder | None, copied: Copied = UNTOLD, cancel_gate: str | None = None
+    run: Run,
+    owner: Holder | None,
+    copied: Copied = UNTOLD,
+    cancel_gate: str | None = None,
+    silent: str | None = None,
 ) -> str:
     """Give what the run is first, then how far it is, what moves, and what is not well.
 
@@ -34,9 +38,10 @@ def status_text(
         owner: who owns it.
         copied: how long it takes yet, where that can be told.
         cancel_gate: who has shut the cluster's cancel gate.
+        silent: for how long its process has not looked at the cluster.
     """
     sections = [
-        _head(run, owner, cancel_gate),
+        _head(run, owner, cancel_gate, silent),
         _progress(run, copied),
         _in_flight(run),
         _troubled(run),
@@ -46,12 +51,13 @@ def status_text(
     return "\n".join(map(clean, text.split("\n")))
 
 
-def _head(run: Run, owner: Holder | None, cancel_gate: str | None) -> list[str]:
+def _head(run: Run, owner: Holder | None, cancel_gate: str | None, silent: str | None) -> list[str]:
     state = run_state(run, owner)
     batch = f", batch {run.batch:,}" if run.batch else ""
     facts = [
         *_origin(run),
         *_ownership(run, owner, state),
+        *(() if silent is None else (("engine", silent),)),
         *_will(run, owner),
         *_health(run, owner),
         *(() if cancel_gate is None else (("gate", cancel_gate),)),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from ktui.cli.throttles_found import BROKER_KEYS, Claim, Settings, Throttle, throttles_in
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader
 from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import REPLICAS, entries
@@ -27,6 +28,8 @@ class Look(msgspec.Struct, frozen=True):
     throttles: tuple[Throttle, ...]
     unread: tuple[str, ...] = ()
     """Whose settings could not be read, and why, as sentences."""
+    moving: tuple[TopicPartition, ...] = ()
+    """What was being reassigned."""
 
 
 def claims_of(state: StateDir) -> Claims:
@@ -65,7 +68,8 @@ async def look_at_throttles(
     brokers = [broker.id for broker in cluster.brokers.values() if broker.alive]
     settings, unread = await _read(reader, brokers, topics)
     moving = await reader.list_reassignments()
-    return Look(tuple(throttles_in(settings, moving, claims(cluster.cluster_id))), unread)
+    found = throttles_in(settings, moving, claims(cluster.cluster_id))
+    return Look(tuple(found), unread, tuple(sorted(moving)))
 
 
 async def topic_names(reader: ClusterReader) -> tuple[frozenset[str], tuple[str, ...]]:

@@ -149,6 +149,7 @@ def _app(
         source,
         cluster_name=cluster.name,
         read_only=view.names is None,
+        tls_unverified=bool(cluster.unverified),
         poll_interval_s=interval_s,
         theme=view.theme or cluster.theme,
         themes=load_themes(config_dir() / "themes"),

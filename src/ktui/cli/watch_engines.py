@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ktui.cli.cancel_one_foreign import cancel_one
 from ktui.cli.cluster import Cluster
+from ktui.cli.plan_permissions import permission_findings
 from ktui.cli.start_launch import Launch, begin, take_up
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterReader, Ways
@@ -71,7 +72,13 @@ class ProcessEngines:
             ClusterError: the cluster cannot be asked.
         """
         seen = await self.look(wanted.plan)
-        found = check_plan(wanted.plan, seen, wanted.allowed)
+        throttled = bool(wanted.throttle)
+        found = (
+            *await permission_findings(
+                self._cluster, wanted.plan, throttled=throttled, starts=True
+            ),
+            *check_plan(wanted.plan, seen, wanted.allowed),
+        )
         problems = [each.sentence for each in found if each.severity is Severity.PROBLEM]
         if problems:
             raise RunProblem(f"nothing was sent: {'; '.join(problems)}")

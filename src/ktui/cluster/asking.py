@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Coroutine
 from typing import Any, Generic, TypeVar
 
@@ -10,6 +11,8 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
+
+log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 A = TypeVar("A")
@@ -93,6 +96,10 @@ class Asking(Generic[K, A]):
                 self._failed.pop(key, None)
             elif isinstance(error, ClusterError):
                 self._failed[key] = (error, now)
+            elif isinstance(error, Exception):
+                log.error("an answer cannot be read", exc_info=error)
+                words = f"the answer cannot be read: {type(error).__name__}: {error}"
+                self._failed[key] = (ClusterError(f"reading {self._operation}", answer=words), now)
             else:
                 raise error
 

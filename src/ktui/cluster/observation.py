@@ -75,6 +75,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...] = ()
 
     @property
+    def asked_s(self) -> float:
+        """The monotonic second just before the list was asked for: nothing in it is older."""
+        return self.monotonic_s - self.took_s
+
+    @property
     def reassigning(self) -> dict[TopicPartition, PartitionState]:
         """The partitions that the controller lists as being reassigned."""
         return {tp: state for tp, state in self.partitions.items() if state.reassigning}

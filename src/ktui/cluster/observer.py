@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -12,9 +11,10 @@ import msgspec
 from ktui.cluster.asking import Asking
 from ktui.cluster.census import take_census
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import Failure, Operation, TimedOut, Unsupported
+from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.figures import Figures
 from ktui.cluster.following import Following
+from ktui.cluster.fresh_read import FreshMetadata, with_reassignments
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
@@ -22,10 +22,6 @@ from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
 CENSUS_EVERY_S = 30.0
 MOST_UNHEALTHY = 2_000
 """Unhealthy partitions looked at in every poll, the worst of them; the census counts all."""
-
-
-FRESH_AGAIN_S = 60.0
-"""How long a cluster that does not tell how old metadata is is not asked for it again."""
 
 
 class Interest(msgspec.Struct, frozen=True):
@@ -87,7 +83,7 @@ class Observer:
         self._alive: frozenset[int] = frozenset()
         self._chosen: frozenset[TopicPartition] = frozenset()
         """The partitions known of the topics of the interest."""
-        self._fresh_from_s = -math.inf
+        self._metadata = FreshMetadata(reader, clock)
         self._census: Asking[None, Census] = Asking(
             Operation.CENSUS, clock, every_s=CENSUS_EVERY_S, late_after_s=CENSUS_EVERY_S
         )
@@ -141,7 +137,7 @@ class Observer:
         interest: Interest,
     ) -> _Look:
         names = interest.topics | {tp.topic for tp in wanted}
-        topics, fresh = await self._describe(names, fresh=interest.fresh)
+        topics, fresh = await self._metadata.describe(names, fresh=interest.fresh)
         partitions = _concerned(topics, listed, wanted, interest)
         chosen = {tp for tp in (*self._chosen, *partitions) if tp.topic in interest.topics}
         undescribed = {failure.topic for failure in topics.failures}
@@ -149,19 +145,6 @@ class Observer:
         absent = frozenset(tp for tp in missing if tp.topic not in undescribed)
         self._chosen = frozenset(chosen - absent)
         return _Look(partitions, absent, topics.failures, fresh)
-
-    async def _describe(self, names: frozenset[str], *, fresh: bool) -> tuple[TopicsAnswer, bool]:
-        """Give topics, and whether they are known to be as of now or later."""
-        if not names:
-            return TopicsAnswer({}), fresh
-        if fresh and self._clock.monotonic() >= self._fresh_from_s:
-            try:
-                return await self._reader.describe_topics(names, fresh=True), True
-            except Unsupported:
-                self._fresh_from_s = self._clock.monotonic() + FRESH_AGAIN_S
-            except TimedOut:
-                pass
-        return await self._reader.describe_topics(names), False
 
     def _observation(
         self,
@@ -223,7 +206,4 @@ def _concerned(
         for tp, state in topics.partitions.items()
         if tp in wanted or tp.topic in interest.topics
     }
-    for tp, reassignment in listed.items():
-        state = concerned.get(tp) or PartitionState(tp, None, (), (), None, described=False)
-        concerned[tp] = state.with_reassignment(reassignment)
-    return concerned
+    return with_reassignments(concerned, listed)

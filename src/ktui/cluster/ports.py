@@ -215,6 +215,8 @@ class WriteResult(msgspec.Struct, frozen=True):
     verdict: Verdict
     code: str | None = None
     message: str = ""
+    node: int | None = None
+    """The broker that the request was sent to, with UNKNOWN; None where that is not known."""
 
 
 class ConfigOp(enum.StrEnum):
@@ -241,6 +243,9 @@ class ClusterWriter(Protocol):
     No method raises once a request has left: a lost answer is `Verdict.UNKNOWN` for each part it
     was about, and the caller settles it by looking. Nothing is retried after it may have been
     received, but for NOT_CONTROLLER, which the broker answers before it does anything.
+
+    What a request rests on grows old while a connection is made. With `leaves_within_s` it leaves
+    within so many seconds of the call, or not at all.
     """
 
     async def alter_reassignments(
@@ -248,6 +253,7 @@ class ClusterWriter(Protocol):
         targets: Mapping[TopicPartition, tuple[int, ...] | None],
         *,
         allow_replication_factor_change: bool,
+        leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
         """Start reassignments, or with None cancel them (KIP-455), in requests brokers accept.
 
@@ -259,13 +265,13 @@ class ClusterWriter(Protocol):
         ...
 
     async def elect_preferred_leaders(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
         """Elect the first replica of each (KIP-460). ELECTION_NOT_NEEDED counts as ACCEPTED."""
         ...
 
     async def alter_configs(
-        self, changes: Sequence[ConfigChange]
+        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
         """Change settings incrementally, all of one resource together; one BROKER a request."""
         ...

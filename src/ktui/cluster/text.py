@@ -12,6 +12,13 @@ def clean(text: str) -> str:
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
+def clean_lines(text: str) -> str:
+    """Clean a text of several lines: line ends and tabs stay."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(each if each in "\n\t" else _shown(each) for each in text)
+
+
 def _shown(character: str) -> str:
     if character.isprintable():
         return character

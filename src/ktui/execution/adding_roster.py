@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import Event
 from ktui.execution.look import Look
@@ -13,15 +12,13 @@ from ktui.execution.taking_up import as_left
 from ktui.execution.track import Track
 
 
-def join(
-    partitions: Iterable[TopicPartition], memory: Memory, seen: Observation | None
-) -> list[Event]:
+def join(partitions: Iterable[TopicPartition], memory: Memory, look: Look | None) -> list[Event]:
     """Queue partitions that nothing is in flight of; those not seen yet with nothing to do.
 
     Args:
         partitions: as the run has been told of them.
         memory: where each stands.
-        seen: the last look, if there was one.
+        look: the last one, if there was one.
 
     Returns:
         Where those stand that it shows.
@@ -30,7 +27,6 @@ def join(
     for track in tracks:
         memory.let_go(track.tp)
     memory.roster.add(map(as_left, tracks))
-    look = None if seen is None else Look(seen)
     return (
         [] if look is None else [event for track in tracks for event in _seen(track, memory, look)]
     )

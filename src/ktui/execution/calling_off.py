@@ -6,12 +6,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import Event
 from ktui.execution.flights import Flights
 from ktui.execution.goal import goal
-from ktui.execution.look import Look
 from ktui.execution.memory import Hold, Memory, stands
 from ktui.execution.taking_up import as_left
 from ktui.execution.track import Track
@@ -22,20 +20,17 @@ def call_off(
     partitions: Iterable[TopicPartition],
     memory: Memory,
     flights: Flights,
-    seen: Observation | None,
 ) -> tuple[list[Event], set[TopicPartition]]:
     """Carry out that partitions were called off, as the run has been told.
 
     Args:
         partitions: those called off.
         memory: where each stands.
-        flights: the steps in flight: these are cancelled.
-        seen: the last look, if there was one.
+        flights: the steps in flight: these are to be cancelled.
 
     Returns:
         What that changes, and the partitions to be looked at before anything is sent for them.
     """
-    look = None if seen is None else Look(seen)
     events: list[Event] = []
     unseen: set[TopicPartition] = set()
     for tp in partitions:
@@ -44,21 +39,22 @@ def call_off(
             memory.let_go(tp)
         elif tp in memory.roster:
             memory.release(tp, Hold.TOO_LATE)
-            events += _turned(track, memory, flights, look)
+            events += _turned(track, memory, flights)
         else:
             memory.roster.add([as_left(track)])
             unseen.add(tp)
     return events, unseen
 
 
-def _turned(track: Track, memory: Memory, flights: Flights, look: Look | None) -> list[Event]:
+def _turned(track: Track, memory: Memory, flights: Flights) -> list[Event]:
     """Have a partition go where an operator wants it, from where it was seen last."""
     now = memory.roster.situation(track.tp)
     goes_to = goal(track, now.replicas, now.isr, now.leader)
     turned = msgspec.structs.replace(now, target=goes_to.replicas, lead=goes_to.lead)
     following = memory.roster.redirect(track.tp, turned)
     if track.step is not None:
-        return [] if look is None else flights.call_off(track, look)
+        flights.call_off(track)
+        return []
     if isinstance(following, Blocked) and following.why is Why.REASSIGNING:
         return []  # or it was not seen yet: the next look tells
     return stands(track, following)

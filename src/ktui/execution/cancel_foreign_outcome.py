@@ -10,8 +10,8 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.events import Brokers
-from ktui.execution.flights import LAST_IN_SYNC
 from ktui.execution.refusals import NOTHING_TO_CANCEL, refusal_in_words
+from ktui.execution.request_check import LAST_IN_SYNC
 from ktui.execution.states import State
 from ktui.execution.track import Track
 

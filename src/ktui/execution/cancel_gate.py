@@ -13,7 +13,9 @@ from pathlib import Path
 import msgspec
 
 from ktui.cluster.text import clean
+from ktui.durable import sync_folder, write_whole
 from ktui.execution.problem import RunRefused
+from ktui.execution.regular import read_note
 from ktui.execution.statedir import StateDir
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
@@ -58,10 +60,8 @@ class CancelGateFile:
         shut = Shut(self._cluster_id, at, who, reason)
         self._folder.check()
         self._folder.make(self.path.parent)
-        new = self.path.with_suffix(".tmp")
         try:
-            new.write_bytes(msgspec.json.encode(shut))
-            new.replace(self.path)
+            write_whole(self.path, msgspec.json.encode(shut))
         except OSError as error:
             raise _cannot(self.path, "written", error) from None
         return shut
@@ -74,7 +74,9 @@ class CancelGateFile:
         """
         before = self.state()
         try:
-            self.path.unlink(missing_ok=True)
+            if before is not None:
+                self.path.unlink(missing_ok=True)
+                sync_folder(self.path.parent)
         except OSError as error:
             raise _cannot(self.path, "removed", error) from None
         return before
@@ -88,7 +90,7 @@ class CancelGateFile:
             RunRefused: the state directory cannot be read.
         """
         try:
-            body, written_s = self.path.read_bytes(), self.path.stat().st_mtime
+            body, written_s = read_note(self.path), self.path.stat().st_mtime
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -8,10 +8,10 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.cancel_events import Kind
 from ktui.execution.cancel_scope import Act, act_on
 from ktui.execution.events import Brokers
-from ktui.execution.flights import LAST_IN_SYNC
 from ktui.execution.goal import goal, goal_in_words
 from ktui.execution.landing import Landing, landing
 from ktui.execution.look import Look
+from ktui.execution.request_check import LAST_IN_SYNC
 from ktui.execution.track import Track
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Situation, Step

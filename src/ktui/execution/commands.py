@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from ktui import __version__
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.add_events import OnConflict
 from ktui.execution.cancel_events import Kind
@@ -88,5 +89,13 @@ class Asked(msgspec.Struct, frozen=True):
     who: str
     """user@host (pid)."""
     command: Command | None
-    """None for one that this version does not know."""
+    """None for one that this version does not know, or knows only in part."""
     answer: Answer | None = None
+    unknown: str = ""
+    """What this version does not know of it: "`brokers` of this command"."""
+
+
+def refusal(asked: Asked) -> Answer:
+    """Return the answer to a command that this version does not know as a whole."""
+    words = f"ktui {__version__}, which owns the run, does not know {asked.unknown}"
+    return Answer(accepted=False, words=words)

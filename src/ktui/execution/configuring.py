@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,12 +26,16 @@ from ktui.execution.refusals import DENIALS, NOT_ALLOWED
 from ktui.execution.throttle_events import Configure, Configured, FoundSetting, SettingsFound
 from ktui.execution.throttle_events import SettingsLeft as Left
 from ktui.execution.throttled import Entries, Key, Throttled
-from ktui.execution.unanswered import Unanswered
+from ktui.execution.unanswered import Heard, Unanswered, always_heard
+
+log = logging.getLogger(__name__)
 
 AGAIN_S, LONGEST_S = 5.0, 60.0
 """How long a topic or broker is left alone that would not take a change: doubled each time."""
 SETTLE_S = 1.0
 """How long a broker may take to apply a change that it has read; no value is judged before."""
+FOUND_STALE_S = 5.0
+"""A setting is touched within this time of when it was found, or found again."""
 _GONE = ("UNKNOWN_TOPIC_OR_PARTITION", "BROKER_ID_NOT_REGISTERED")
 
 Record = Callable[[Sequence[Event]], None]
@@ -49,10 +55,18 @@ class Configuring:
         source: what is seen of the cluster, told to read anew what has changed.
         clock: time.
         record: writes events down and applies them.
+        heard: tells which brokers answer.
     """
 
     def __init__(
-        self, throttled: Throttled, ways: Ways, source: Observations, clock: Clock, record: Record
+        self,
+        throttled: Throttled,
+        ways: Ways,
+        source: Observations,
+        clock: Clock,
+        record: Record,
+        *,
+        heard: Heard = always_heard,
     ) -> None:
         self._throttled = throttled
         self._ways = ways
@@ -63,7 +77,11 @@ class Configuring:
         self._looked_s = 0.0
         self._began_s = clock.monotonic()
         self._changed_s: dict[ConfigResource, float] = {}
-        self.unanswered = Unanswered([*throttled.asked, *throttled.lost])
+        left_open: dict[ConfigResource, tuple[int, ...]]
+        left_open = dict.fromkeys((*throttled.asked, *throttled.lost), ())
+        self.unanswered = Unanswered(left_open, heard)
+        self._found_s: dict[Key, float] = {}
+        """When settings were read that the run has not touched."""
         self.late = dict(throttled.late)
         """The entries of each list that a request may put in, or has since they were taken off."""
         self.covered: set[Key] = set()
@@ -97,10 +115,21 @@ class Configuring:
 
     async def find(self, keys: Sequence[Key]) -> None:
         """Write down how settings stand that are about to be touched for the first time."""
+        asked_s = self._clock.monotonic()
         told = await self.read(keys)
+        self._found_s |= dict.fromkeys(told, asked_s)
         found = [FoundSetting(key[0], key[1], setting) for key, setting in told.items()]
         if found:
             self._record([SettingsFound(found=tuple(found))])
+
+    def outdated(self) -> list[Key]:
+        """Return the settings that others may have changed since they were found."""
+        now_s = self._clock.monotonic()
+        return [
+            key
+            for key, ours in self._throttled.ours.items()
+            if not ours.touched and now_s - self._found_s.get(key, -math.inf) >= FOUND_STALE_S
+        ]
 
     async def look_at_lists(self, keys: Sequence[Key]) -> set[ConfigResource]:
         """See what others have in lists now: every replica, to which nobody can append, or less.
@@ -126,6 +155,10 @@ class Configuring:
         except ClusterError:
             self._rest(resources)
             return {}
+        except Exception:
+            log.exception("the cluster's answer cannot be read")
+            self._rest(resources)
+            return {}
         self._rest(answer.failures)
         denials = (why for why in answer.failures.values() if any(d in why for d in DENIALS))
         self.denied = self.denied or next(denials, "")
@@ -134,16 +167,23 @@ class Configuring:
         told = answer.settings
         return {(r, name): told[r].get(name) for r, name in keys if r in told}
 
-    async def change(self, changes: Sequence[ConfigChange], *, puts_back: bool = False) -> None:
+    async def change(
+        self,
+        changes: Sequence[ConfigChange],
+        *,
+        puts_back: bool = False,
+        leaves_within_s: float = FOUND_STALE_S,
+    ) -> None:
         """Write an intent down, carry it out, and write down what came of it.
 
-        What was never looked at is not changed.
+        What was never looked at, or too long ago, is not changed.
         """
-        known = [c for c in changes if (c.resource, c.key) in self._throttled.ours]
-        if not known:
+        stale, ours = set(self.outdated()), self._throttled.ours
+        known = [c for c in changes if (c.resource, c.key) in ours.keys() - stale]
+        if not known or leaves_within_s <= 0:
             return
         self._record([Configure(changes=tuple(known), puts_back=puts_back)])
-        results = await self._sent(known)
+        results = await self._sent(known, leaves_within_s)
         answers = [
             Configured(resource=r, verdict=result.verdict, code=result.code, message=result.message)
             for r, result in results.items()
@@ -162,14 +202,22 @@ class Configuring:
         if held:
             self.let_go(resource, held, "it is gone")
 
-    async def _sent(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
+    async def _sent(
+        self, changes: Sequence[ConfigChange], leaves_within_s: float
+    ) -> dict[ConfigResource, WriteResult]:
         resources = dict.fromkeys(change.resource for change in changes)
         try:
-            results = await self._ways.writer.alter_configs(changes)
+            results = await self._ways.writer.alter_configs(
+                changes, leaves_within_s=leaves_within_s
+            )
         except NotAuthorized as error:
             return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, NOT_ALLOWED, str(error)))
         except ClusterError as error:
             return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, message=str(error)))
+        except Exception as error:
+            log.exception("the answer to a change of settings cannot be read")
+            words = f"its answer cannot be read: {type(error).__name__}: {error}"
+            return dict.fromkeys(resources, WriteResult(Verdict.UNKNOWN, message=words))
         unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
         return {resource: results.get(resource, unanswered) for resource in resources}
 
@@ -182,7 +230,7 @@ class Configuring:
         for resource in by_verdict[Verdict.ACCEPTED]:
             self._rests.pop(resource, None)
         for resource in lost:
-            self.unanswered.add(resource)
+            self.unanswered.add(resource, results[resource].node)
         self._learn_of_late(c for c in changes if c.resource in by_verdict[Verdict.ACCEPTED])
         self.late |= {key: some for key, some in self._throttled.late.items() if key[0] in lost}
         denials = (results[r].message for r in refused if results[r].code in DENIALS)

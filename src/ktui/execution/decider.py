@@ -12,11 +12,22 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import WriteResult
+from ktui.execution.absent_brokers import AbsentBrokers
 from ktui.execution.adding_roster import join
 from ktui.execution.calling_off import call_off
 from ktui.execution.deadline import Deadline
 from ktui.execution.ending_soon import any_ends_soon
-from ktui.execution.events import By, Cancel, Ended, Event, Gate, Paused, Request, StepOver
+from ktui.execution.events import (
+    By,
+    Cancel,
+    Ended,
+    Event,
+    Gate,
+    OpenRequest,
+    Paused,
+    Request,
+    StepOver,
+)
 from ktui.execution.flights import Flights
 from ktui.execution.health_gate import gate
 from ktui.execution.leaving import Leaving
@@ -27,6 +38,7 @@ from ktui.execution.run import Run
 from ktui.execution.taking_up import as_left, in_flight
 from ktui.execution.throttle_due import Resources, needs_any
 from ktui.execution.turn import Turn, turn
+from ktui.execution.unanswered import Heard, always_heard
 from ktui.execution.waiting import Waiting
 from ktui.execution.while_shut import WhileShut
 from ktui.insights.prior import Prior
@@ -53,12 +65,13 @@ class Decider:
     Args:
         run: the fold of its journal so far.
         prior: how fast earlier runs on the cluster went, where that is known.
+        heard: tells which brokers answer.
     """
 
-    def __init__(self, run: Run, prior: Prior | None = None) -> None:
+    def __init__(self, run: Run, prior: Prior | None = None, heard: Heard = always_heard) -> None:
         self.run = run
         self._options = run.options
-        self._memory = Memory(run)
+        self._memory = Memory(run, heard)
         self._roster = self._memory.roster
         self._flights = Flights(self._memory, self._options)
         self._waiting = Waiting(self._memory, self._options)
@@ -66,10 +79,12 @@ class Decider:
         self._deadline = Deadline(self._memory, prior)
         self._while_shut = WhileShut(self._memory)
         self._leaving = Leaving()
+        self._absent = AbsentBrokers()
         self._others: Counter[int] = Counter()
-        self._seen: Observation | None = None
+        self._look: Look | None = None
+        """The last one."""
         self._at, self._at_s = datetime.max.replace(tzinfo=UTC), 0.0
-        """When the last look was, as wall time and as monotonic seconds."""
+        """When that was, as wall time and as monotonic seconds."""
         self._looked_at: set[TopicPartition] = set()
         self._watched: set[TopicPartition] = set()
         """To be looked at next."""
@@ -106,7 +121,7 @@ class Decider:
     @property
     def has_looked(self) -> bool:
         """Whether there was a look yet."""
-        return self._seen is not None
+        return self._look is not None
 
     @property
     def seen(self) -> Observation:
@@ -115,9 +130,9 @@ class Decider:
         Raises:
             LookupError: there was none.
         """
-        if self._seen is None:
+        if self._look is None:
             raise LookupError("there was no look yet")
-        return self._seen
+        return self._look.seen
 
     @property
     def timelines(self) -> Mapping[TopicPartition, Timeline]:
@@ -125,9 +140,9 @@ class Decider:
         return self._memory.progress.timelines
 
     @property
-    def looked_at_s(self) -> float:
-        """When the last look was, in monotonic seconds."""
-        return self._at_s
+    def asked_s(self) -> float:
+        """When the last look began: nothing in it is older."""
+        return self.seen.asked_s
 
     @property
     def pause_s(self) -> float:
@@ -140,8 +155,10 @@ class Decider:
 
     def look(self, seen: Observation) -> list[Event]:
         """Take in a look: what became of steps in flight, and how those that wait are."""
-        look = Look(seen)
-        self._seen, self._at, self._at_s = seen, seen.at, seen.monotonic_s
+        online = frozenset(broker.id for broker in seen.brokers.values() if broker.alive)
+        self._absent.look(online, seen.monotonic_s)
+        self._look = look = self.reading(seen)
+        self._at, self._at_s = seen.at, seen.monotonic_s
         self._follow(look)
         self._leaving.look(look)
         self._looked_at = self._watched
@@ -155,6 +172,10 @@ class Decider:
         self._others = look.others(self._roster.in_flight)
         self._watched = self._worth_watching()
         return events
+
+    def reading(self, seen: Observation) -> Look:
+        """Return what was read of some partitions in the terms of their steps."""
+        return Look(seen, self._absent.restarting)
 
     def _follow(self, look: Look) -> None:
         """Keep the timelines of what is in flight, for their stalls and the time they have left."""
@@ -188,11 +209,16 @@ class Decider:
 
     # --------------------------------------------------------------- deciding
 
-    def cancels(self) -> list[Cancel]:
-        """Give the steps to cancel now, ahead of all else."""
-        cancels = self._flights.take_cancels()
-        self._cancelled = self._cancelled or bool(cancels)
-        return cancels
+    @property
+    def cancels_due(self) -> Collection[TopicPartition]:
+        """The partitions whose steps are to be cancelled now, ahead of all else."""
+        return self._flights.cancels_due
+
+    def judge_cancels(self, look: Look) -> list[Event]:
+        """Return the cancels that a read made for them allows, and why others are not sent."""
+        events = self._flights.judge_cancels(look)
+        self._cancelled = self._cancelled or any(isinstance(event, Cancel) for event in events)
+        return events
 
     def decide(self, *, may_look_again: bool = True, resting: Resources = frozenset()) -> Turn:
         """Give what to send, by the last look and the limits in force now.
@@ -263,14 +289,14 @@ class Decider:
 
         What is in flight is cancelled with the next requests that are sent, before all others.
         """
-        events, unseen = call_off(partitions, self._memory, self._flights, self._seen)
+        events, unseen = call_off(partitions, self._memory, self._flights)
         self._watched |= unseen
         self.apply_pauses()
         return events
 
     def join(self, partitions: Collection[TopicPartition]) -> list[Event]:
         """Queue partitions that an extra plan brought, as the run was just told."""
-        events = join(partitions, self._memory, self._seen)
+        events = join(partitions, self._memory, self._look)
         self._watched |= set(partitions)
         self.apply_pauses()
         return events
@@ -278,6 +304,19 @@ class Decider:
     def awaits_answer(self, tp: TopicPartition) -> bool:
         """Whether something that was sent for a partition may come yet."""
         return tp in self._memory.unanswered
+
+    @property
+    def silent_brokers(self) -> set[int]:
+        """The brokers that have answered nothing since they got a request of the run."""
+        return self._memory.unanswered.silent
+
+    def _open_requests(self) -> tuple[OpenRequest, ...]:
+        """Return what was not answered, and may take effect after the end."""
+        unanswered = self._memory.unanswered
+        return tuple(
+            OpenRequest(topic=tp.topic, partition=tp.partition, node=unanswered.node(tp))
+            for tp in sorted(unanswered)
+        )
 
     def apply_pauses(self) -> None:
         """Hold the topics and partitions that are paused by now, and let the others go on."""
@@ -295,7 +334,7 @@ class Decider:
             if self.run.additions.waiting or not self.run.throttled.clean:
                 return []
             counts = {state: n for state, n in self.run.counts.items() if n}
-            return [Ended(counts=counts)]
+            return [Ended(counts=counts, open=self._open_requests())]
         if self.run.pauses.whole or self.run.called_off:
             return []
         left = len(self.run.tracks) - self.run.over

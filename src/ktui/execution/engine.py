@@ -1,8 +1,14 @@
-"""The engine: observe, decide, journal the intents, act, journal the outcomes."""
+"""The engine: observe, decide, journal the intents, read again, act, journal the outcomes.
+
+Anything may happen while something is awaited: operators ask for other things, others change the
+cluster, time passes. So whatever is sent follows from a read made for it and from the run as it is
+then, and nothing is awaited in between.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,21 +21,38 @@ from ktui.cluster.ports import Ways, WriteResult
 from ktui.execution.cancel_events import CancelGate
 from ktui.execution.decider import Decider
 from ktui.execution.event_words import who_paused
-from ktui.execution.events import By, Continued, Event, Left, Outage, Owned, Paused, Request
+from ktui.execution.events import (
+    By,
+    Cancel,
+    Continued,
+    Event,
+    Left,
+    Outage,
+    Owned,
+    Paused,
+    Request,
+)
 from ktui.execution.journal import Journal
+from ktui.execution.look import Look
+from ktui.execution.node_probe import NodeProbe
 from ktui.execution.obeying import Obeying
+from ktui.execution.problem import RunProblem
 from ktui.execution.recording_event import NOT_RECORDED, Recording
+from ktui.execution.request_check import why_not_sent
+from ktui.execution.requests import Read, Requests
 from ktui.execution.run import Run
-from ktui.execution.sending import not_sent, send
+from ktui.execution.sending import not_sent
 from ktui.execution.throttling import Throttling
 from ktui.execution.turn import Sending, Turn
 from ktui.insights.prior import Prior
 
+log = logging.getLogger(__name__)
+
 LOOKS_A_TURN = 4
 """Where what is about to begin turns out otherwise, others are looked at, so often at most."""
 LONGEST_BACKOFF_S = 5.0
-STALE_S = 5.0
-"""Nothing is sent on the grounds of an older look."""
+LOOK_STALE_S = 30.0
+"""A decision older than this is made anew: the limits count what others were adding then."""
 
 LISTENS_S = 0.2
 """So often an engine that waits looks whether something is asked of it, or it is to leave."""
@@ -51,6 +74,7 @@ class Engine:
         clock: time.
         check_throttle: raises RunRefused where the run may not have a throttle, for another has.
         gate_shut: says who has shut the cluster's cancel gate; None while it is open.
+        lost: says why this process does not own the run any more; None while it does.
         recording: says whether what is seen is recorded, and why not.
         earlier: tells how fast earlier runs on a cluster went, where that is known.
     """
@@ -65,17 +89,23 @@ class Engine:
         *,
         check_throttle: Callable[[], None] = lambda: None,
         gate_shut: Callable[[], str | None] = lambda: None,
+        lost: Callable[[], str | None] = lambda: None,
         recording: Callable[[], Recording] = lambda: NOT_RECORDED,
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
     ) -> None:
         self._run = run
         self._journal = journal
         self._source = source
-        self._writer = cluster.writer
         self._clock = clock
-        self._throttling = Throttling(run, cluster, source, clock, self._record)
+        cluster_id = None if run.started is None else run.started.cluster_id
+        self._requests = Requests(cluster, clock, cluster_id)
+        self._probe = NodeProbe(cluster.reader, clock)
+        self._throttling = Throttling(
+            run, cluster, source, clock, self._record, heard=self._probe.heard
+        )
         self._check_throttle = check_throttle
         self._gate_shut = gate_shut
+        self._lost = lost
         self._recording = recording
         self._prior = earlier(run.started.cluster_id) if run.started is not None else None
         self._failures = 0
@@ -87,8 +117,15 @@ class Engine:
 
         Raises:
             JournalProblem: the journal cannot be written: nothing is sent that is not in it.
+            RunProblem: this process does not own the run any more, or the cluster is another one.
         """
-        decider = Decider(self._run, self._prior)
+        try:
+            await self._carry_on(owner)
+        finally:
+            await self._probe.aclose()
+
+    async def _carry_on(self, owner: Owned) -> None:
+        decider = Decider(self._run, self._prior, self._probe.heard)
         obeying = Obeying(self._run, self._journal, decider, self._record, self._check_throttle)
         if self._run.ended:
             obeying.take_commands()  # a rollback opens it anew
@@ -170,39 +207,63 @@ class Engine:
 
     async def _seen(self, decider: Decider) -> Observation | None:
         """Look at the cluster; while it is lost nothing is decided, and nothing is given up."""
+        self._probe.ask(decider.silent_brokers | self._throttling.silent_brokers)
         try:
             seen = await self._source.poll(decider.interest)
         except ClusterError as error:
-            self._failures += 1
-            if self._run.outage is None:
-                self._record([Outage(lost=True, reason=str(error))])
+            self._outage(str(error))
+            return None
+        except RunProblem:
+            raise
+        except Exception as error:  # an answer that no adapter expected must not end a run
+            log.exception("the cluster's answer cannot be read")
+            self._outage(f"an answer cannot be read: {type(error).__name__}: {error}")
             return None
         self._failures = 0
         if self._run.outage is not None:
             self._record([Outage(lost=False)])
         return seen
 
-    async def _act(self, decided: Turn, decider: Decider, obeying: Obeying) -> None:
-        """Send one request after the other, as long as the look that led to them is recent.
+    def _outage(self, reason: str) -> None:
+        self._failures += 1
+        if self._run.outage is None:
+            self._record([Outage(lost=True, reason=reason)])
 
-        What is called off before its request leaves is not sent.
-        """
+    async def _act(self, decided: Turn, decider: Decider, obeying: Obeying) -> None:
+        """Send one request after the other, each with what still holds of it."""
         tightened = self._throttling.tighten(decider.seen, decided.adding)
-        held = await self._listening(tightened, decider, obeying)
+        await self._listening(tightened, decider, obeying)
         if self._throttling.denied and By.FAILURE not in self._run.pauses.whole:
             reason = f"the throttle may not be set: {self._throttling.denied}"
             self._record([Paused(by=By.FAILURE, reason=reason)])
         for sending in decided.sendings:
-            obeying.take_commands()
-            self._look_at_gate()
-            held = {**held, **self._called_off(sending)}
-            kept = sending.without(held)
-            results = {tp: held[tp] for tp in sending.partitions.keys() & held.keys()}
-            if self._clock.monotonic() - decider.looked_at_s >= STALE_S:
-                results |= not_sent(kept, "the request before it took too long")
-            elif kept.partitions:
-                results |= await send(self._writer, kept)
+            results = await self._sent(sending, decided, decider, obeying)
             self._record(decider.answered(sending.request, results))
+
+    async def _sent(
+        self, sending: Sending, decided: Turn, decider: Decider, obeying: Obeying
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Read for a request, and send what of it still holds, and was not called off."""
+        reading = self._requests.read(sending.partitions, settings=sending.request is Request.ALTER)
+        read = await self._listening(reading, decider, obeying)
+        obeying.take_commands()
+        self._look_at_gate()
+        self._check_owned()
+        if obeying.leave_reason or self._leaving.is_set():
+            return not_sent(sending, "the run is being left")
+        if read.seen is None:
+            return not_sent(sending, read.problem)
+        if self._clock.monotonic() - decider.asked_s >= LOOK_STALE_S:
+            return not_sent(sending, "what it was decided by is too old")
+        held = {
+            **self._outdated(sending, decider.reading(read.seen)),
+            **self._unthrottled(sending, decided, decider),
+            **self._called_off(sending, decided),
+        }
+        kept = sending.without(held)
+        if not kept.partitions:
+            return held
+        return {**held, **await self._requests.send(kept, read.seen)}
 
     async def _listening(
         self, work: Coroutine[Any, Any, T], decider: Decider, obeying: Obeying
@@ -221,22 +282,58 @@ class Engine:
 
     async def _cancel(self, decider: Decider) -> None:
         """Cancel what is to be, before anything else is sent or waited for."""
-        cancels = decider.cancels()
+        due = list(decider.cancels_due)
+        read = await self._requests.read(due) if due else Read(None)
+        if read.seen is None:
+            return  # the next look asks again
+        judged = decider.judge_cancels(decider.reading(read.seen))
+        self._record(judged)
+        cancels = [event.tp for event in judged if isinstance(event, Cancel)]
         if cancels:
-            self._record(cancels)
-            sending = Sending(Request.CANCEL, {cancel.tp: None for cancel in cancels})
-            results = await send(self._writer, sending)
+            sending = Sending(Request.CANCEL, dict.fromkeys(cancels))
+            self._check_owned()
+            results = await self._requests.send(sending, read.seen)
             self._record(decider.answered(Request.CANCEL, results))
 
-    def _called_off(self, sending: Sending) -> Mapping[TopicPartition, WriteResult]:
+    def _outdated(self, sending: Sending, look: Look) -> Mapping[TopicPartition, WriteResult]:
+        """Give the outcome of what does not hold any more by the read made for it."""
+        held: dict[TopicPartition, WriteResult] = {}
+        for tp in sending.partitions:
+            track = self._run.tracks[tp]
+            if why := why_not_sent(sending.request, track, look, self._run.limits):
+                held |= not_sent(sending.only({tp}), why)
+        return held
+
+    def _unthrottled(
+        self, sending: Sending, decided: Turn, decider: Decider
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Give the outcome of what would add replicas without the throttle that is promised."""
+        if sending.request is not Request.ALTER:
+            return {}
+        adding = [tp for tp in decided.adding if tp in sending.partitions]
+        return self._throttling.not_in_force(decider.seen, adding)
+
+    def _called_off(self, sending: Sending, decided: Turn) -> Mapping[TopicPartition, WriteResult]:
         """Give the outcome of what may not go any more, by what was asked since it was decided."""
         tracks, shut = self._run.tracks, self._run.cancel_gate.shut
         off = {tp for tp in sending.partitions if tracks[tp].step_called_off}
         held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
+        new = decided.begun & sending.partitions.keys()
+        paused = {tp for tp in new if self._run.pauses.stop(tp)}
         return {
+            **not_sent(sending.only(paused), "it was paused before it was sent"),
             **not_sent(sending.only(off), "it was called off before it was sent"),
             **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),
         }
+
+    def _check_owned(self) -> None:
+        """See that nobody else may have taken the run, or cannot see what is done to it.
+
+        Raises:
+            RunProblem: that may be so.
+        """
+        if reason := self._lost():
+            raise RunProblem(f"run {self._run.name} is not carried on here any more: {reason}")
 
     async def _tidy(self, decider: Decider) -> None:
         """Leave no throttle behind that nothing in flight needs, where the cluster answers."""
@@ -256,5 +353,7 @@ class Engine:
 
     def _record(self, events: Sequence[Event]) -> None:
         """Write events down, for good, and only then go by them."""
+        if events:
+            self._check_owned()
         for entry in self._journal.append(events):
             self._run.apply(entry)

@@ -193,7 +193,17 @@ def _of_life(event: Started | PlannedPart | Owned | Left | Recovered | Ended) ->
             return f"the journal was damaged and is recovered: {event.lost}"
         case Ended():
             counts = (f"{n:,} {s.words}" for s, n in event.counts.items() if n)
-            return f"ended: {', '.join(counts)}"
+            return f"ended: {', '.join(counts)}{_still_open(event)}"
+
+
+def _still_open(event: Ended) -> str:
+    """Name the requests that may take effect after the end."""
+    if not event.open:
+        return ""
+    named = [f"{each.topic}-{each.partition}" for each in event.open]
+    brokers = sorted({each.node for each in event.open if each.node is not None})
+    at = f" (broker {among(brokers)})" if brokers else ""
+    return f"; requests may take effect yet that were not answered{at}: {among(named, told=5)}"
 
 
 def _planned(event: PlannedPart) -> str:

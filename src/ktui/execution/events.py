@@ -23,10 +23,12 @@ from ktui.execution.states import State
 from ktui.execution.throttle_events import (
     Configure,
     Configured,
+    SettingChanged,
     SettingsFound,
     SettingsLeft,
     ThrottleChanged,
 )
+from ktui.execution.unknown_fields import unknown_field
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 
@@ -229,6 +231,8 @@ class Answered(_OfPartition, frozen=True, kw_only=True, tag="answered"):
     code: str | None = None
     """Kafka's name of the error; None with `refused` where nothing could be sent."""
     message: str = ""
+    node: int | None = None
+    """The broker that the request went to, where its answer was lost."""
 
 
 class StepOver(_OfPartition, frozen=True, kw_only=True, tag="step_over"):
@@ -266,16 +270,27 @@ class Recovered(RunEvent, frozen=True, kw_only=True, tag="recovered"):
     """What was wrong, and where the damaged file is."""
 
 
+class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An alter or cancel that was not answered, and may take effect after the run has ended."""
+
+    topic: str
+    partition: int
+    node: int | None = None
+    """The broker that has it, where that is known."""
+
+
 class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
     """Every partition has reached its end."""
 
     counts: dict[State, int]
+    open: tuple[OpenRequest, ...] = ()
+    """What may take effect yet."""
 
 
 Event = (
     Started | PlannedPart | Owned | Left | LimitsChanged | Paused | Continued | Gate | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
-    | ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft
+    | ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft | SettingChanged
     | CancelAsked | CancelGate | Added | Joined | Recording
 )  # fmt: skip
 
@@ -302,8 +317,12 @@ def encode(event: Event) -> bytes:
 def decode(body: bytes) -> Event:
     """Read an event.
 
+    What this version would not write in the same way may have fields that it does not know.
+
     Raises:
-        msgspec.DecodeError: it is none that this version knows.
+        msgspec.DecodeError: it is none that this version knows, or has a field that it does not.
     """
     event: Event = _DECODER.decode(body)
+    if _ENCODER.encode(event) != body and (field := unknown_field(body, event)):
+        raise msgspec.ValidationError(f"it has a field `{field}` that only a newer ktui knows")
     return event

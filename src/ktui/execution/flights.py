@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from math import inf
 
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
+from ktui.execution.cancel_events import Kind
 from ktui.execution.events import Cancel, Elect, Event
 from ktui.execution.landing import Landing, landing
 from ktui.execution.look import Look
 from ktui.execution.memory import Memory, now_in, stands, step_over
 from ktui.execution.options import RunOptions
 from ktui.execution.refusals import MOST_TRIES, refused_too_often
+from ktui.execution.request_check import LAST_IN_SYNC, keeps_data, may_cancel
 from ktui.execution.stalls import Stalls
 from ktui.execution.states import State, called_off
 from ktui.execution.track import OpenStep, Track
@@ -24,11 +27,13 @@ from ktui.pacing.steps import next_step
 ELECT_AGAIN_S = 2.0
 ELECT_FOR_S = 30.0
 """An election that its winner is not in sync for is given up then, and its place freed."""
-CANCEL_AGAIN_S = 10.0
+CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
+"""How long a cancel without effect is left alone: doubled each time."""
+UNSEEN_S = 5.0
+"""A step of which the cluster tells nothing for so long is shown as stalled."""
 
 _CALLED_OFF = "an operator has called it off"
-LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
-"""With unclean leader election enabled such a cancel succeeds, and loses acknowledged data."""
+_HIDDEN = "it is not cancelled: {}"
 
 
 class _Mind(msgspec.Struct):
@@ -41,6 +46,11 @@ class _Mind(msgspec.Struct):
     elected_s: float | None = None
     """When the last one was."""
     cancelled_s: float | None = None
+    """When the last cancel was asked for."""
+    cancels: int = 0
+    """How many were."""
+    unseen_s: float | None = None
+    """Since when the cluster does not tell how the partition is."""
     stalled: object = None
     """Why it stalled when that was told last."""
 
@@ -54,7 +64,8 @@ class Flights:
         self._minds: defaultdict[TopicPartition, _Mind] = defaultdict(_Mind)
         self._now_s = 0.0
         self._elections: list[Elect] = []
-        self._cancels: list[Cancel] = []
+        self._cancels: dict[TopicPartition, str] = {}
+        """The steps to cancel, each with why; a read made for the cancel decides."""
 
     def take_elections(self) -> list[Elect]:
         """Give the elections that the last look called for; they are to be sent.
@@ -69,12 +80,25 @@ class Flights:
         self._elections = []
         return elections
 
-    def take_cancels(self) -> list[Cancel]:
-        """Give the cancels that are due; they are to be sent before all else."""
-        cancels, self._cancels = self._cancels, []
-        for cancel in cancels:
-            self._minds[cancel.tp].cancelled_s = self._now_s
-        return cancels
+    def judge_cancels(self, look: Look) -> list[Event]:
+        """Return the cancels that a read made for them allows, and why others are not sent.
+
+        Those are judged again at the next look.
+        """
+        events: list[Event] = []
+        for tp, reason in self._cancels.items():
+            track, state = self._memory.run.tracks[tp], look.state(tp)
+            if may_cancel(track, look):
+                mind = self._minds[tp]
+                mind.cancelled_s, mind.cancels = look.seen.monotonic_s, mind.cancels + 1
+                events.append(Cancel(topic=tp.topic, partition=tp.partition, reason=reason))
+            elif track.step is not None and state is not None:
+                if landing(track.step, state) is Landing.FLYING:
+                    events += self._not_cancelled(track, LAST_IN_SYNC)
+            elif track.step is not None and not look.gone(track):
+                events += self._not_cancelled(track, _HIDDEN.format(look.hidden(tp.topic)))
+        self._cancels = {}
+        return events
 
     def _may_elect(self, tp: TopicPartition) -> bool:
         run, track = self._memory.run, self._memory.run.tracks[tp]
@@ -82,20 +106,18 @@ class Flights:
         return not (shut or tp in run.throttled.partitions or track.step_called_off)
 
     @property
-    def cancels_due(self) -> bool:
-        """Whether cancels wait to be sent."""
-        return bool(self._cancels)
+    def cancels_due(self) -> Collection[TopicPartition]:
+        """The partitions whose steps are to be cancelled before anything else is sent."""
+        return self._cancels.keys()
 
-    def call_off(self, track: Track, look: Look) -> list[Event]:
-        """Cancel a step as soon as may be, by the last look if that shows it."""
-        state = look.state(track.tp)
-        if track.step is None or state is None or landing(track.step, state) is not Landing.FLYING:
-            return []
-        return self._cancel_step(track, state, _CALLED_OFF)
+    def call_off(self, track: Track) -> None:
+        """Have a step cancelled as soon as a read made for it allows."""
+        if track.step is not None:
+            self._cancels[track.tp] = _CALLED_OFF
 
     def look(self, look: Look) -> list[Event]:
         """Judge every step in flight."""
-        self._elections, self._cancels = [], []
+        self._elections, self._cancels = [], {}
         self._now_s = look.seen.monotonic_s
         self._memory.unanswered.look(self._now_s)
         self._stalls.look(look)
@@ -105,30 +127,45 @@ class Flights:
             if reason := look.gone(track):
                 if self._memory.doubts.confirmed(tp, reason, look.seen):
                     events.append(self._give_up(track, State.TOPIC_GONE, reason))
-            elif (state := look.state(tp)) is not None and track.step is not None:
-                events += self._judge(track, track.step, state, look)
+            elif track.step is not None:
+                state = look.state(tp)
+                told = None if state is None else self._judge(track, track.step, state, look)
+                events += self._unseen(track, look) if told is None else told
         return events
 
     def _judge(
         self, track: Track, step: OpenStep, state: PartitionState, look: Look
-    ) -> list[Event]:
+    ) -> list[Event] | None:
+        """Judge one step; None where its topic's settings are needed and not told."""
+        how, mind = landing(step, state), self._minds[track.tp]
+        if how is Landing.FLYING:
+            self._memory.doubts.clear(track.tp)
+            mind.listed, mind.unseen_s = True, None
+            return self._flying(track, step, state)
         situation = look.situation(track, state)
         if situation is None:
-            return []
-        how = landing(step, state)
+            return None
+        mind.unseen_s = None
         if how in _ARRIVED and not self._certain(track.tp, step, state, look):
             return []
         match how:
-            case Landing.FLYING:
-                self._memory.doubts.clear(track.tp)
-                self._minds[track.tp].listed = True
-                return self._flying(track, step, state)
             case Landing.REACHED:
                 return self._over(track, situation)
             case Landing.ELECTION_DUE:
                 return self._elect(track, step, situation)
             case _:
                 return self._strayed(track, step, state, situation, look, how)
+
+    def _unseen(self, track: Track, look: Look) -> list[Event]:
+        """Say why nothing becomes of a step of which the cluster tells nothing for a while."""
+        mind = self._minds[track.tp]
+        mind.unseen_s = self._now_s if mind.unseen_s is None else mind.unseen_s
+        if self._since(mind.unseen_s) < UNSEEN_S:
+            return []
+        hidden = look.hidden(track.tp.topic)
+        if track.step_called_off:
+            return self._not_cancelled(track, _HIDDEN.format(hidden))
+        return self._stalled(track, hidden, hidden)
 
     def _certain(
         self, tp: TopicPartition, step: OpenStep, state: PartitionState, look: Look
@@ -185,9 +222,9 @@ class Flights:
         """
         to_follow = next_step(situation, self._memory.run.limits)
         settled = isinstance(to_follow, Done) and not track.step_called_off
-        if track.tp in self._memory.unanswered and not settled:
+        if self._awaited(track) and not settled:
             self._minds[track.tp].cancelled_s = None  # should it come again, so does the cancel
-            return []
+            return self._memory.waits(track)
         self._memory.doubts.clear(track.tp)
         self._minds.pop(track.tp, None)
         following = self._memory.landed(track, situation)
@@ -200,13 +237,21 @@ class Flights:
         """An answer was lost, and maybe its request: what is still on its way may come yet."""
         what = ("as before", situation.replicas)
         certain = self._memory.doubts.confirmed(track.tp, what, look.seen)
-        if not certain or track.tp in self._memory.unanswered:
+        if not certain:
             return []
+        if self._awaited(track):
+            return self._memory.waits(track)
         if step.answered is not None and track.refusals >= MOST_TRIES:
             self._minds.pop(track.tp, None)
             reason = refused_too_often(track.refusals, step.answered)
             return self._memory.failed(track, reason)
         return self._over(track, situation, reached=False, reason="nothing came of the request")
+
+    def _awaited(self, track: Track) -> bool:
+        """Whether an open request of a step is waited for; a stop does so only for a while."""
+        unanswered = self._memory.unanswered
+        ends = track.cancel is Kind.STOP and unanswered.given_up(track.tp, self._now_s)
+        return track.tp in unanswered and not ends
 
     def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[Event]:
         self._minds.pop(track.tp, None)
@@ -246,15 +291,20 @@ class Flights:
 
     def _cancel_step(self, track: Track, state: PartitionState, reason: str) -> list[Event]:
         """Cancel a step, again and again until it is over or what led to that has passed."""
-        if not set(state.isr) - set(state.adding):
-            if not track.step_called_off:
-                return self._stalled(track, LAST_IN_SYNC, LAST_IN_SYNC)
-            told = (track.state, track.reason) == (State.REFUSED, LAST_IN_SYNC)
-            return [] if told else [now_in(track, State.REFUSED, LAST_IN_SYNC)]
-        tp = track.tp
-        if self._since(self._minds[tp].cancelled_s) >= CANCEL_AGAIN_S:
-            self._cancels.append(Cancel(topic=tp.topic, partition=tp.partition, reason=reason))
+        if not keeps_data(state):
+            return self._not_cancelled(track, LAST_IN_SYNC)
+        mind = self._minds[track.tp]
+        again_s = min(CANCEL_LATEST_S, CANCEL_AGAIN_S * 2.0 ** max(0, mind.cancels - 1))
+        if self._since(mind.cancelled_s) >= again_s:
+            self._cancels[track.tp] = reason
         return []
+
+    def _not_cancelled(self, track: Track, reason: str) -> list[Event]:
+        """Say why a step is not cancelled, once."""
+        if not track.step_called_off:
+            return self._stalled(track, reason, reason)
+        told = (track.state, track.reason) == (State.REFUSED, reason)
+        return [] if told else [now_in(track, State.REFUSED, reason)]
 
     def _stalled(self, track: Track, why: object, reason: str) -> list[Event]:
         """Say that a step stalls, and why; not again for each new figure in the reason."""

@@ -41,8 +41,9 @@ class RunFollower:
         version = self._journal.data_version()
         if version == self._version:
             return []
-        self._version = version
-        return self._read()
+        new = self._read()
+        self._version = version  # where the reading fails, the next call reads anew
+        return new
 
     def close(self) -> None:
         """Let go of the journal."""

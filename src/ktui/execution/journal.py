@@ -7,9 +7,8 @@ commands of it, and any may read.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,19 +20,32 @@ from ktui.execution.events import Entry, Event
 from ktui.execution.journal_commands import CommandTable
 from ktui.execution.journal_events import EventTable
 from ktui.execution.journal_head import write_head
+from ktui.execution.journal_patience import Patience, Tries
 from ktui.execution.journal_recovery import recover
+
+_WRITTEN = "cannot be written"
+_READ = "cannot be read"
 
 
 class Journal:
     """One run's journal, open. Threads may take turns with it; two at once may not use it.
 
-    Every call raises JournalProblem where the file cannot be read or written, with the reason.
+    Every call raises JournalProblem where the file cannot be read or written, with the reason. A
+    journal that another process keeps locked is such a case, too: after some seconds, or with
+    patience never.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, clock: Clock) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        clock: Clock,
+        patience: Patience | None = None,
+    ) -> None:
         self.path = path
         self._connection = connection
         self._clock = clock
+        self._tries = Tries(connection, path, clock, patience)
         self._events = EventTable(connection, path)
         self._commands = CommandTable(connection, path)
 
@@ -58,16 +70,29 @@ class Journal:
         return cls(journal_file.create_anew(path), path, clock)
 
     @classmethod
-    def open(cls, path: Path, clock: Clock, *, read_only: bool = False) -> Self:
+    def open(
+        cls,
+        path: Path,
+        clock: Clock,
+        *,
+        read_only: bool = False,
+        patience: Patience | None = None,
+    ) -> Self:
         """Open a journal that is there.
+
+        Args:
+            path: of its file.
+            clock: the time of what is written.
+            read_only: nothing is written.
+            patience: for the run's owner, which waits for as long as the journal is locked.
 
         Raises:
             JournalProblem: it is not there, no journal, or one of a newer ktui.
         """
-        return cls(journal_file.connect(path, read_only=read_only), path, clock)
+        return cls(journal_file.connect(path, read_only=read_only), path, clock, patience)
 
     @classmethod
-    def recover(cls, path: Path, clock: Clock) -> Self:
+    def recover(cls, path: Path, clock: Clock, patience: Patience | None = None) -> Self:
         """Open a journal to go on with it; only the run's owner may.
 
         A damaged one is kept beside it as journal.damaged-TIME.db. In its place comes one of all
@@ -77,7 +102,7 @@ class Journal:
             JournalProblem: not one event of it can be read, or a newer ktui wrote it.
         """
         recover(path, clock.now())
-        return cls.open(path, clock)
+        return cls.open(path, clock, patience=patience)
 
     @property
     def damage(self) -> str | None:
@@ -90,8 +115,7 @@ class Journal:
         Raises:
             JournalProblem: the disk is full, or the like; none of them is in.
         """
-        now = self._clock.now()
-        return self._append([(now, event) for event in events])
+        return self._append(lambda: self._events.append(events, self._clock.now()), events)
 
     def copy(self, entries: Sequence[Entry]) -> list[Entry]:
         """Write events that another journal has, in one transaction and with their times there.
@@ -99,15 +123,15 @@ class Journal:
         Raises:
             JournalProblem: the disk is full, or the like; none of them is in.
         """
-        return self._append([(entry.at, entry.event) for entry in entries])
+        timed = [(entry.at, entry.event) for entry in entries]
+        return self._append(lambda: self._events.append_timed(timed), timed)
 
-    def _append(self, events: Sequence[tuple[datetime, Event]]) -> list[Entry]:
+    def _append(self, write: Callable[[], list[Entry]], events: Sequence[object]) -> list[Entry]:
         if not events:
             return []
-        with self._writing():
-            entries = self._events.append_timed(events)
+        entries = self._tries.do(_WRITTEN, write)
         with suppress(OSError):  # an older note is as true, and tells less
-            write_head(self.path, self._events.head())
+            write_head(self.path, self._events.written)
         return entries
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
@@ -119,34 +143,31 @@ class Journal:
 
     def ask(self, command: Command, who: str) -> int:
         """Ask something of the run's owner, and give the command's number."""
-        with self._writing():
-            return self._commands.ask(command, who, self._clock.now())
+        return self._tries.do(_WRITTEN, lambda: self._commands.ask(command, who, self._clock.now()))
 
     def asked(self, *, unanswered: bool = True) -> list[Asked]:
         """Give the commands, in the order in which they were asked."""
-        with self._reading():
-            return self._commands.asked(unanswered=unanswered)
+        return self._tries.do(_READ, lambda: self._commands.asked(unanswered=unanswered))
 
     def answer(self, number: int, answer: Answer) -> None:
         """Say what became of a command; its first answer stays."""
-        with self._writing():
-            self._commands.answer(number, answer)
+        self._tries.do(_WRITTEN, lambda: self._commands.answer(number, answer))
 
     def answer_to(self, number: int) -> Asked:
         """Give a command as it stands."""
-        with self._reading():
-            return self._commands.answer_to(number)
+        return self._tries.do(_READ, lambda: self._commands.answer_to(number))
 
     def last_seq(self) -> int:
         """Give the number of the last event; 0 where there is none."""
-        with self._reading():
-            return self._events.last_seq()
+        return self._tries.do(_READ, self._events.last_seq)
 
     def data_version(self) -> int:
         """Give a number that changes when another connection has written anything; it is cheap."""
-        with self._reading():
-            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            return int(version)
+        return self._tries.do(_READ, self._data_version)
+
+    def _data_version(self) -> int:
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -164,22 +185,3 @@ class Journal:
     ) -> None:
         """Let go of the file."""
         self.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Turn errors into words, with nothing half written."""
-        try:
-            yield
-        except BaseException as error:
-            with suppress(sqlite3.Error):
-                self._connection.rollback()
-            if isinstance(error, sqlite3.Error):
-                raise journal_file.problem(self.path, "cannot be written", error) from None
-            raise
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise journal_file.problem(self.path, "cannot be read", error) from None

@@ -12,6 +12,7 @@ import msgspec
 from ktui.execution.commands import Answer, Asked, Command
 from ktui.execution.journal_events import spelled
 from ktui.execution.problem import JournalProblem
+from ktui.execution.unknown_fields import unknown_field
 
 _ENCODER = msgspec.json.Encoder()
 _COMMANDS = msgspec.json.Decoder(Command)
@@ -62,21 +63,25 @@ class CommandTable:
     def _decoded(self, row: tuple[Any, ...]) -> Asked:
         number, at, who, body, answer = row
         try:
+            command, unknown = _command(body)
             return Asked(
                 number,
                 datetime.fromisoformat(at.decode()),
                 who.decode(),
-                _command(body),
+                command,
                 None if answer is None else _ANSWERS.decode(answer),
+                unknown,
             )
         except (ValueError, AttributeError, TypeError, msgspec.MsgspecError) as error:
             words = f"{self._path}: command {number} cannot be read: {error}"
             raise JournalProblem(words) from None
 
 
-def _command(body: bytes) -> Command | None:
+def _command(body: bytes) -> tuple[Command | None, str]:
+    """Return a command, or what of it only a newer ktui knows: none is carried out in part."""
     try:
         command: Command = _COMMANDS.decode(body)
-    except msgspec.ValidationError:  # a newer ktui has asked for what this one cannot do
-        return None
-    return command
+    except msgspec.ValidationError as error:
+        return None, f"this command: {error}"
+    field = unknown_field(body, command)
+    return (command, "") if field is None else (None, f"`{field}` of this command")

@@ -34,6 +34,8 @@ class EventTable:
         self._connection = connection
         self._path = path
         self._verified = Head(0, GENESIS)
+        self.written = Head(0, GENESIS)
+        """The last event that this connection has written."""
         self.damage: str | None = None
         """What the last reading stumbled over, and where."""
         self.newer = False
@@ -63,6 +65,7 @@ class EventTable:
             entries.append(Entry(seq, datetime.fromisoformat(at), event))
         self.insert(rows)
         self._connection.execute("COMMIT")
+        self.written = head
         return entries
 
     def insert(self, rows: Sequence[Row]) -> None:

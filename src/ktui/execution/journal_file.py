@@ -11,10 +11,19 @@ from pathlib import Path
 from ktui.durable import sync_folder
 from ktui.execution.journal_head import head_path
 from ktui.execution.problem import JournalProblem
+from ktui.execution.regular import refuse_irregular
 
 SCHEMA_VERSION = 1
+"""Of the layout, and of what events and commands mean.
+
+It is raised where a meaning changes, so that an older ktui refuses the journal as a whole; then
+`connect` is also where one of an older version is brought to the new one. A new kind of event, or
+a field with a default that keeps the old meaning, does not raise it: an older ktui refuses by name
+the events that have one, and every release has its journal in tests/unit/execution/golden, which
+all later ones have to read.
+"""
 BUSY_TIMEOUT_S = 5.0
-"""How long to wait for another process that is writing."""
+"""How long to wait for another process that is writing; a run's owner waits without an end."""
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)
@@ -84,7 +93,7 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
         JournalProblem: it is not there, no journal, or one of a newer ktui.
     """
     try:
-        path.stat()
+        refuse_irregular(path)
     except OSError as error:
         raise JournalProblem(f"{path}: cannot be read: {error.strerror}") from None
     connection = _connected(path, "ro" if read_only else "rw")
@@ -109,6 +118,11 @@ def problem(path: Path, what: str, error: BaseException) -> JournalProblem:
 def tells_of_damage(error: BaseException) -> bool:
     """Whether an error of reading is due to what the file holds, not to who else uses it."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
+
+
+def tells_of_a_lock(error: BaseException) -> bool:
+    """Whether an error is due to another process that has the file locked: it may pass."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKS
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:
@@ -169,11 +183,19 @@ def _versions(connection: sqlite3.Connection) -> Iterator[int]:
         yield int(connection.execute(query).fetchone()[0])
 
 
+_LOCKS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+LOCKED = "another process keeps the journal locked"
+_LOCKED = (
+    LOCKED,
+    "Try again; if that lasts, see who has the file open: ktui stopped in a write, or sqlite3",
+)
+
 _CAUSES = {
     sqlite3.SQLITE_FULL: ("the disk is full", "Make room on it"),
     sqlite3.SQLITE_IOERR: ("the disk reports an error", "See the system's log"),
-    sqlite3.SQLITE_BUSY: ("another process keeps it locked", "Try again"),
-    sqlite3.SQLITE_LOCKED: ("another process keeps it locked", "Try again"),
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_READONLY: ("it may not be written", "Check who owns it and its folder"),
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "Check who owns it and its folder"),
     sqlite3.SQLITE_PERM: ("it may not be used", "Check who owns it and its folder"),
@@ -181,9 +203,7 @@ _CAUSES = {
     sqlite3.SQLITE_NOTADB: ("it is no SQLite file, or its beginning is damaged", ""),
 }
 
-_NO_DAMAGE = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
+_NO_DAMAGE = _LOCKS | {
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,

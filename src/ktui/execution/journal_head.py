@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from ktui.execution.regular import open_regular, read_note
+
 _NOTE = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})\n")
 
 
@@ -31,7 +33,7 @@ def head_path(journal: Path) -> Path:
 def read_head(journal: Path) -> Head | None:
     """Read the note; None where there is none, or none that can be read."""
     try:
-        match = _NOTE.fullmatch(head_path(journal).read_bytes())
+        match = _NOTE.fullmatch(read_note(head_path(journal)))
     except OSError:
         return None
     return None if match is None else Head(int(match[1]), bytes.fromhex(match[2].decode()))
@@ -44,7 +46,7 @@ def write_head(journal: Path, head: Head) -> None:
         OSError: it cannot be written.
     """
     note = b"%d %s\n" % (head.seq, head.hash.hex().encode())
-    file = os.open(head_path(journal), os.O_WRONLY | os.O_CREAT, 0o600)
+    file = open_regular(head_path(journal), os.O_WRONLY | os.O_CREAT)
     try:
         os.pwrite(file, note, 0)
         os.ftruncate(file, len(note))

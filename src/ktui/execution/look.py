@@ -17,10 +17,16 @@ from ktui.pacing.situation import Situation
 
 
 class Look:
-    """An observation, and what every partition of it is judged with."""
+    """An observation, and what every partition of it is judged with.
 
-    def __init__(self, seen: Observation) -> None:
+    Args:
+        seen: the observation.
+        restarting: brokers that went offline a moment ago.
+    """
+
+    def __init__(self, seen: Observation, restarting: frozenset[int] = frozenset()) -> None:
         self.seen = seen
+        self._restarting = restarting
         self.online = frozenset(broker.id for broker in seen.brokers.values() if broker.alive)
         self._denied = frozenset(
             failure.topic
@@ -59,7 +65,8 @@ class Look:
             leader=state.leader,
             target=goes_to.replicas,
             lead=goes_to.lead,
-            online=self.online,
+            online=self.online.difference(state.offline),
+            restarting=self._restarting,
             min_insync_replicas=config.min_insync_replicas,
             waits_for_kept=self.seen.waits_for_kept,
             reassigning=state.reassigning,

@@ -13,7 +13,13 @@ from ktui.execution.goal import goal_in_words
 from ktui.execution.run import Run
 from ktui.execution.states import State, called_off
 from ktui.execution.track import Track
-from ktui.execution.unanswered import Unanswered, left_open
+from ktui.execution.unanswered import (
+    Heard,
+    Unanswered,
+    always_heard,
+    left_open,
+    waits_in_words,
+)
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Why
 from ktui.progress.timeline import Progress
@@ -34,11 +40,11 @@ class Hold(enum.Enum):
 class Memory:
     """The run, where each of its partitions stands for pacing, and what is not certain yet."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, heard: Heard = always_heard) -> None:
         self.run = run
         self.roster = Roster(run.limits)
         self.doubts = Doubts()
-        self.unanswered = Unanswered(left_open(run))
+        self.unanswered = Unanswered(left_open(run), heard)
         self.progress = Progress()
         """Of the partitions in flight."""
         self._held: dict[Hold, set[TopicPartition]] = {why: set() for why in Hold}
@@ -66,6 +72,13 @@ class Memory:
         """Let go of a partition for good, with the replicas that someone else gave it."""
         self.let_go(track.tp)
         return now_in(track, state, reason, replicas)
+
+    def waits(self, track: Track) -> list[Event]:
+        """Return why a partition waits that has an open request, once for each reason."""
+        why = waits_in_words(self.unanswered.node(track.tp))
+        stalls = track.step is not None and not track.step_called_off
+        state = State.STALLED if stalls else track.state
+        return [] if (track.state, track.reason) == (state, why) else [now_in(track, state, why)]
 
     def let_go(self, tp: TopicPartition) -> None:
         """Forget a partition for which nothing more is to be done."""

@@ -9,14 +9,16 @@ MOUNTS = Path("/proc/mounts")
 """Linux lists what is mounted here, in fstab(5)'s format; elsewhere nothing is known."""
 
 _NETWORK = re.compile(
-    r"nfs[0-9]*|cifs|smb.*|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|gpfs|beegfs|davfs"
-    r"|fuse\.(sshfs|s3fs|rclone|glusterfs|ceph.*|davfs.*|curlftpfs|smb.*|gcsfuse|goofys)"
+    r"nfs[0-9]*|cifs|smb.*|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|gpfs|beegfs|davfs|orangefs|pvfs2"
+    r"|virtiofs|vboxsf|vmhgfs|prl_fs|wekafs|juicefs"
+    r"|fuse\.(sshfs|s3fs|rclone|glusterfs|ceph.*|davfs.*|curlftpfs|smb.*|gcsfuse|goofys"
+    r"|juicefs|wekafs|vmhgfs-fuse|mount-s3|blobfuse2?|geesefs|seaweedfs|moosefs|mfs|nfs.*)"
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def is_network(kind: str) -> bool:
-    """Whether files of such a file system are on another machine."""
+    """Whether files of such a file system are on another machine, or on this one's host."""
     return _NETWORK.fullmatch(kind) is not None
 
 

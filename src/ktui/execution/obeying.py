@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ktui import __version__
 from ktui.execution.adding import Adding
 from ktui.execution.beginning import parts
 from ktui.execution.cancel_events import CancelAsked
@@ -20,6 +19,7 @@ from ktui.execution.commands import (
     Pause,
     SetLimits,
     SetThrottle,
+    refusal,
 )
 from ktui.execution.decider import Decider
 from ktui.execution.events import By, Continued, Event, LimitsChanged, Paused
@@ -97,8 +97,7 @@ class Obeying:
                 self.leave_reason = f"{asked.who} asked for it"
                 return Answer(accepted=True, words="the run is being left; `ktui resume` goes on")
             case None:
-                words = f"ktui {__version__}, which owns the run, does not know this command"
-                return Answer(accepted=False, words=words)
+                return refusal(asked)
 
     def _set_limits(self, command: SetLimits, asked: Asked) -> Answer:
         old, flying = self._run.limits, self._run.in_flight
@@ -129,7 +128,7 @@ class Obeying:
 
     def _set_throttle(self, command: SetThrottle, asked: Asked) -> Answer:
         old, new = self._run.throttled.rates, command.rates
-        if new == old:
+        if new == old and not self._run.throttled.foreign:
             return Answer(accepted=True, words="this is in force already")
         if new and (refusal := self._refused_throttle()):
             return Answer(accepted=False, words=refusal)

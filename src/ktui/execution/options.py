@@ -26,6 +26,15 @@ class OnForeignChange(enum.StrEnum):
     """Carry it to its target from where it is now."""
 
 
+class OnForeignThrottle(enum.StrEnum):
+    """What to do when somebody else sets another rate on a broker that the run throttles."""
+
+    HOLD = "hold"
+    """Add nothing more to that broker until their rate is gone, or the run's is set again."""
+    GO_ON = "go-on"
+    """Go on under their rate."""
+
+
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a run behaves when things go otherwise."""
 
@@ -42,6 +51,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The rates that the run begins with; they may change, unlike all else here."""
     throttle_leaders: bool = False
     """Throttle what leaders send to replicas out of the ISR, too, beside what followers take."""
+    on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
     poll_s: float = 1.0
     """Seconds between two looks at the cluster."""
     record: bool = True

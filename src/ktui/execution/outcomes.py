@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
@@ -21,7 +22,7 @@ from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.pacing.situation import Done
 
-FIRST_RETRY_S = 1.0
+FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
 """Doubled with each try."""
 
 
@@ -31,6 +32,8 @@ class Outcomes:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._retry_at: dict[TopicPartition, float] = {}
+        self._not_sent: Counter[TopicPartition] = Counter()
+        """How often in a row a request was not sent."""
 
     def resting(self, now_s: float) -> AbstractSet[TopicPartition]:
         """Give the partitions whose last step was refused a moment ago; each keeps its place."""
@@ -55,10 +58,13 @@ class Outcomes:
                     verdict=result.verdict,
                     code=result.code,
                     message=result.message,
+                    node=result.node,
                 )
             )
+            if result.verdict is not Verdict.REFUSED or result.code is not None:
+                self._not_sent.pop(tp, None)
             if result.verdict is Verdict.UNKNOWN and request is not Request.ELECT:
-                self._memory.unanswered.add(tp)
+                self._memory.unanswered.add(tp, result.node)
             track = self._memory.run.tracks[tp]
             if request is Request.ALTER and result.verdict is Verdict.REFUSED:
                 events += self._refused(track, result, now_s, last_try=missing is None)
@@ -87,12 +93,20 @@ class Outcomes:
             return self._memory.failed(track, refused_too_often(tries, result))
         situation = self._memory.roster.situation(track.tp)
         following = self._memory.landed(track, situation)
-        self._retry_at[track.tp] = now_s + FIRST_RETRY_S * 2.0 ** max(0, tries - 1)
+        self._rest(track.tp, result, tries, now_s)
         reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"
         over = step_over(track, situation, reached=False, reason=reason)
         if not isinstance(following, Done):
             return [over]
         return [over, *stands(track, following)]  # called off before it was sent: it is back
+
+    def _rest(self, tp: TopicPartition, result: WriteResult, tries: int, now_s: float) -> None:
+        """Leave a partition alone for a while, longer each time."""
+        if result.code is None:
+            self._not_sent[tp] += 1
+            tries = self._not_sent[tp]
+        rest_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** max(0, tries - 1))
+        self._retry_at[tp] = now_s + rest_s
 
     def _not_elected(self, track: Track, result: WriteResult) -> list[Event]:
         if track.refusals + 1 < MOST_TRIES or not counts_against(result):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import getpass
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +21,9 @@ import msgspec
 from ktui.cluster.clock import SystemClock
 from ktui.execution.events import Started
 from ktui.execution.journal import Journal
+from ktui.execution.journal_file import beside
 from ktui.execution.problem import RunProblem, RunRefused
+from ktui.execution.regular import open_regular
 from ktui.execution.statedir import RunDir, StateDir, refuse_network
 
 _PATIENCE_S = 0.5
@@ -28,6 +31,7 @@ _PATIENCE_S = 0.5
 _START_PATIENCE_S = 30.0
 _PAUSE_S = 0.02
 _MOST_BYTES = 4096
+_WHILE = "while this process owned the run: another one may own it now"
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -62,21 +66,52 @@ class LiveRun(msgspec.Struct, frozen=True):
 
 
 class Ownership:
-    """A run's lock, held by this process until it is released or the process ends.
+    """A run's locks, held by this process until they are released or the process ends.
 
-    The programs that this process starts do not inherit it.
+    The programs that this process starts do not inherit them.
     """
 
-    def __init__(self, run: RunDir, file: int, holder: Holder) -> None:
+    def __init__(self, run: RunDir, locks: Mapping[Path, int], holder: Holder) -> None:
         self.run = run
         self.holder = holder
-        self._file = file
+        self._locks = dict(locks)
+        self._seen = {path: _identity(os.fstat(file)) for path, file in locks.items()}
+        self._seen[run.path] = _identity(run.path.stat())
+        self._watch(run.journal)
+
+    def watch_journal(self) -> None:
+        """Remember which files the journal is made of; `lost` holds them against what is there.
+
+        To be called once the journal is open, for a damaged one is replaced before that.
+        """
+        self._watch(self.run.journal)
+        self._watch(beside(self.run.journal)[0])
+
+    def lost(self) -> str | None:
+        """Say what was removed or replaced under the owner; None while all is as it was.
+
+        Whoever gets an answer is to send nothing more: another process may own the run, or read
+        another journal. It costs a few `stat` calls.
+        """
+        for path, seen in self._seen.items():
+            try:
+                same = _identity(path.stat()) == seen
+            except (FileNotFoundError, NotADirectoryError):
+                return f"{path} was removed or renamed {_WHILE}"
+            except OSError as error:
+                return f"{path} cannot be seen any more, {error.strerror}, {_WHILE}"
+            if not same:
+                return f"{path} was replaced {_WHILE}"
+        return None
+
+    def _watch(self, path: Path) -> None:
+        with suppress(FileNotFoundError):
+            self._seen[path] = _identity(path.stat())
 
     def release(self) -> None:
         """Let another process take the run. Only the first call does anything."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        while self._locks:
+            os.close(self._locks.popitem()[1])
 
     def __enter__(self) -> Self:
         """Give the ownership itself, to be released at the end of the block."""
@@ -110,18 +145,29 @@ def take(run: RunDir, me: Holder | None = None) -> Ownership:
 
     Raises:
         Held: another process owns it, or this one does already.
-        RunProblem: the lock's file cannot be used, or is on a network file system.
+        RunProblem: the lock's file cannot be used, is on a network file system, or others may
+            write to the state directory.
     """
     refuse_network(run.path)
-    while (file := _lock(run.lock, _PATIENCE_S)) is None:
-        other = holder(run)
-        if other is not None:
-            raise Held(run.name, other)
-    me = me or this_process()
-    note = msgspec.json.encode(me) + b"\n"
-    os.pwrite(file, note, 0)
-    os.ftruncate(file, len(note))
-    return Ownership(run, file, me)
+    state_dir = StateDir(run.path.parent.parent)
+    state_dir.check()
+    state_dir.make(run.lock.parent)
+    locks: dict[Path, int] = {}
+    try:
+        for path in (run.lock, run.lock_in_folder):
+            locks[path] = _owned(run, path)
+        me = me or this_process()
+        note = msgspec.json.encode(me) + b"\n"
+        for file in locks.values():
+            os.pwrite(file, note, 0)
+            os.ftruncate(file, len(note))
+        return Ownership(run, locks, me)
+    except BaseException as error:
+        for file in locks.values():
+            os.close(file)
+        if isinstance(error, OSError):
+            raise RunProblem(f"{run.path}: cannot be owned: {error.strerror}") from None
+        raise
 
 
 def holder(run: RunDir) -> Holder | None:
@@ -130,16 +176,7 @@ def holder(run: RunDir) -> Holder | None:
     Raises:
         RunProblem: the lock's file cannot be read, or is locked by who does not say who it is.
     """
-    try:
-        file = os.open(run.lock, os.O_RDONLY)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise RunProblem(f"{run.lock}: cannot be read: {error.strerror}") from None
-    try:
-        return _holder(file, run.lock)
-    finally:
-        os.close(file)
+    return _holder_by(run.lock) or _holder_by(run.lock_in_folder)
 
 
 def live_runs(state_dir: StateDir, cluster_id: str) -> list[LiveRun]:
@@ -148,7 +185,8 @@ def live_runs(state_dir: StateDir, cluster_id: str) -> list[LiveRun]:
     Raises:
         RunProblem: the state directory or a lock cannot be read.
     """
-    held = [(run, holder(run)) for run in state_dir.run_dirs()]
+    every = [*state_dir.run_dirs(), *state_dir.removed_runs()]
+    held = [(run, holder(run)) for run in every]
     return [
         LiveRun(run.name, who)
         for run, who in held
@@ -180,19 +218,47 @@ def starting(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]:
         os.close(file)
 
 
+def _owned(run: RunDir, path: Path) -> int:
+    """Lock one of a run's locks.
+
+    Raises:
+        Held: another process has it.
+    """
+    while (file := _lock(path, _PATIENCE_S)) is None:
+        other = holder(run)
+        if other is not None:
+            raise Held(run.name, other)
+    return file
+
+
 def _lock(path: Path, patience_s: float) -> int | None:
     """Open a file and lock it, for this process alone; None where someone else keeps it locked."""
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # closed in the programs we start
-    except OSError as error:
-        raise RunProblem(f"{path}: cannot be opened: {error.strerror}") from None
     until = time.monotonic() + patience_s
-    while not _locked(file, fcntl.LOCK_EX):
-        if time.monotonic() >= until:
-            os.close(file)
-            return None
-        time.sleep(_PAUSE_S)
-    return file
+    while True:
+        try:
+            file = open_regular(path, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise RunProblem(f"{path}: cannot be opened: {error.strerror}") from None
+        while not _locked(file, fcntl.LOCK_EX):
+            if time.monotonic() >= until:
+                os.close(file)
+                return None
+            time.sleep(_PAUSE_S)
+        if _is_still(path, file):
+            return file
+        os.close(file)
+
+
+def _is_still(path: Path, file: int) -> bool:
+    """Whether a file was not removed or replaced between its opening and its locking."""
+    try:
+        return _identity(path.stat()) == _identity(os.fstat(file))
+    except OSError:
+        return False
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def _locked(file: int, kind: int) -> bool:
@@ -201,6 +267,21 @@ def _locked(file: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _holder_by(path: Path) -> Holder | None:
+    try:
+        file = open_regular(path, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # no run can have this name: it was never locked
+            return None
+        raise RunProblem(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        return _holder(file, path)
+    finally:
+        os.close(file)
 
 
 def _holder(file: int, path: Path) -> Holder | None:

@@ -7,10 +7,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from ktui.execution.events import Owned
 from ktui.execution.follow import RunFollower
 from ktui.execution.problem import RunProblem
+from ktui.execution.regular import open_regular
 from ktui.execution.statedir import RunDir
 
 PYTHON = (sys.executable, "-P", "-m", "ktui")
@@ -19,6 +22,9 @@ _PATIENCE_S = 300.0
 """An engine reads its whole journal first: some 20 s for a million events."""
 _PAUSE_S = 0.05
 _LAST_WORDS = 3
+_OPEN_FILES = Path("/dev/fd")
+"""Has a name for each file that this process has open, on Linux and on a Mac."""
+_STANDARD_ERROR = 2
 _MOST_BYTES = 4096
 
 
@@ -38,7 +44,7 @@ class EngineProcess:
 
     def __init__(self, run: RunDir, arguments: Sequence[str]) -> None:
         self.run = run
-        self._said_before = _size(run)
+        self._log_before = _log_now(run)
         self.pid = _started(run, arguments)
         self._gone = False
         self._code: int | None = None
@@ -63,7 +69,10 @@ class EngineProcess:
             return f"it was ended by {signal.Signals(-self._code).name}"
         try:
             with self.run.log.open("rb") as log:
-                log.seek(max(self._said_before, _size(self.run) - _MOST_BYTES))
+                now, before = os.fstat(log.fileno()), self._log_before
+                is_same = before is not None and before.st_ino == now.st_ino
+                said_before = before.st_size if before is not None and is_same else 0
+                log.seek(max(said_before, now.st_size - _MOST_BYTES))
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError as error:
             return f"its log cannot be read: {error.strerror}"
@@ -102,8 +111,26 @@ def spawn(run: RunDir, arguments: Sequence[str]) -> EngineProcess:
     )
 
 
+def close_inherited() -> None:
+    """Close the files that the caller had open in a way that programs inherit, as cron's lock.
+
+    To be called first of all by a process that outlives its caller: a lock of the caller would be
+    held for as long, and a pipe would not end. What this process has opened itself is not
+    inheritable, and stays.
+    """
+    for path in _OPEN_FILES.iterdir() if _OPEN_FILES.exists() else ():
+        file = int(path.name)
+        with suppress(OSError):  # the folder's own file is gone by now
+            if file > _STANDARD_ERROR and os.get_inheritable(file):
+                os.close(file)
+
+
 def _started(run: RunDir, arguments: Sequence[str]) -> int:
-    to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    try:
+        os.close(open_regular(run.log, to_log))
+    except OSError as error:
+        raise RunProblem(f"{run.log}: cannot be written: {error.strerror}") from None
     try:
         return os.posix_spawn(
             sys.executable,
@@ -143,8 +170,8 @@ def _wait_for(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def _size(run: RunDir) -> int:
+def _log_now(run: RunDir) -> os.stat_result | None:
     try:
-        return run.log.stat().st_size
+        return run.log.stat()
     except OSError:
-        return 0
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ktui.durable import write_whole
 from ktui.execution.events import Brokers, Event, PlannedPart
 from ktui.execution.follow import RunFollower
 from ktui.execution.problem import RunProblem
@@ -56,10 +57,8 @@ def write_rollback_anew(run: RunDir) -> None:
 
 def _write(run: RunDir, plan: Plan) -> None:
     """Write it whole, or leave what is there."""
-    new = run.rollback.with_suffix(".tmp")
     try:
-        new.write_text(written(plan), encoding="utf-8")
-        new.replace(run.rollback)
+        write_whole(run.rollback, written(plan).encode())
     except OSError as error:
         raise RunProblem(f"{run.rollback}: cannot be written: {error.strerror}") from None
 

@@ -41,7 +41,7 @@ from ktui.execution.events import (
 from ktui.execution.options import RunOptions
 from ktui.execution.pauses import Pauses
 from ktui.execution.recording_event import NOT_RECORDED, Recording
-from ktui.execution.refusals import counts_against
+from ktui.execution.refusals import NOTHING_TO_CANCEL, counts_against
 from ktui.execution.states import UNWELL, State, called_off, sent
 from ktui.execution.throttle_events import ThrottleEvent
 from ktui.execution.throttled import Throttled
@@ -232,7 +232,7 @@ class Run:
         track.batch = self.batch = event.batch
         track.step = OpenStep(event, at)
         if event.alters:
-            track.sent, track.open_alter = event.replicas, True
+            track.sent, track.open_alter, track.open_nodes = event.replicas, True, ()
         self.flying[event.tp] = track
         adds, drops = bool(event.adding), bool(event.removing) or event.elect is None
         self._move(track, sent(adds=adds, drops=drops), at)
@@ -241,6 +241,8 @@ class Run:
         track = self.tracks[event.tp]
         if event.request is Request.ALTER:
             track.open_alter = event.verdict is Verdict.UNKNOWN
+        if event.verdict is Verdict.UNKNOWN and event.request is not Request.ELECT:
+            track.open_nodes += () if event.node is None else (event.node,)
         if event.request is not Request.CANCEL:
             track.refusals = track.refusals + 1 if counts_against(event) else 0
         if track.step is None:
@@ -251,7 +253,7 @@ class Run:
             track.step.election = event
         elif event.verdict is not Verdict.UNKNOWN:
             track.step.open_cancels = max(0, track.step.open_cancels - 1)
-            if event.verdict is Verdict.REFUSED:
+            if event.verdict is Verdict.REFUSED and event.code != NOTHING_TO_CANCEL:
                 track.step.cancels = max(0, track.step.cancels - 1)
 
     def _elect(self, event: Elect, at: datetime) -> None:

@@ -8,7 +8,9 @@ from datetime import datetime
 
 import msgspec
 
+from ktui.cluster.clock import SystemClock
 from ktui.execution.follow import RunFollower
+from ktui.execution.heartbeat import last_look_at, silence
 from ktui.execution.ownership import Holder, holder
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.recording_event import NOT_RECORDED, Recording
@@ -52,6 +54,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     holder: Holder | None = None
     outage: Lost | None = None
     """Since when its process has had no answer from the cluster; None without a process."""
+    last_look_at: datetime | None = None
+    """When a process of it last looked at the cluster, where that is noted."""
+    silence: str | None = None
+    """For how long its process has not looked, in words, where that is too long."""
     partitions: int = 0
     counts: Mapping[State, int] = {}
     """How many partitions are in each state; those without any are left out."""
@@ -96,18 +102,21 @@ def all_runs(state_dir: StateDir) -> list[RunSummary]:
         StateDirProblem: the state directory cannot be read.
     """
     runs = [sum_up(run) for run in state_dir.run_dirs()]
-    return sorted(runs, key=_age)
+    removed = [run for run in map(sum_up, state_dir.removed_runs()) if run.holder is not None]
+    return sorted([*runs, *removed], key=_age)
 
 
 def sum_up(run: RunDir) -> RunSummary:
     """Sum up one run; nothing of it makes this fail."""
+    who = None
     try:
         who = holder(run)
         with RunFollower(run.journal) as follower:
             follower.refresh()
     except RunProblem as problem:
-        return RunSummary(name=run.name, state=RunState.UNREADABLE, problem=str(problem))
-    return _summary(follower.run, who, follower.damage)
+        words = str(problem) if who is None else f"{problem}; and {who} owns the run still"
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=who, problem=words)
+    return _summary(follower.run, who, follower.damage, last_look_at(run))
 
 
 def run_state(run: Run, who: Holder | None) -> RunState:
@@ -121,7 +130,9 @@ def run_state(run: Run, who: Holder | None) -> RunState:
     return RunState.GATED if run.gate.shut or run.cancel_gate.shut else RunState.RUNNING
 
 
-def _summary(run: Run, who: Holder | None, damage: str | None) -> RunSummary:
+def _summary(
+    run: Run, who: Holder | None, damage: str | None, last_look: datetime | None
+) -> RunSummary:
     if run.started is None:
         nothing = "nothing was ever written to its journal: its start was cut off"
         problem = damage or nothing
@@ -135,6 +146,8 @@ def _summary(run: Run, who: Holder | None, damage: str | None) -> RunSummary:
         ended_at=run.ended_at,
         holder=who,
         outage=None if who is None else run.outage,
+        last_look_at=last_look,
+        silence=silence(run, who, last_look, SystemClock().now()),
         partitions=max(run.started.partitions, len(run.tracks)),
         counts={state: run.counts[state] for state in State if run.counts[state]},
         throttle=run.throttled.rates,

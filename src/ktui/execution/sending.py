@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from ktui.cluster.errors import ClusterError, NotAuthorized
@@ -11,9 +12,13 @@ from ktui.execution.events import Request
 from ktui.execution.refusals import NOT_ALLOWED
 from ktui.execution.turn import Sending
 
+log = logging.getLogger(__name__)
 
-async def send(writer: ClusterWriter, sending: Sending) -> Mapping[TopicPartition, WriteResult]:
-    """Send one request, and give what became of each partition of it.
+
+async def send(
+    writer: ClusterWriter, sending: Sending, *, leaves_within_s: float
+) -> Mapping[TopicPartition, WriteResult]:
+    """Send one request, and return what became of each partition of it.
 
     What could not be sent at all is REFUSED without a code. The factor changes on a partition's
     way also where its target keeps it, so Kafka's own guard is not asked for: the plan was held
@@ -22,16 +27,23 @@ async def send(writer: ClusterWriter, sending: Sending) -> Mapping[TopicPartitio
     partitions = sending.partitions
     try:
         if sending.request is Request.ELECT:
-            results = await writer.elect_preferred_leaders(partitions)
+            results = await writer.elect_preferred_leaders(
+                partitions, leaves_within_s=leaves_within_s
+            )
         else:
-            targets = dict(partitions)
             results = await writer.alter_reassignments(
-                targets, allow_replication_factor_change=True
+                dict(partitions),
+                allow_replication_factor_change=True,
+                leaves_within_s=leaves_within_s,
             )
     except NotAuthorized as error:
         return not_sent(sending, str(error), NOT_ALLOWED)
     except ClusterError as error:
         return not_sent(sending, str(error))
+    except Exception as error:
+        log.exception("the answer to a request cannot be read")
+        words = f"its answer cannot be read: {type(error).__name__}: {error}"
+        return dict.fromkeys(partitions, WriteResult(Verdict.UNKNOWN, message=words))
     unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
     return {tp: results.get(tp, unanswered) for tp in partitions}
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
+import shlex
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
 from ktui.cluster.text import clean
+from ktui.durable import make_folder, sync_folder
 from ktui.execution.mounts import file_system_of, is_network
 from ktui.execution.problem import RunRefused
 
@@ -17,6 +20,11 @@ STATE_DIR = "KTUI_STATE_DIR"
 """Names the state directory where no option does."""
 
 LONGEST_NAME = 100
+_ROOT = 0
+_WRITTEN_BY_OTHERS = 0o022
+_ANOTHER = f"Name one of your own: --state-dir DIR, or {STATE_DIR}"
+_LOCKS = "locks"
+_RUN_LOCK = "run-"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -56,8 +64,18 @@ class RunDir(msgspec.Struct, frozen=True):
         return self.path / "recording"
 
     @property
+    def last_look(self) -> Path:
+        """Changed whenever the process that owns it has looked at the cluster; it is empty."""
+        return self.path / "last-look"
+
+    @property
     def lock(self) -> Path:
-        """Locked by the process that owns it."""
+        """Locked by the process that owns it; outside the folder, so that it outlasts that."""
+        return self.path.parent.parent / _LOCKS / f"{_RUN_LOCK}{self.name}.lock"
+
+    @property
+    def lock_in_folder(self) -> Path:
+        """Locked as well: an older ktui knows only this one."""
         return self.path / "lock"
 
 
@@ -73,8 +91,8 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def locks(self) -> Path:
-        """The folder of locks that are not of one run."""
-        return self.path / "locks"
+        """The folder of the locks of runs, and of starts on a cluster."""
+        return self.path / _LOCKS
 
     @property
     def recordings(self) -> Path:
@@ -87,12 +105,32 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "redaction.key"
 
     def check(self) -> None:
-        """See that it is on a disk of this machine; it need not exist.
+        """See that it is on a disk of this machine, and ours alone to write to; it need not exist.
 
         Raises:
-            StateDirProblem: it is on a network file system, whose locks and syncs mean little.
+            StateDirProblem: it is on a network file system, whose locks and syncs mean little, or
+                others may put files there.
         """
         refuse_network(self.path)
+        if os.geteuid() != _ROOT and self.of_another is not None:
+            raise StateDirProblem(f"{self.of_another}. {_ANOTHER}")
+        found = _found(self.path)
+        if found is not None and found.st_mode & _WRITTEN_BY_OTHERS:
+            folder = shlex.quote(str(self.path))
+            raise StateDirProblem(
+                f"{self.path}: others may write to it, and put runs or locks there in place of "
+                f"yours. If it is ktui's alone: chmod go-w {folder}. Else name another: "
+                f"--state-dir DIR, or {STATE_DIR}"
+            )
+
+    @property
+    def of_another(self) -> str | None:
+        """Whose it is, in words, where it is not ours; None where it is, or is not there yet."""
+        found = _found(self.path)
+        if found is None or found.st_uid == os.geteuid():
+            return None
+        owner, us = _user(found.st_uid), _user(os.geteuid())
+        return f"{self.path}: the state directory belongs to {owner}, and ktui runs as {us}"
 
     def run(self, name: str) -> RunDir:
         """Give the folder of a run of that name, whether or not there is one.
@@ -129,6 +167,7 @@ class StateDir(msgspec.Struct, frozen=True):
         self.make(self.runs)
         try:
             folder.path.mkdir(mode=0o700)
+            sync_folder(self.runs)
         except FileExistsError:
             raise _taken(name) from None
         except OSError as error:
@@ -142,9 +181,7 @@ class StateDir(msgspec.Struct, frozen=True):
             StateDirProblem: it cannot be made or written to.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.mkdir(mode=0o700, exist_ok=True)
-            folder.mkdir(mode=0o700, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise _cannot(folder, "made", error) from None
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -164,6 +201,19 @@ class StateDir(msgspec.Struct, frozen=True):
         except OSError as error:
             raise _cannot(self.runs, "read", error) from None
 
+    def removed_runs(self) -> list[RunDir]:
+        """Return the runs whose locks are there, and whose folders are not.
+
+        Raises:
+            StateDirProblem: the folder of the locks cannot be read.
+        """
+        try:
+            locks = sorted(self.locks.glob(f"{_RUN_LOCK}*.lock"))
+        except OSError as error:
+            raise _cannot(self.locks, "read", error) from None
+        runs = [RunDir(self.runs / lock.stem.removeprefix(_RUN_LOCK)) for lock in locks]
+        return [run for run in runs if not run.path.exists()]
+
 
 def refuse_network(path: Path) -> None:
     """See that a folder is on a disk of this machine; it need not exist.
@@ -179,8 +229,16 @@ def refuse_network(path: Path) -> None:
         )
 
 
-def state_dir(option: Path | None) -> StateDir:
-    """Give the state directory: the option's, else KTUI_STATE_DIR's, else the platform's."""
+def state_dir(option: Path | str | None) -> StateDir:
+    """Give the state directory: the option's, else KTUI_STATE_DIR's, else the platform's.
+
+    An empty KTUI_STATE_DIR counts as none.
+
+    Raises:
+        StateDirProblem: the option is empty.
+    """
+    if option == "":
+        raise StateDirProblem("--state-dir is empty. Name a folder, or leave the option out")
     named = option or os.environ.get(STATE_DIR)
     path = Path(named).expanduser() if named else platformdirs.user_state_path("ktui")
     return StateDir(path.absolute())
@@ -203,6 +261,20 @@ def default_name(plan: Path) -> str:
     """Name a run after its plan's file, without what no name can have."""
     name = _UNSAFE.sub("-", plan.stem).strip(".-")[:LONGEST_NAME].rstrip(".-")
     return name or "run"
+
+
+def _found(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:  # whoever uses it next is told why
+        return None
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
 
 
 def _taken(name: str) -> StateDirProblem:

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Setting
 from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import (
     ALL,
@@ -21,6 +21,7 @@ from ktui.cluster.throttle_settings import (
     entry,
 )
 from ktui.execution.events import StepBegun
+from ktui.execution.options import OnForeignThrottle
 from ktui.execution.run import Run
 from ktui.execution.throttled import Entries, Key, Ours
 from ktui.pacing.decision import Move
@@ -99,7 +100,7 @@ class Due:
 
     def rates(self) -> Iterator[ConfigChange]:
         """Give the rates to set on the brokers that are to copy throttled replicas."""
-        for key in sorted(self._rates()):
+        for key in sorted(self._rates() - self._throttled.foreign.keys()):
             if not self._rate_there(key):
                 rate = self._throttled.rates.of(int(key[0].name))
                 yield ConfigChange(key[0], key[1], ConfigOp.SET, str(rate))
@@ -137,6 +138,25 @@ class Due:
             if key in self._covered or self._theirs(key) & {ALL, *self._listed(key)}
         ]
 
+    def promised(self, partitions: Collection[TopicPartition]) -> set[Key]:
+        """Return the settings that are to throttle the new replicas of some partitions."""
+        lists = {
+            key: {b for tp in partitions for b in there.get(tp, ())}
+            for key, there in self._wanted.items()
+        }
+        rates = {(of_broker(b), RATE_OF[key[1]]) for key, some in lists.items() for b in some}
+        return rates | {key for key, brokers in lists.items() if brokers}
+
+    def as_promised(self, key: Key, found: Setting | None) -> bool:
+        """Whether a setting that was read is as the run relies on."""
+        value = "" if found is None else found.value
+        if key[1] in RATE_OF:
+            listed = entries(value)
+            return ALL in listed or self._ours(key).values <= listed
+        own = None if found is None else found.own
+        rate = self._throttled.rates.of(int(key[0].name))
+        return own is not None and own in (str(rate), self._throttled.foreign.get(key))
+
     def in_force(self, tp: TopicPartition) -> bool:
         """Whether everything that is to throttle a partition's new replicas is in place."""
         return all(
@@ -151,6 +171,8 @@ class Due:
         return theirs or (each in ours.values and not ours.unsure)
 
     def _rate_there(self, key: Key) -> bool:
+        if key in self._throttled.foreign:
+            return self._run.options.on_foreign_throttle is OnForeignThrottle.GO_ON
         rate, ours = str(self._throttled.rates.of(int(key[0].name))), self._ours(key)
         if ours.touched:
             return ours.values == {rate} and not ours.unsure

@@ -55,6 +55,18 @@ class Configured(ThrottleEvent, frozen=True, kw_only=True, tag="configured"):
     message: str = ""
 
 
+class SettingChanged(ThrottleEvent, frozen=True, kw_only=True, tag="setting_changed"):
+    """Somebody else changed or deleted a setting of the run while it is needed.
+
+    What they deleted is set again. A rate that they set stays.
+    """
+
+    resource: ConfigResource
+    key: str
+    found: str | None
+    """The value that is there now; None where there is none."""
+
+
 class SettingsLeft(ThrottleEvent, frozen=True, kw_only=True, tag="settings_left"):
     """Settings that are the run's no more, as they stand: someone else's value, or no resource."""
 

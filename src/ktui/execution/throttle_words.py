@@ -9,17 +9,20 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, Verdict
 from ktui.execution.throttle_events import (
     Configure,
     Configured,
+    SettingChanged,
     SettingsFound,
     SettingsLeft,
     ThrottleChanged,
 )
 from ktui.planning.names import among
 
-Told = ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft
+Told = (
+    ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft | SettingChanged
+)  # fmt: skip
 _SIGNS = {ConfigOp.APPEND: "+", ConfigOp.SUBTRACT: "-", ConfigOp.SET: "=", ConfigOp.DELETE: "unset"}
 
 
-def throttle_words(event: Told) -> str:
+def throttle_words(event: Told) -> str:  # noqa: PLR0911 - a case an event
     """Say what was done to throttles."""
     match event:
         case ThrottleChanged():
@@ -35,6 +38,10 @@ def throttle_words(event: Told) -> str:
         case SettingsLeft():
             why = f": {event.reason}" if event.reason else ""
             return f"{_of(event.resource)}: {', '.join(event.keys)} left as it is{why}"
+        case SettingChanged():
+            if not event.found:
+                return f"{_of(event.resource)}: somebody else has deleted {event.key}"
+            return f"{_of(event.resource)}: somebody else has set {event.key} to {event.found}"
         case _:
             assert_never(event)
 

@@ -20,6 +20,7 @@ from ktui.cluster.throttle_settings import entries
 from ktui.execution.throttle_events import (
     Configure,
     Configured,
+    SettingChanged,
     SettingsFound,
     SettingsLeft,
     ThrottleChanged,
@@ -60,6 +61,8 @@ class Throttled(msgspec.Struct):
     """Those that are wanted."""
     ours: dict[Key, Ours] = {}
     """Every setting that the run owns, until it has put it back."""
+    foreign: dict[Key, str] = {}
+    """The rates that somebody else has set in place of the run's."""
     refusals: dict[ConfigResource, str] = {}
     """Why Kafka would not take the last change of a throttle of these."""
     asked: dict[ConfigResource, _Asked] = {}
@@ -107,10 +110,12 @@ class Throttled(msgspec.Struct):
             case ThrottleChanged():
                 self.rates = event.new
                 self.refusals.clear()
+                self.foreign.clear()
                 self.look_anew()
             case SettingsFound():
-                for found in event.found:
-                    self.ours.setdefault((found.resource, found.key), Ours(found.before))
+                self._found(event)
+            case SettingChanged():
+                self._changed_by_others(event)
             case Configure():
                 self._intend(event)
             case Configured():
@@ -120,6 +125,26 @@ class Throttled(msgspec.Struct):
                 self.refusals.pop(event.resource, None)
                 for key in event.keys:
                     self._forget((event.resource, key))
+
+    def _found(self, event: SettingsFound) -> None:
+        for found in event.found:
+            ours = self.ours.get((found.resource, found.key))
+            if ours is None or not ours.touched:
+                self.ours[found.resource, found.key] = Ours(found.before)
+
+    def _changed_by_others(self, event: SettingChanged) -> None:
+        """Note what is there now in place of what the run has set."""
+        key, ours = (event.resource, event.key), self.ours.get((event.resource, event.key))
+        self.foreign.pop(key, None)
+        if ours is None:
+            return
+        is_list = event.resource.scope is ConfigScope.TOPIC
+        there = entries(event.found or "") if is_list else {event.found}
+        if not is_list and event.found is not None and event.found not in ours.values:
+            self.foreign[key] = event.found
+        elif not ours.unsure:
+            kept = frozenset(value for value in ours.values if value in there)
+            self.ours[key] = msgspec.structs.replace(ours, values=kept)
 
     def look_anew(self) -> None:
         """Forget what was found and not touched: others may have changed it since."""
@@ -178,6 +203,7 @@ class Throttled(msgspec.Struct):
         """Let a setting be the run's no more."""
         self.ours.pop(key, None)
         self.late.pop(key, None)
+        self.foreign.pop(key, None)
         if not any(resource == key[0] for resource, _ in self.ours):
             self.lost.discard(key[0])
 

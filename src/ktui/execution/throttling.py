@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import inf
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
@@ -19,11 +20,14 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.resources import of_topic
-from ktui.execution.configuring import SETTLE_S, Configuring, Record
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, entries
+from ktui.execution.configuring import FOUND_STALE_S, SETTLE_S, Configuring, Record
 from ktui.execution.run import Run
 from ktui.execution.throttle_due import RATE_OF, Due
+from ktui.execution.throttle_events import SettingChanged
 from ktui.execution.throttle_near import Near, Timelines
 from ktui.execution.throttled import Key
+from ktui.execution.unanswered import Heard, always_heard
 
 
 class Throttling:
@@ -38,16 +42,29 @@ class Throttling:
         source: what is seen of the cluster, told to read anew what has changed.
         clock: time.
         record: writes events down and applies them.
+        heard: tells which brokers answer.
     """
 
     def __init__(
-        self, run: Run, ways: Ways, source: Observations, clock: Clock, record: Record
+        self,
+        run: Run,
+        ways: Ways,
+        source: Observations,
+        clock: Clock,
+        record: Record,
+        *,
+        heard: Heard = always_heard,
     ) -> None:
         self._run = run
         self._throttled = run.throttled
         self._clock = clock
         self._near = Near(run)
-        self._settings = Configuring(run.throttled, ways, source, clock, record)
+        self._record = record
+        self._settings = Configuring(run.throttled, ways, source, clock, record, heard=heard)
+        self._unread: frozenset[ConfigResource] = frozenset()
+        """The topics that did not tell what others have in their lists."""
+        self._read_back_s: dict[Key, float] = {}
+        """When each setting was read back last that the run relies on."""
 
     def look(self, timelines: Timelines) -> None:
         """Take in how far the replicas are that are being added."""
@@ -74,29 +91,101 @@ class Throttling:
             await self._clock.sleep(SETTLE_S)
             await self._put_back(rest)
 
-    async def tighten(
-        self, seen: Observation, adding: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, WriteResult]:
+    async def tighten(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
         """Throttle the replicas that steps are about to add; they are in the journal already.
+
+        The rates may change, and the throttles be given up, while anything here is awaited: each
+        change follows from how the run is when it is sent. `not_in_force` tells what came of it.
 
         Args:
             seen: the look that led to the steps.
             adding: their partitions.
-
-        Returns:
-            The partitions that must not be sent, for their throttle is not in force, with why.
         """
         self._settings.denied = ""
+        self._unread = frozenset()
+        if not self._throttled.rates:
+            return
+        counted_on = self._due(seen).counted_on() if adding else ()
+        self._unread = frozenset(await self._settings.look_at_lists(counted_on))
+        resting = self.resting
+        due = {*self._due(seen).unread(), *self._settings.outdated()}
+        await self._settings.find([key for key in sorted(due) if key[0] not in resting])
+        await self._set(seen)
+        for again in (True, False):
+            await self._read_back(seen, adding)
+            if not again or not self._lacks(seen):
+                return
+            await self._set(seen)
+
+    def not_in_force(
+        self, seen: Observation, adding: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Return the partitions that must not be sent, for their throttle does not hold, with why.
+
+        It holds if every rate and list entry is set, and was read back a moment ago.
+        """
         if not self._throttled.rates:
             return {}
+        due, now_s = self._due(seen), self._clock.monotonic()
+        held: dict[TopicPartition, WriteResult] = {}
+        for tp in adding:
+            keys = due.promised([tp])
+            old = any(now_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S for key in keys)
+            if of_topic(tp.topic) in self._unread or not due.in_force(tp) or old:
+                held[tp] = self._not_sent(keys)
+        return held
+
+    @property
+    def silent_brokers(self) -> set[int]:
+        """The brokers that have answered nothing since they got a change of settings."""
+        return self._settings.unanswered.silent
+
+    async def _set(self, seen: Observation) -> None:
+        """Set the rates that are lacking, and then the entries of lists."""
+        await self._settings.change(self._left_out(self.resting, self._due(seen).rates()))
+        await self._settings.change(self._left_out(self.resting, self._due(seen).additions()))
+
+    def _lacks(self, seen: Observation) -> bool:
+        due, resting = self._due(seen), self.resting
+        changes = (*due.rates(), *due.additions())
+        return any(change.resource not in resting for change in changes)
+
+    async def _read_back(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
+        """Read what the run relies on, and note what somebody else has changed of it."""
+        relied = self._due(seen).promised(adding) | self._suspicious(seen)
+        resting, asked_s = self.resting, self._clock.monotonic()
+        found = await self._settings.read(sorted(key for key in relied if key[0] not in resting))
         due = self._due(seen)
-        unread = await self._settings.look_at_lists(due.counted_on() if adding else ())
-        resting = self.resting
-        await self._settings.find([key for key in due.unread() if key[0] not in resting])
-        await self._settings.change(self._left_out(resting, due.rates()))
-        await self._settings.change(self._left_out(resting, due.additions()))
-        held = (tp for tp in adding if of_topic(tp.topic) in unread or not due.in_force(tp))
-        return {tp: self._not_sent() for tp in held}
+        for key, setting in found.items():
+            ours = self._throttled.ours.get(key)
+            if due.as_promised(key, setting):
+                self._read_back_s[key] = asked_s
+                if key in self._throttled.foreign and key[1] not in RATE_OF and setting is not None:
+                    self._note_rate(key, setting.own)
+            elif ours is not None and ours.touched and self._settings.settled(key[0]):
+                self._note(key, setting)
+
+    def _note(self, key: Key, setting: Setting | None) -> None:
+        is_list = key[1] in RATE_OF
+        found = None if setting is None else (setting.value if is_list else setting.own)
+        self._record([SettingChanged(resource=key[0], key=key[1], found=found)])
+
+    def _note_rate(self, key: Key, own: str | None) -> None:
+        """Note that a rate of the run is back in the place of somebody else's."""
+        if own != self._throttled.foreign[key]:
+            self._record([SettingChanged(resource=key[0], key=key[1], found=own)])
+
+    def _suspicious(self, seen: Observation) -> set[Key]:
+        """Return the settings of what is in flight that the last look shows otherwise."""
+        due = self._due(seen)
+        return {
+            key
+            for key in due.promised(self._run.flying)
+            if (ours := self._throttled.ours.get(key)) is not None
+            and ours.touched
+            and key not in self._throttled.foreign
+            and not _shows(key, ours.values, seen)
+        }
 
     @property
     def resting(self) -> frozenset[ConfigResource]:
@@ -129,16 +218,21 @@ class Throttling:
 
     async def _put_back(self, keys: Sequence[Key]) -> None:
         """Give settings back what stood there, unless someone has changed them since."""
-        ours = self._throttled.ours
-        for key in [key for key in keys if not ours[key].touched]:
+        for key in [key for key in keys if not self._throttled.ours[key].touched]:
             self._settings.let_go(key[0], [key[1]], "")
+        asked_s = self._clock.monotonic()
+        ours = self._throttled.ours
+        found = await self._settings.read(key for key in keys if key in ours)
         changes = []
-        for key, now in (await self._settings.read(key for key in keys if key in ours)).items():
+        for key, now in found.items():
+            if key not in self._throttled.ours:
+                continue  # it was given up meanwhile
             if change := self._putting_back(key, now):
                 changes.append(change)
             elif self._settings.settled(key[0]):
                 self._settings.let_go(key[0], [key[1]], self._why_left(key, now))
-        await self._settings.change(changes, puts_back=True)
+        left_s = FOUND_STALE_S - (self._clock.monotonic() - asked_s)
+        await self._settings.change(changes, puts_back=True, leaves_within_s=left_s)
 
     def _putting_back(self, key: Key, now: Setting | None) -> ConfigChange | None:
         """Give the change that brings back what was; None where there is nothing of ours."""
@@ -168,6 +262,26 @@ class Throttling:
             return False
         return resource.scope is not ConfigScope.BROKER or seen.alive(int(resource.name))
 
-    def _not_sent(self) -> WriteResult:
+    def _not_sent(self, keys: Collection[Key]) -> WriteResult:
+        foreign = self._throttled.foreign
+        for resource, name in sorted(keys & foreign.keys()):
+            why = (
+                f"somebody else set {name} of broker {resource.name} to "
+                f"{foreign[resource, name]}. Delete that, or set the run's rate again: "
+                f"ktui throttle {self._run.name} RATE"
+            )
+            return WriteResult(Verdict.REFUSED, message=f"its throttle does not hold: {why}")
         why = self._throttled.refusal or "its broker or topic does not answer"
         return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
+
+
+def _shows(key: Key, values: frozenset[str], seen: Observation) -> bool:
+    """Whether the last look shows a setting with the values of the run, as far as it was read."""
+    resource, name = key
+    if name == FOLLOWER_REPLICAS:
+        topic = seen.topic_configs.get(resource.name)
+        return topic is None or values <= entries(topic.follower_throttled_replicas)
+    if name == FOLLOWER_RATE:
+        broker = seen.broker_configs.get(int(resource.name))
+        return broker is None or str(broker.follower_throttle_rate) in values
+    return True

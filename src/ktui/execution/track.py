@@ -57,6 +57,8 @@ class Track(msgspec.Struct):
     """What its last alter asked for."""
     open_alter: bool = False
     """Whether the answer to it has not come, or was lost."""
+    open_nodes: Brokers = ()
+    """The brokers that requests of its last step went to and did not answer, where known."""
     refusals: int = 0
     """How often in a row Kafka has refused a request of it."""
     since: datetime | None = None

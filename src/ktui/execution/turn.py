@@ -40,6 +40,12 @@ class Turn(msgspec.Struct, frozen=True):
     """Whether what would begin has not been looked at yet: nothing is sent before it is."""
 
     @property
+    def begun(self) -> frozenset[TopicPartition]:
+        """The partitions of which a step begins."""
+        moves = () if self.decision is None else self.decision.moves
+        return frozenset(move.tp for move in moves)
+
+    @property
     def adding(self) -> list[TopicPartition]:
         """The partitions that a step is about to add replicas to."""
         moves = () if self.decision is None else self.decision.moves

@@ -46,13 +46,16 @@ def check_one_throttle(
         state_dir: where the runs are.
         cluster_id: which cluster.
         name: the run that is to have a throttle.
-        resumed: whether it goes on with the one that it has: of two runs that died each with
-            rates of its own, either may.
+        resumed: whether it goes on with the one that it has. While another run that died has left
+            its rate, only a run that has left one, too, may: any other would take that rate for
+            what stood there before, and put it back for good.
 
     Raises:
         RunRefused: one has, or has some of it set still.
     """
-    for run, owner in unfinished_runs(state_dir, cluster_id):
+    runs = list(unfinished_runs(state_dir, cluster_id))
+    stands = any(run.name == name and run.throttled.brokers for run, _ in runs)
+    for run, owner in runs:
         if run.name == name:
             continue
         if owner is not None and (run.throttled.rates or standing(run.throttled)):
@@ -61,7 +64,8 @@ def check_one_throttle(
                 f"take from each other. Wait for the end of run {run.name}, or lift its throttle: "
                 f"ktui throttle {run.name} none"
             )
-        if owner is None and not resumed and (brokers := run.throttled.brokers):
+        brokers = run.throttled.brokers
+        if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
             raise RunRefused(
                 f"run {run.name}, which nobody carries on, has left its rate on "
                 f"broker{'' if len(brokers) == 1 else 's'} {among(brokers, told=8)}, and a broker "
@@ -69,6 +73,10 @@ def check_one_throttle(
                 f"{run.name}; or stop it for good: ktui cancel {run.name} --stop --all; either "
                 "puts back what was there"
             )
+
+
+def _stands_in_the_way(run: Run, *, resumed: bool) -> bool:
+    return bool(run.throttled.brokers) and not resumed
 
 
 def unfinished_runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, Holder | None]]:

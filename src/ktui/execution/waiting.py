@@ -53,7 +53,12 @@ class Waiting:
             return self._odd(track, state, situation, look)
         self._memory.doubts.clear(track.tp)
         self.certain.add(track.tp)
-        return self._seen(track, situation)
+        return self._seen(track, situation) or self._waits(track)
+
+    def _waits(self, track: Track) -> list[Event]:
+        """Say why a partition waits of which a request may take effect yet."""
+        waits = track.tp in self._memory.unanswered and not track.state.ended
+        return self._memory.waits(track) if waits else []
 
     def _seen(self, track: Track, situation: Situation) -> list[Event]:
         events = self._memory.taken_note(track, situation)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ktui.cluster.errors import ClusterError
 from ktui.kafka.errors import most_telling
+from ktui.kafka.leaving import ANY_TIME, Leave
 from ktui.kafka.pool import Call
 
 Node = int | str
@@ -27,9 +28,11 @@ class Attempts:
     Args:
         limit_s: seconds for the whole call.
         hasty: whether the call may be asked anew elsewhere although its answer may still come.
+        leave: when a request may leave at the latest.
     """
 
-    def __init__(self, limit_s: float, *, hasty: bool = False) -> None:
+    def __init__(self, limit_s: float, *, hasty: bool = False, leave: Leave = ANY_TIME) -> None:
+        self._leave = leave
         self._until = time.monotonic() + limit_s
         self._hasty = hasty
         self._failed: Counter[Node] = Counter()
@@ -48,9 +51,9 @@ class Attempts:
         fresh = sorted(
             (n for n in nodes if self._failed[n] < _ENOUGH), key=self._failed.__getitem__
         )
-        if not fresh or left <= 0:
+        if not fresh or left <= 0 or self._leave.passed:
             return None
-        return fresh[0], Call(left if len(fresh) == 1 else self._share(left))
+        return fresh[0], Call(left if len(fresh) == 1 else self._share(left), self._leave)
 
     def _share(self, left: float) -> float:
         most = FIRST_S * 2 ** len(self._failures) if self._hasty else left

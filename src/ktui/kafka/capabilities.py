@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import uuid
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -95,16 +96,24 @@ class Grant(NamedTuple):
     resource: str
     operation: str
     purpose: str
+    """What one cannot do without it: words that go after "cannot"."""
     writes: bool = False
+    vital: bool = False
+    """Whether nothing at all can be shown without it."""
 
 
 GRANTS = (
-    Grant("cluster", "Describe", "list reassignments, see sizes on disk, tell fresh metadata"),
+    Grant(
+        "cluster",
+        "Describe",
+        "list reassignments, see sizes on disk, or tell whether metadata is fresh",
+        vital=True,
+    ),
     Grant("cluster", "DescribeConfigs", "read broker settings: throttles, rebalancing"),
     Grant("cluster", "Alter", "start and cancel reassignments, elect leaders", writes=True),
     Grant("cluster", "AlterConfigs", "set the brokers' throttle rates", writes=True),
-    Grant("topic", "Describe", "replicas, in-sync replicas, replica lag"),
-    Grant("topic", "DescribeConfigs", "min.insync.replicas, throttled replicas"),
+    Grant("topic", "Describe", "see replicas, in-sync replicas and replica lag"),
+    Grant("topic", "DescribeConfigs", "read min.insync.replicas and throttled replicas"),
     Grant("topic", "AlterConfigs", "set the topics' throttled replicas", writes=True),
 )
 
@@ -123,18 +132,29 @@ _OPERATIONS = {
 """Kafka's numbers for ACL operations (AclOperation)."""
 
 
+_PERMITTED = Purpose("asking what is permitted")
+
+
 class Permissions(msgspec.Struct, frozen=True):
-    """The operations that this principal may do (KIP-430); all of them without an authorizer."""
+    """The operations that this principal may do (KIP-430); all of them without an authorizer.
+
+    Without Describe on the cluster Kafka tells none of the others there.
+    """
 
     cluster: frozenset[str]
     topics: Mapping[str, frozenset[str]]
     """Of each topic that it may describe; others look as if they did not exist."""
 
+    @property
+    def none(self) -> bool:
+        """Whether the principal may do nothing that Kafka tells of."""
+        return not self.cluster and not self.topics
+
     def missing(self) -> dict[Grant, tuple[str, ...]]:
-        """Give each grant that is missing, with the topics it is missing on."""
+        """Each grant that is missing, with the topics it is missing on: none for any."""
         found: dict[Grant, tuple[str, ...]] = {}
         for grant in GRANTS:
-            if grant.resource == "cluster":
+            if grant.resource == "cluster" or self.none:
                 if grant.operation not in self.cluster:
                     found[grant] = ()
             elif lacking := [t for t, may in self.topics.items() if grant.operation not in may]:
@@ -175,21 +195,21 @@ class Capabilities:
             lacks=tuple(need for need in NEEDS if highest.get(need.api, -1) < need.version),
         )
 
-    async def permissions(self) -> Permissions:
-        """Ask what the principal may do to the cluster and to each topic.
+    async def permissions(self, topics: Collection[str] | None = None) -> Permissions:
+        """Ask what the principal may do to the cluster and to topics: those named, or each.
 
         Raises:
             ClusterError: no broker answers.
         """
-        cluster, topics = await asyncio.gather(
-            self._wire.ask(Purpose("asking what is permitted"), _cluster_request),
-            self._wire.ask(Purpose("asking what is permitted"), _topics_request),
+        cluster, told = await asyncio.gather(
+            self._wire.ask(_PERMITTED, _cluster_request),
+            self._wire.ask(_PERMITTED, partial(_topics_request, topics)),
         )
         return Permissions(
             _names(cluster.authorized_operations),
             {
                 clean(topic.name): _names(topic.authorized_operations)
-                for topic in topics.topics
+                for topic in told.topics
                 if not topic.error_code
             },
         )
@@ -203,9 +223,10 @@ def _cluster_request() -> Any:
     return DescribeClusterRequest(include_cluster_authorized_operations=True)
 
 
-def _topics_request() -> Any:
+def _topics_request(names: Collection[str] | None) -> Any:
+    topic = partial(MetadataRequest.MetadataRequestTopic, topic_id=uuid.UUID(int=0))
     return MetadataRequest(
-        topics=None,
+        topics=None if names is None else [topic(name=name) for name in sorted(names)],
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=True,
         max_version=12,
@@ -213,6 +234,9 @@ def _topics_request() -> Any:
 
 
 def _names(operations: set[int] | None) -> frozenset[str]:
+    """Name operations; all for a broker that tells none: it says no when it comes to it."""
+    if operations is None:
+        return frozenset(_OPERATIONS.values())
     return frozenset(_OPERATIONS[op] for op in operations or () if op in _OPERATIONS)
 
 

@@ -14,6 +14,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.cluster.text import clean
 from ktui.kafka import codes
 from ktui.kafka.errors import Purpose, most_telling
+from ktui.kafka.leaving import ANY_TIME, Leave
 from ktui.kafka.wire import AnswerLost, Build, Wire
 
 _CLOCK = SystemClock()
@@ -35,12 +36,22 @@ class Change(msgspec.Struct, Generic[Part], frozen=True):
 class Sender(Generic[Part]):
     """Sends changes of one kind, each once."""
 
-    def __init__(self, wire: Wire, purpose: Purpose, told: Told[Part]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        purpose: Purpose,
+        told: Told[Part],
+        needs: Callable[[Part], str] | None = None,
+    ) -> None:
         self._wire = wire
         self._purpose = purpose
         self._told = told
+        self._needs = needs or (lambda _: purpose.needs)
+        """The permission to change one part."""
 
-    async def in_turn(self, changes: Sequence[Change[Part]]) -> dict[Part, WriteResult]:
+    async def in_turn(
+        self, changes: Sequence[Change[Part]], leave: Leave = ANY_TIME
+    ) -> dict[Part, WriteResult]:
         """Send one after the other, all within the wire's limit.
 
         Raises:
@@ -49,36 +60,39 @@ class Sender(Generic[Part]):
         until = _CLOCK.monotonic() + self._wire.timeout_s
         outcomes = []
         for change in changes:
-            outcomes.append(await self._outcome(change, until - _CLOCK.monotonic()))
+            outcomes.append(await self._outcome(change, until - _CLOCK.monotonic(), leave))
             if isinstance(outcomes[0], ClusterError):
                 raise outcomes[0]
         return _joined(changes, outcomes)
 
-    async def together(self, changes: Sequence[Change[Part]]) -> dict[Part, WriteResult]:
+    async def together(
+        self, changes: Sequence[Change[Part]], leave: Leave = ANY_TIME
+    ) -> dict[Part, WriteResult]:
         """Send all at once.
 
         Raises:
             ClusterError: nothing at all was sent.
         """
         limit = self._wire.timeout_s
-        outcomes = await asyncio.gather(*(self._outcome(change, limit) for change in changes))
+        outcomes = await asyncio.gather(*(self._outcome(each, limit, leave) for each in changes))
         failures = [outcome for outcome in outcomes if isinstance(outcome, ClusterError)]
         if failures and len(failures) == len(outcomes):
             raise most_telling(failures)
         return _joined(changes, outcomes)
 
     async def _outcome(
-        self, change: Change[Part], limit_s: float
+        self, change: Change[Part], limit_s: float, leave: Leave
     ) -> Mapping[Part, WriteResult] | ClusterError:
         """Give the result for each part, or the error if the request was not sent."""
         if limit_s <= 0:
             return TimedOut(self._purpose.attempted, answer="no time was left to send it")
         try:
             answer = await self._wire.send(
-                self._purpose, change.build, broker=change.broker, limit_s=limit_s
+                self._purpose, change.build, broker=change.broker, limit_s=limit_s, leave=leave
             )
         except AnswerLost as lost:
-            return dict.fromkeys(change.parts, WriteResult(Verdict.UNKNOWN, message=str(lost)))
+            unknown = WriteResult(Verdict.UNKNOWN, message=str(lost), node=lost.node)
+            return dict.fromkeys(change.parts, unknown)
         except (NotAuthorized, Refused) as refused:
             code = refused.answer.partition(":")[0]
             result = WriteResult(Verdict.REFUSED, code, str(refused))
@@ -86,14 +100,19 @@ class Sender(Generic[Part]):
         except ClusterError as error:
             return error
         silent = WriteResult(Verdict.UNKNOWN, message="the answer does not mention it")
-        told = {part: _result(code, message) for part, code, message in self._told(answer)}
+        told = {
+            part: _result(code, message, self._needs(part))
+            for part, code, message in self._told(answer)
+        }
         return {part: told.get(part, silent) for part in change.parts}
 
 
-def _result(code: int, message: str | None) -> WriteResult:
+def _result(code: int, message: str | None, needs: str) -> WriteResult:
     if code == codes.NONE:
         return WriteResult(Verdict.ACCEPTED)
     words = clean(message or "")
+    if code in codes.DENIED:
+        words = ". ".join(filter(None, (words.rstrip("."), codes.grant(needs))))
     if code == codes.ELECTION_NOT_NEEDED:
         return WriteResult(Verdict.ACCEPTED, codes.name_of(code), words)
     verdict = Verdict.UNKNOWN if code in codes.UNDECIDED else Verdict.REFUSED

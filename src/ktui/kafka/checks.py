@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
+from ktui.inputfile import Unreadable, opened
 from ktui.kafka.problem import ConnectionProblem
 from ktui.kafka.properties import PROPERTIES, Kind, Property
 from ktui.kafka.secret import Secret
 from ktui.kafka.sources import Given
+from ktui.kafka.stores import MOST_STORE_BYTES
 
 Values = Mapping[str, str | Secret]
 
@@ -62,9 +64,10 @@ def _file(prop: Property, given: Given) -> str:
     path = given.folder.joinpath(given.value.strip()).expanduser()
     try:
         if not path.is_dir():
-            path.open("rb").close()
-    except OSError as error:
-        problem = f"cannot read {path}: {error.strerror}"
+            with opened(path, MOST_STORE_BYTES):
+                pass
+    except Unreadable as why:
+        problem = f"cannot read {path}: {why}"
         raise ConnectionProblem(given.where, prop.name, problem) from None
     return str(path)
 

@@ -59,6 +59,12 @@ def words(code: int, message: str | None) -> str:
     return f"{name_of(code)}: {clean(message)}"
 
 
+def refused(code: int, message: str | None, needs: str) -> str:
+    """A broker's answer in one line, with the permission that is missing where it is one."""
+    said = words(code, message)
+    return f"{said.rstrip('.')}. {grant(needs)}" if code in DENIED and needs else said
+
+
 def refusal(
     code: int, message: str | None, *, attempted: str, where: str, needs: str
 ) -> ClusterError:

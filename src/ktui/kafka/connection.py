@@ -13,6 +13,23 @@ from ktui.kafka.sources import Given, from_file, from_mapping
 
 DEFAULT_TIMEOUT_S = 10.0
 
+_UNVERIFIED = (
+    (
+        "enable.ssl.certificate.verification",
+        "false",
+        "whoever is on the way may pose as a broker, see what is sent, and change it",
+    ),
+    (
+        "ssl.endpoint.identification.algorithm",
+        "none",
+        "whoever has any certificate of a trusted authority may pose as a broker",
+    ),
+)
+"""Settings that turn off a part of what TLS protects from, and what follows."""
+
+_SECRET_FILES = ("ssl.key.location", "sasl.kerberos.keytab")
+"""Settings that name a file which is a secret as a whole."""
+
 
 class Connection:
     """The settings of one cluster's connection, under librdkafka's names.
@@ -27,6 +44,7 @@ class Connection:
         self._values = checked(settings)
         self._origin = {name: given.where for name, given in settings.items()}
         complete(self._values, self._origin, where)
+        self._kept_in = {name: given.kept_in for name, given in settings.items()}
         self._tls = self._ssl_context() if self.protocol.endswith("SSL") else None
         idle = tuple(
             f"{self._origin[name]}: {name} has no effect with security.protocol={self.protocol}"
@@ -41,6 +59,7 @@ class Connection:
         *,
         where: str = "properties",
         folder: Path | None = None,
+        file: Path | None = None,
         command_config: Path | None = None,
         bootstrap_server: str | None = None,
     ) -> Connection:
@@ -51,6 +70,7 @@ class Connection:
             properties: librdkafka's names and values; a value may be `{file: PATH}`,
                 `{env: NAME}` or `{command: LINE}`.
             where: what an error calls `properties`: "config.yaml, context prod".
+            file: the file that has `properties`; None where they are from no file.
             folder: what relative paths in `properties` are relative to; else the current one.
             bootstrap_server: the option --bootstrap-server.
 
@@ -64,7 +84,7 @@ class Connection:
             where = where if properties else str(command_config)
             if ignored:
                 warnings = (f"{command_config}: not used by ktui: {', '.join(ignored)}",)
-        settings |= from_mapping(properties or {}, where, folder or Path())
+        settings |= from_mapping(properties or {}, where, folder or Path(), file)
         if bootstrap_server is not None:
             option = Given(bootstrap_server, "--bootstrap-server", Path())
             settings["bootstrap.servers"] = option
@@ -95,6 +115,29 @@ class Connection:
         """The limit of one call, seconds: socket.timeout.ms or Java's request.timeout.ms."""
         given = self._values.get("socket.timeout.ms")
         return DEFAULT_TIMEOUT_S if given is None else int(str(given)) / 1000
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """What TLS does not verify, by whose word: a sentence for each such setting."""
+        if self._tls is None:
+            return ()
+        return tuple(
+            f"{self._origin[name]}: {name}={value}: {what}"
+            for name, value, what in _UNVERIFIED
+            if self._values.get(name) == value
+        )
+
+    @property
+    def secret_files(self) -> dict[Path, tuple[str, ...]]:
+        """The files that have secrets of this connection, each with the settings it has."""
+        files: dict[Path, tuple[str, ...]] = {}
+        for name, value in self._values.items():
+            path = self._kept_in.get(name) if isinstance(value, Secret) else None
+            if name in _SECRET_FILES:
+                path = Path(str(value))
+            if path is not None:
+                files[path] = (*files.get(path, ()), name)
+        return files
 
     def __repr__(self) -> str:
         return f"Connection({self._values!r})"

@@ -34,8 +34,9 @@ from ktui.cluster.text import clean
 from ktui.kafka import codes
 from ktui.kafka.pool import Call
 
+_NO_BROKER = "Look for a broken broker, or for something on the way that is none"
+
 _TLS_ALERT = 0x15
-_HOSTNAME_MISMATCH = 62
 
 
 class Purpose(NamedTuple):
@@ -96,31 +97,72 @@ def _said(error: BaseException) -> str:
 def _tls(error: Any, place: Place, _call: Call) -> ClusterError:
     reason = error.reason or str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
-        return place.error(AuthenticationFailed, error.verify_message, _certificate_fix(error))
+        words = error.verify_message.rstrip(".")
+        return place.error(AuthenticationFailed, words, _certificate_fix(error))
+    if reason in _OLD_TLS:
+        return place.error(NotKafka, f"TLS {reason}", _OLD_TLS_FIX)
     if "ALERT" in reason:
-        return place.error(
-            AuthenticationFailed,
-            f"TLS {reason}",
-            "The broker refused our certificate: set ssl.certificate.location and "
-            "ssl.key.location to one that it trusts",
-        )
+        fix = next((fix for alert, fix in _ALERT_FIXES if alert in reason), _REFUSED_FIX)
+        return place.error(AuthenticationFailed, f"TLS {reason}", fix)
     return place.error(NotKafka, f"TLS {reason}", _plain_fix(place))
 
 
+_OLD_TLS = frozenset({"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"})
+_OLD_TLS_FIX = (
+    "The broker offers TLS 1.1 or older only, which is not safe; ktui takes 1.2 and newer. Set "
+    "ssl.enabled.protocols=TLSv1.2,TLSv1.3 on the broker, and upgrade its Java if that lacks them"
+)
+_REFUSED_FIX = (
+    "The broker refused our certificate: set ssl.certificate.location and ssl.key.location to one "
+    "that it trusts"
+)
+_ALERT_FIXES = (
+    (
+        "CERTIFICATE_EXPIRED",
+        "Our certificate, that of ssl.certificate.location, has expired: renew it",
+    ),
+    (
+        "HANDSHAKE_FAILURE",
+        "The broker wants a certificate (ssl.certificate.location), or no cipher is safe for both",
+    ),
+)
+
+
 def _certificate_fix(error: ssl.SSLCertVerificationError) -> str:
-    if error.verify_code == _HOSTNAME_MISMATCH:
-        return (
-            "Use the name that the certificate is for, "
-            "or set ssl.endpoint.identification.algorithm to none"
-        )
+    match error.verify_code:
+        case 62 | 64:  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+            return _name_fix(error.verify_message, ip=error.verify_code == 64)  # noqa: PLR2004
+        case 10:  # X509_V_ERR_CERT_HAS_EXPIRED
+            return "Renew the broker's certificate; if it is not past, set this machine's clock"
+        case 9:  # X509_V_ERR_CERT_NOT_YET_VALID
+            return "Check this machine's clock, and from when on the broker's certificate is valid"
+        case 23:  # X509_V_ERR_CERT_REVOKED
+            return "Its authority has revoked it: give the broker a new certificate"
+        case 3 | 11 | 12:  # X509_V_ERR_UNABLE_TO_GET_CRL, CRL_NOT_YET_VALID, CRL_HAS_EXPIRED
+            return "Set ssl.crl.location to a list of today from the authority, or leave it out"
     return (
         "Set ssl.ca.location to the PEM file of the authority that signed the broker's certificate"
     )
 
 
+def _name_fix(message: str, *, ip: bool) -> str:
+    """Advise on a certificate that is for other names; never to give up comparing them."""
+    named = re.search(r"'(.+)'", message)
+    host = named[1] if named else "the host"
+    entry = f"{'IP' if ip else 'DNS'}:{host}"
+    return (
+        "Connect by a name that is in the certificate: bootstrap.servers here, and "
+        "advertised.listeners on the broker; or have the certificate issued anew with "
+        f"{entry} among its subject alternative names"
+    )
+
+
 def _plain_fix(place: Place) -> str:
     plain = "SASL_PLAINTEXT" if place.protocol.startswith("SASL") else "PLAINTEXT"
-    return f"The port may not use TLS: try security.protocol={plain}, or another port"
+    return (
+        f"The port may not use TLS: try another port, or security.protocol={plain} if nothing on "
+        "the way needs to be kept secret"
+    )
 
 
 def _tls_fix(place: Place) -> str:
@@ -130,13 +172,17 @@ def _tls_fix(place: Place) -> str:
 
 def _foreign(error: Any, place: Place, _call: Call) -> ClusterError:
     """Say what the first bytes look like; kafka-python reads them as a frame's length."""
-    length = _said(error).rpartition(" ")[2]
-    head = int(length).to_bytes(4, "big", signed=True) if length.lstrip("-").isdigit() else b""
+    words, _, told = _said(error).rpartition(" ")
+    length = int(told) if told.lstrip("-").isdigit() else None
+    head = b"" if length is None else length.to_bytes(4, "big", signed=True)
     if head[:1] == bytes([_TLS_ALERT]):
         return place.error(NotKafka, "the answer is a TLS alert", _tls_fix(place))
     fix = "Check the port: this is not Kafka's"
     if head and head.isascii() and head.decode().isprintable():
         return place.error(NotKafka, f"the answer begins with {head.decode()!r}", fix)
+    if length is not None and words.startswith("Invalid frame length"):
+        announced = f"it announces an answer of {length:,} bytes, which is not read"
+        return place.error(NotKafka, announced, _NO_BROKER if place.known else fix)
     return place.error(NotKafka, _said(error), fix)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ktui.inputfile import Unreadable, read_input
 from ktui.kafka.problem import ConnectionProblem
 
 
@@ -25,9 +26,9 @@ def read_entries(path: Path) -> list[Entry]:
         ConnectionProblem: the file cannot be read, or has an escape that Java would refuse.
     """
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConnectionProblem(str(path), "", f"cannot be read: {error.strerror}") from None
+        data = read_input(path)
+    except Unreadable as why:
+        raise ConnectionProblem(str(path), "", f"cannot be read: {why}") from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -100,7 +100,13 @@ def merged(answers: Iterable[TopicsAnswer]) -> TopicsAnswer:
 
 def topic_failure(operation: Operation, topic: str, code: int, message: str | None) -> Failure:
     """Say that one topic's part of an answer is missing."""
-    return Failure(operation, codes.words(code, message), topic=topic, denied=code in codes.DENIED)
+    needs = f"{_NEEDED.get(operation, 'Describe')} on topic {topic}"
+    answer = codes.refused(code, message, needs)
+    return Failure(operation, answer, topic=topic, denied=code in codes.DENIED)
+
+
+_NEEDED = {Operation.TOPIC_CONFIGS: "DescribeConfigs"}
+"""The permission for what is read of a topic, where it is not Describe."""
 
 
 def shown_id(topic_id: uuid.UUID | None) -> str | None:

@@ -15,25 +15,59 @@ from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
+from ktui.kafka.leaving import ANY_TIME, Leave
+
 _PENDING = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK})
 
 
-class _LastWords:
-    """Reads what came before the other end hung up; kafka-python would drop it.
+_READ_BYTES = 64 * 1024
+_TURN_BYTES = 1024**2
+"""What is read of a connection before what came is looked at."""
 
-    A broker that refuses a password says why and hangs up, and both may arrive together.
+LARGEST_HELLO = 1024**2
+"""Bytes of an answer before the broker has said hello and accepted who we are."""
+
+LARGEST_ANSWER = 256 * 1024**2
+"""Bytes: the log dirs of a broker with 100,000 replicas fit many times over."""
+
+
+class _Bounded:
+    """Reads a bounded part of what came, so that its length is judged before there is more.
+
+    kafka-python reads for as long as something comes: one that sends without end, faster than it is
+    read, is never judged. What came before the other end hung up is taken, too; kafka-python would
+    drop it: a broker that refuses a password says why and hangs up, and both may arrive together.
     """
 
+    _sock: Any
+
     def _sock_recv(self) -> tuple[bytes, Any]:
-        data, error = super()._sock_recv()  # type: ignore[misc]  # of the transport beside it
-        return data, None if data else error
+        received = bytearray()
+        if self._sock is None:
+            return b"", KafkaConnectionError("closed by ktui")
+        while len(received) < _TURN_BYTES or self._decrypted():
+            try:
+                data = self._sock.recv(_READ_BYTES)
+            except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                break
+            except OSError as error:
+                return bytes(received), None if received else KafkaConnectionError(error)
+            if not data:
+                closed = KafkaConnectionError("socket disconnected")
+                return bytes(received), None if received else closed
+            received += data
+        return bytes(received), None
+
+    def _decrypted(self) -> bool:
+        """Whether there is more that no wait for the socket would tell of."""
+        return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
 
 
-class _Plain(_LastWords, KafkaTCPTransport):  # type: ignore[misc]  # kafka-python is untyped
+class _Plain(_Bounded, KafkaTCPTransport):  # type: ignore[misc]  # kafka-python is untyped
     """A connection in the clear."""
 
 
-class _Tls(_LastWords, KafkaSSLTransport):  # type: ignore[misc]  # kafka-python is untyped
+class _Tls(_Bounded, KafkaSSLTransport):  # type: ignore[misc]  # kafka-python is untyped
     """A connection with TLS."""
 
 
@@ -42,8 +76,9 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
 
     Differs from its parent in how a socket is opened: names are resolved off the IO thread, so that
     a slow resolver holds up nobody else; a TLS handshake has a time limit; a socket that fails is
-    closed; what a broker says before it hangs up is heard; and the operating system's and TLS's own
-    errors come through as they are.
+    closed; what a broker says before it hangs up is heard; the operating system's and TLS's own
+    errors come through as they are; and no more than a little is taken in of an answer that is
+    larger than may be, which before the hello is no large one.
     """
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
@@ -132,6 +167,7 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
         call.connection = connection
         await connection
         call.accepted = True
+        connection.parser._max_frame_size = LARGEST_ANSWER  # noqa: SLF001 -- it has no other way
         while connection.paused and connection.connected:
             if call.left_s() <= 0:
                 raise KafkaTimeoutError("the broker throttles this client's requests")
@@ -166,8 +202,9 @@ def _share(timeout_at: float | None, addresses: int) -> float | None:
 class Call:
     """How far one request has come, told between the IO thread and the one that waits."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, leave: Leave = ANY_TIME) -> None:
         self._until = time.monotonic() + limit_s
+        self._leave = leave
         self._lock = threading.Lock()
         self._abandoned = False
         self.left = False
@@ -187,9 +224,9 @@ class Call:
         return self._until - time.monotonic()
 
     def leave(self) -> bool:
-        """Take the decision to send; False if the one who waits has given up."""
+        """Take the decision to send; False if the one who waits has given up, or it is too late."""
         with self._lock:
-            self.left = not self._abandoned
+            self.left = not (self._abandoned or self._leave.passed)
             return self.left
 
     def came_back(self) -> None:

@@ -125,6 +125,8 @@ _HOPELESS = frozenset(
 
 
 def _kind(error: Any) -> type[ClusterError]:
+    if "certificate verify failed" in error.str():
+        return AuthenticationFailed
     return _KINDS.get(error.name(), Unreachable)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from ktui.inputfile import Unreadable, read_input
 from ktui.kafka.problem import ConnectionProblem
 
 _COMMAND_LIMIT_S = 60
@@ -77,13 +78,11 @@ def _from_file(path: object, folder: Path) -> str:
     except RuntimeError as error:  # "~nobody/..."
         raise _Missing(f"cannot read {path}: {error}") from None
     try:
-        return place.read_text(encoding="utf-8")
-    except OSError as error:
-        raise _Missing(f"cannot read {place}: {error.strerror}") from None
+        return read_input(place).decode()
+    except Unreadable as why:
+        raise _Missing(f"cannot read {place}: {why}") from None
     except UnicodeDecodeError:
         raise _Missing(f"cannot read {place}: it is not UTF-8 text") from None
-    except ValueError:
-        raise _Missing("cannot read it: no file's name has a NUL character") from None
 
 
 def _from_environment(name: object, _folder: Path) -> str:

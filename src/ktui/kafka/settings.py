@@ -91,10 +91,16 @@ async def read(
     for result in answer.results:
         resource = ConfigResource(_SCOPES[result.resource_type], result.resource_name)
         if result.error_code:
-            failures[resource] = codes.words(result.error_code, result.error_message)
+            needs = f"DescribeConfigs on {granted_on(resource)}"
+            failures[resource] = codes.refused(result.error_code, result.error_message, needs)
         else:
             told[resource] = _as_they_stand(result, names)
     return SettingsAnswer(told, failures)
+
+
+def granted_on(resource: ConfigResource) -> str:
+    """Name what a permission for a resource's settings is granted on: for brokers the cluster."""
+    return "the cluster" if resource.scope is ConfigScope.BROKER else f"topic {resource.name}"
 
 
 def _as_they_stand(result: Any, names: Collection[str]) -> dict[str, Setting]:

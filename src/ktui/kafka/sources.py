@@ -32,16 +32,22 @@ class Given(NamedTuple):
     """The file with its line, the context, or the option."""
     folder: Path
     """What a relative path in it is relative to."""
+    kept_in: Path | None = None
+    """The file that has the value; None where no file has it."""
 
 
-def from_mapping(properties: Mapping[str, object], where: str, folder: Path) -> dict[str, Given]:
-    """Take a context's `properties`; a name that is not known is an error.
+def from_mapping(
+    properties: Mapping[str, object], where: str, folder: Path, file: Path | None = None
+) -> dict[str, Given]:
+    """Read a context's `properties`, which `file` has; a name that is not known is an error.
 
     Raises:
         ConnectionProblem: names `where` and the key.
     """
     given = {
-        str(name): Given(_text(value, where, str(name), folder), where, folder)
+        str(name): Given(
+            _text(value, where, str(name), folder), where, folder, _kept_in(value, folder, file)
+        )
         for name, value in properties.items()
     }
     for name in given.keys() - CANONICAL.keys() - JAVA_ONLY:
@@ -70,12 +76,19 @@ def from_file(path: Path) -> tuple[dict[str, Given], list[str]]:
                     "Use a context, whose values may come from {env: NAME}, {file: PATH} or "
                     "{command: LINE}",
                 )
-            given[key] = Given(value, where, Path())
+            given[key] = Given(value, where, Path(), path)
         elif may_be_ignored(key) and not _near(key):
             ignored.append(key)
         else:
             raise ConnectionProblem(where, key, "is not known", _meant(key))
     return _translated(given), ignored
+
+
+def _kept_in(value: object, folder: Path, file: Path | None) -> Path | None:
+    """Find the file that has a value: that of the settings, or the one that it points to."""
+    if not isinstance(value, Mapping):
+        return file
+    return folder / Path(str(value["file"])).expanduser() if "file" in value else None
 
 
 def _text(value: object, where: str, key: str, folder: Path) -> str:
@@ -104,7 +117,8 @@ def _translated(given: Mapping[str, Given]) -> dict[str, Given]:
     stores = {name: (v.value, v.where) for name, v in given.items() if name in JAVA_STORES}
     folder = next((v.folder for v in given.values()), Path())
     for name, (value, where) in store_settings(stores).items():
-        settings.setdefault(name, Given(value, where, folder))
+        kept_in = given["ssl.keystore.key"].kept_in if name == "ssl.key.pem" else None
+        settings.setdefault(name, Given(value, where, folder, kept_in))
     if jaas := given.get("sasl.jaas.config"):
         mechanism = settings.get("sasl.mechanism")
         told = jaas_settings(jaas.value, mechanism and mechanism.value.upper(), jaas.where)

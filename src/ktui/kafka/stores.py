@@ -6,7 +6,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ktui.inputfile import Unreadable, opened
 from ktui.kafka.problem import ConnectionProblem
+
+MOST_STORE_BYTES = 64 * 1024**2
+"""Bytes of a file of certificates or keys: lists of revoked certificates grow to many MiB."""
 
 Settings = Mapping[str, tuple[str, str]]
 """Each setting's value, and where it stands."""
@@ -64,8 +68,9 @@ def _pem_location(java: Settings, store: str) -> tuple[str, str] | None:
 def _kind_of(path: Path) -> str:
     """Tell a store's kind by its first bytes where the file does not say: Java assumes JKS."""
     try:
-        head = path.read_bytes()[:4096]
-    except OSError:
+        with opened(path, MOST_STORE_BYTES) as file:
+            head = file.read(4096)
+    except Unreadable:
         return "JKS" if path.suffix.lower() in {".jks", ".keystore", ".truststore"} else "PEM"
     if b"-----BEGIN" in head:
         return "PEM"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
+import struct
 import time
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import Any, Self
 
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
@@ -17,7 +19,8 @@ from ktui.kafka import codes, quiet
 from ktui.kafka.attempts import Attempts, Node
 from ktui.kafka.connection import Connection
 from ktui.kafka.errors import Place, Purpose, translated
-from ktui.kafka.pool import Call, Pool
+from ktui.kafka.leaving import ANY_TIME, Leave
+from ktui.kafka.pool import LARGEST_HELLO, Call, Pool
 
 _GRACE_S = 0.25
 """How long after a call's limit the IO thread's own timer may take to say why."""
@@ -28,8 +31,8 @@ _SUSPECT_S = 10.0
 _RETRY_S = 0.1
 """The pause before asking again after an answer that says "not now"."""
 
-_LARGEST_ANSWER = 256 * 1024 * 1024
-"""Bytes: the log dirs of a broker with 100,000 replicas fit many times over."""
+_AT_ONCE = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+_DROPS_THE_REST = [*_AT_ONCE, (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))]
 
 _CLOSED = "the connection was closed by ktui"
 
@@ -41,13 +44,32 @@ class AnswerLost(TimedOut):
     """The request was sent and no answer came: whether it took effect is unknown."""
 
     summary = "sent, but its answer was lost"
+    node: int | None = None
+    """The broker that it was sent to; None where its id is not known."""
+
+    @classmethod
+    def at(cls, node: Node, attempted: str, where: str, answer: str) -> Self:
+        """Make one of a request that was sent to a node."""
+        lost = cls(attempted, where=where, answer=answer)
+        lost.node = node if isinstance(node, int) else None
+        return lost
 
 
 class Wire:
-    """The way to one cluster, shared by its reader and writer. Opens at the first request."""
+    """The way to one cluster. Opens at the first request.
 
-    def __init__(self, connection: Connection, *, timeout_s: float | None = None) -> None:
+    Args:
+        connection: where the cluster is, and who we are.
+        timeout_s: seconds for each call; None for the connection's.
+        changes: whether changes go this way. When such a connection is closed, what the operating
+            system has not sent by then is dropped: it would be sent for minutes on end.
+    """
+
+    def __init__(
+        self, connection: Connection, *, timeout_s: float | None = None, changes: bool = False
+    ) -> None:
         self.connection = connection
+        self._changes = changes
         self.timeout_s = timeout_s or connection.timeout_s
         self._net: Any = None
         self._pool: Any = None
@@ -87,6 +109,7 @@ class Wire:
         *,
         broker: int | None = None,
         limit_s: float | None = None,
+        leave: Leave = ANY_TIME,
     ) -> Any:
         """Send a change once; again only after NOT_CONTROLLER, which does nothing.
 
@@ -95,13 +118,14 @@ class Wire:
             build: makes the request.
             broker: the broker to send it to; any healthy one, which forwards it, if None.
             limit_s: seconds, instead of the wire's own limit.
+            leave: when it may leave at the latest.
 
         Raises:
             AnswerLost: it was sent, and whether it took effect is unknown.
             NotAuthorized, Refused: it was sent, and the answer as a whole is an error.
             ClusterError: nothing was sent.
         """
-        attempts = Attempts(self.timeout_s if limit_s is None else limit_s)
+        attempts = Attempts(self.timeout_s if limit_s is None else limit_s, leave=leave)
         return await self._converse(purpose, build, broker, attempts, change=True)
 
     async def broker_ids(self) -> list[int]:
@@ -149,7 +173,7 @@ class Wire:
             try:
                 answer = await self._once(purpose, build(), node, call)
             except ClusterError as error:
-                self._weigh(error, purpose, call, change=change)
+                self._weigh(error, purpose, node, call, change=change)
                 closed = call.accepted and isinstance(error, Unreachable)
                 attempts.failed(node, error, for_good=not closed)
                 self._suspects[node] = time.monotonic()
@@ -167,10 +191,12 @@ class Wire:
             await asyncio.sleep(_RETRY_S)
         raise attempts.failure or self._nowhere(purpose, broker)
 
-    def _weigh(self, error: ClusterError, purpose: Purpose, call: Call, *, change: bool) -> None:
+    def _weigh(
+        self, error: ClusterError, purpose: Purpose, node: Node, call: Call, *, change: bool
+    ) -> None:
         """Raise unless another attempt is both safe and of use."""
         if change and call.left:
-            raise AnswerLost(purpose.attempted, where=error.where, answer=error.answer) from error
+            raise AnswerLost.at(node, purpose.attempted, error.where, error.answer) from error
         if not isinstance(error, Unreachable | TimedOut):
             raise error
 
@@ -228,8 +254,9 @@ class Wire:
         self._net = NetworkSelector(client_id="ktui", slow_task_threshold_secs=0)
         self._pool = Pool(
             self._net,
-            receive_message_max_bytes=_LARGEST_ANSWER,
+            receive_message_max_bytes=LARGEST_HELLO,
             max_in_flight_requests_per_connection=1_000,
+            socket_options=_DROPS_THE_REST if self._changes else _AT_ONCE,
             **settings,
         )
         self._net.start()
@@ -280,7 +307,7 @@ class Wire:
         code, message = answer.error_code, getattr(answer, "error_message", None)
         where = self._place(purpose, node).where
         if change and code in codes.UNDECIDED:
-            return AnswerLost(purpose.attempted, where=where, answer=codes.words(code, message))
+            return AnswerLost.at(node, purpose.attempted, where, codes.words(code, message))
         return codes.refusal(
             code, message, attempted=purpose.attempted, where=where, needs=purpose.needs
         )

@@ -19,6 +19,7 @@ from ktui.kafka.changes import Change, Sender
 from ktui.kafka.connection import Connection
 from ktui.kafka.errors import Purpose
 from ktui.kafka.grouping import chunks
+from ktui.kafka.leaving import Leave
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.wire import Build, Wire
 
@@ -42,7 +43,7 @@ class KafkaWriter:
     def __init__(
         self, connection: Connection, *, timeout_s: float | None = None, wire: Wire | None = None
     ) -> None:
-        self._wire = wire or Wire(connection, timeout_s=timeout_s)
+        self._wire = wire or Wire(connection, timeout_s=timeout_s, changes=True)
         self._reader = KafkaReader(connection, wire=self._wire)
 
     async def alter_reassignments(
@@ -50,19 +51,21 @@ class KafkaWriter:
         targets: Mapping[TopicPartition, tuple[int, ...] | None],
         *,
         allow_replication_factor_change: bool,
+        leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
         """Start reassignments, or with None cancel them, a thousand partitions a request."""
+        leave = Leave.within(leaves_within_s)
         if allow_replication_factor_change:
-            return await self._alter(targets, guarded=False)
+            return await self._alter(targets, leave, guarded=False)
         try:
-            return await self._alter(targets, guarded=True)
+            return await self._alter(targets, leave, guarded=True)
         except Unsupported:  # before 4.1; the client found out by itself, so nothing was sent
             refused = await self._of_another_factor(targets)
             rest = {tp: replicas for tp, replicas in targets.items() if tp not in refused}
-            return {**refused, **await self._alter(rest, guarded=False)}
+            return {**refused, **await self._alter(rest, leave, guarded=False)}
 
     async def _alter(
-        self, targets: reassignments.Targets, *, guarded: bool
+        self, targets: reassignments.Targets, leave: Leave, *, guarded: bool
     ) -> dict[TopicPartition, WriteResult]:
         changes = []
         for chunk in chunks(targets, _PARTITIONS_A_REQUEST):
@@ -70,7 +73,7 @@ class KafkaWriter:
             limit = self._wire.timeout_s
             build = partial(reassignments.alter_request, part, limit, guarded=guarded)
             changes.append(Change(chunk, build))
-        return await Sender(self._wire, _ALTER, reassignments.altered).in_turn(changes)
+        return await Sender(self._wire, _ALTER, reassignments.altered).in_turn(changes, leave)
 
     async def _of_another_factor(
         self, targets: reassignments.Targets
@@ -94,7 +97,7 @@ class KafkaWriter:
         return refused
 
     async def elect_preferred_leaders(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
         """Elect the first replica of each. ELECTION_NOT_NEEDED counts as ACCEPTED."""
         limit = self._wire.timeout_s
@@ -102,10 +105,11 @@ class KafkaWriter:
             Change(chunk, partial(elections.elect_request, chunk, limit))
             for chunk in chunks(dict.fromkeys(partitions), _PARTITIONS_A_REQUEST)
         ]
-        return await Sender(self._wire, _ELECT, elections.elected).in_turn(changes)
+        leave = Leave.within(leaves_within_s)
+        return await Sender(self._wire, _ELECT, elections.elected).in_turn(changes, leave)
 
     async def alter_configs(
-        self, changes: Sequence[ConfigChange]
+        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
         """Change settings: those of topics many to a request, each broker's sent to itself."""
         theirs = by_resource(changes)
@@ -115,7 +119,9 @@ class KafkaWriter:
             *(Change([r], _changing(theirs, [r]), broker=int(r.name)) for r in alone),
             *(Change(c, _changing(theirs, c)) for c in chunks(others, _TOPICS_A_REQUEST)),
         ]
-        return await Sender(self._wire, _CONFIGS, settings.altered).together(requests)
+        leave = Leave.within(leaves_within_s)
+        sender = Sender(self._wire, _CONFIGS, settings.altered, _to_alter)
+        return await sender.together(requests, leave)
 
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""
@@ -126,6 +132,10 @@ def _changing(
     changes: Mapping[ConfigResource, Sequence[ConfigChange]], resources: Sequence[ConfigResource]
 ) -> Build:
     return partial(settings.alter_request, {r: changes[r] for r in resources})
+
+
+def _to_alter(resource: ConfigResource) -> str:
+    return f"AlterConfigs on {settings.granted_on(resource)}"
 
 
 def _factor_changed(present: int, wanted: int) -> WriteResult:

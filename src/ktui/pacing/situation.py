@@ -25,7 +25,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     lead: int | None = None
     """Who of the target is to lead in the end; None for its first, the preferred leader."""
     online: frozenset[int]
-    """Brokers that are neither fenced nor absent."""
+    """Brokers that are neither fenced nor absent, and whose log dir of this partition works."""
+    restarting: frozenset[int] = frozenset()
+    """Brokers that went offline a moment ago: their replicas are not dead."""
     min_insync_replicas: int = 1
     waits_for_kept: bool = False
     """Whether a step completes only when every replica of its target is in sync: before 4.3."""
@@ -72,8 +74,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dead(self) -> Brokers:
-        """Those of the excess that are on offline brokers and out of sync."""
-        return tuple(b for b in self.excess if b not in self.online and b not in self.isr)
+        """Those of the excess that are on offline brokers and out of sync, not in a restart."""
+        there = self.online | self.restarting
+        return tuple(b for b in self.excess if b not in there and b not in self.isr)
 
     @property
     def living(self) -> Brokers:

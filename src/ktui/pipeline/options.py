@@ -6,14 +6,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from ktui.execution.statedir import STATE_DIR, StateDir, state_dir
+from ktui.execution.statedir import STATE_DIR, StateDir, StateDirProblem, state_dir
 from ktui.pipeline.executors import is_local, waited_for
 from ktui.pipeline.problem import SparkFailed
 from ktui.pipeline.progress import ProgressLine
@@ -32,14 +31,17 @@ master_option = click.option(
 )
 
 
-def _state_dir(_context: click.Context, _option: click.Parameter, folder: Path | None) -> StateDir:
-    return state_dir(folder)
+def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
+    try:
+        return state_dir(folder)
+    except StateDirProblem as problem:
+        raise click.BadParameter(str(problem)) from None
 
 
 state_dir_option = click.option(
     "--state-dir",
     "state",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(file_okay=False),
     metavar="DIR",
     callback=_state_dir,
     help=f"Where runs are remembered, on a local disk; else ${STATE_DIR}.",

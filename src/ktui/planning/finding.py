@@ -103,6 +103,7 @@ class Kind(enum.StrEnum):
     THROTTLE_REPLACED = "throttle replaced"
     OTHERS_THROTTLED = "others throttled, too"
     CANCEL_GATE_SHUT = "cancel gate shut"
+    NOT_PERMITTED = "not permitted"
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ktui.inputfile import TooLarge, Unreadable, read_input
 from ktui.planning.mistakes import PlanText
 from ktui.planning.names import topic_name_problem
 from ktui.planning.plan import MOST_BYTES, MOST_PARTITIONS, PartitionTarget, Plan
@@ -41,17 +42,16 @@ def read_plan(source: bytes | Path) -> Plan:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
-            return stream.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = getattr(error, "strerror", None) or str(error)
-        raise _unplaced(f"cannot be read: {reason}") from None
+        return read_input(path, MOST_BYTES)
+    except TooLarge:
+        raise _too_large() from None
+    except Unreadable as why:
+        raise _unplaced(f"cannot be read: {why}") from None
 
 
 def _partitions(data: bytes) -> tuple[PartitionTarget, ...]:
     if len(data) > MOST_BYTES:
-        limit = f"{MOST_BYTES // 1024**2} MiB"
-        raise _unplaced(f"larger than {limit}, the most that is read: split the plan")
+        raise _too_large()
     reason = "not a plan that can be read"
     if data.count(b"{") <= MOST_PARTITIONS + 1:
         try:
@@ -62,6 +62,11 @@ def _partitions(data: bytes) -> tuple[PartitionTarget, ...]:
             if _sound(partitions, data):
                 return partitions
     raise find_problems(data) or _unplaced(reason)
+
+
+def _too_large() -> BadPlan:
+    limit = f"{MOST_BYTES // 1024**2} MiB"
+    return _unplaced(f"larger than {limit}, the most that is read: split the plan")
 
 
 def _sound(partitions: tuple[PartitionTarget, ...], data: bytes) -> bool:

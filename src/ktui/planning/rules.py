@@ -8,6 +8,7 @@ from functools import cached_property
 
 import msgspec
 
+from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.planning.finding import ClusterSnapshot, Kind
 from ktui.planning.plan import PartitionTarget
@@ -47,8 +48,16 @@ class Rules:
     @cached_property
     def unreadable(self) -> dict[str, str]:
         """Topics that could not be described, with the cluster's words."""
-        failures = self._cluster.failures
-        return {failure.topic: failure.answer for failure in failures if failure.topic is not None}
+        return self._topics_failed(Operation.METADATA)
+
+    @cached_property
+    def settings_unreadable(self) -> dict[str, str]:
+        """Topics whose settings could not be read, with the cluster's words."""
+        return self._topics_failed(Operation.TOPIC_CONFIGS)
+
+    def _topics_failed(self, operation: Operation) -> dict[str, str]:
+        failed = (f for f in self._cluster.failures if f.operation is operation)
+        return {failure.topic: failure.answer for failure in failed if failure.topic is not None}
 
     @cached_property
     def racks(self) -> dict[int, str]:

@@ -74,8 +74,11 @@ class Sentences:
         return f"; did you mean {joined(near, 'or')}?" if near else ""
 
     def _settings(self, partitions: list[TopicPartition]) -> str:
-        topics = among(dict.fromkeys(tp.topic for tp in partitions))
-        return f"the settings of {topics} could not be read: min.insync.replicas is not checked"
+        topics = list(dict.fromkeys(tp.topic for tp in partitions))
+        told = self._rules.settings_unreadable
+        why = next((f": {told[topic]}" for topic in topics if topic in told), "")
+        lost = "so min.insync.replicas is not checked"
+        return f"the settings of {among(topics)} could not be read, {lost}{why}"
 
     def _example(
         self, kind: Kind, target: PartitionTarget, partitions: list[TopicPartition]

@@ -50,7 +50,7 @@ async def take_snapshot(
         configs=configs.configs,
         listed=listed,
         topics=await _all_topics(reader) if topics.absent else (),
-        failures=(*topics.failures, *dirs_failed, *settings_failed),
+        failures=(*topics.failures, *configs.failures, *dirs_failed, *settings_failed),
         sizes={
             Replica(tp, broker): size
             for broker, answer in dirs.items()

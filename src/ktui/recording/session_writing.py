@@ -9,6 +9,7 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
+from ktui.durable import make_folder
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import AnyLine, End, Head, encode
 from ktui.recording.milliseconds import to_ms, wall_ms
@@ -50,7 +51,7 @@ class SessionWriter:
         self._seq = 0
         self._closed_bytes = 0
         self._whole_ms = 0
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.path)
         self._begin(first)
 
     @property

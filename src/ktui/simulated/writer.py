@@ -35,7 +35,11 @@ class SimulatedWriter:
         self._calls = Calls(cluster)
 
     async def alter_reassignments(
-        self, targets: Targets, *, allow_replication_factor_change: bool
+        self,
+        targets: Targets,
+        *,
+        allow_replication_factor_change: bool,
+        leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
         """Start reassignments, or with None cancel them, a thousand partitions a request."""
         self._cluster.catch_up()
@@ -51,7 +55,7 @@ class SimulatedWriter:
             )
 
         rest = [tp for tp in targets if tp not in refused]
-        return refused | await self._in_turn("alter_reassignments", rest, alter)
+        return refused | await self._in_turn("alter_reassignments", rest, alter, leaves_within_s)
 
     def _of_another_factor(self, targets: Targets) -> dict[TopicPartition, WriteResult]:
         """Refuse what a broker of 4.1 would, where the brokers are older and do not."""
@@ -66,15 +70,18 @@ class SimulatedWriter:
         return refused
 
     async def elect_preferred_leaders(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
         """Elect the first replica of each. ELECTION_NOT_NEEDED counts as ACCEPTED."""
         chosen = list(dict.fromkeys(partitions))
         elect = self._cluster.controller.elect
-        return await self._in_turn("elect_preferred_leaders", chosen, elect)
+        return await self._in_turn("elect_preferred_leaders", chosen, elect, leaves_within_s)
 
     async def alter_configs(
-        self, changes: Sequence[ConfigChange]
+        self,
+        changes: Sequence[ConfigChange],
+        *,
+        leaves_within_s: float | None = None,  # noqa: ARG002 - all leave at once
     ) -> Mapping[ConfigResource, WriteResult]:
         """Change settings, all requests at once: topics' many to one, a broker's own to itself."""
         theirs = by_resource(changes)
@@ -100,11 +107,16 @@ class SimulatedWriter:
         return results
 
     async def _in_turn(
-        self, call: str, parts: Sequence[Part], act: Act[Part]
+        self,
+        call: str,
+        parts: Sequence[Part],
+        act: Act[Part],
+        leaves_within_s: float | None,
     ) -> dict[Part, WriteResult]:
         """Send one request after the other, all within one call's time."""
         clock = self._cluster.clock
-        until_s = clock.monotonic() + TIMEOUT_S
+        within_s = TIMEOUT_S if leaves_within_s is None else min(TIMEOUT_S, leaves_within_s)
+        until_s = clock.monotonic() + within_s
         results: dict[Part, WriteResult] = {}
         for part in _requests(parts, _PARTITIONS_A_REQUEST):
             outcome: Mapping[Part, WriteResult] | ClusterError

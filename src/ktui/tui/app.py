@@ -51,6 +51,7 @@ class KtuiApp(CancelApp):
         source: where observations come from, or a loop that has them; the app closes neither.
         cluster_name: the context's name, or the cluster's id, for people.
         read_only: whether the badge says so.
+        tls_unverified: whether anyone may pose as the cluster, which the header says.
         poll_interval_s: seconds between the starts of two polls.
         theme: the theme to start with; None for the default.
         themes: all there are, and what was wrong with the others.
@@ -72,6 +73,7 @@ class KtuiApp(CancelApp):
         *,
         cluster_name: str,
         read_only: bool,
+        tls_unverified: bool = False,
         poll_interval_s: float,
         theme: str | None,
         themes: LoadedThemes,
@@ -100,6 +102,7 @@ class KtuiApp(CancelApp):
             clock=self._clock,
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
+        self._tls_unverified = tls_unverified
         self._outages, self._leftovers = Outages(), Leftovers()
         self._polled = Progress()
         self._looking = (
@@ -211,6 +214,7 @@ class KtuiApp(CancelApp):
         return Status(
             cluster_name=self.watch_screen.cluster_name,
             read_only=self._read_only,
+            tls_unverified=self._tls_unverified,
             interval_s=self._interval_s,
             now=self._clock.now(),
             now_s=self._clock.monotonic(),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli import cleared
 from ktui.cli.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.ports import ConfigResource, ConfigSource, Setting, Verdict, WriteResult
@@ -48,6 +49,9 @@ def test_what_was_left_behind_is_shown_taken_off_and_read_back(ward: Ward) -> No
         f"broker 4 {FOLLOWER_RATE} 50000000",
         f"topic orders {FOLLOWER_REPLICAS} 0:4,1:4",
         "",
+        "Runs of other hosts, users and state directories are not seen: look there, too.",
+        "Watching for 10 s whether anything moves ...",
+        "",
         "taken off, and read back: nothing of it is left",
     ]
     assert ward.settings == {}
@@ -73,6 +77,7 @@ def test_scripts_are_told_what_was_taken_off_and_what_is_kept(ward: Ward) -> Non
 
     assert list(answer) == [
         "schema_version", "cluster", "dry_run", "taken_off", "kept", "left", "unread",
+        "not_at_rest",
     ]  # fmt: skip
     rate, listed = answer["taken_off"]
     assert rate == {
@@ -97,7 +102,7 @@ def test_of_a_list_only_what_nobody_needs_is_taken_off(ward: Ward) -> None:
     ward.given(BROKER_4, FOLLOWER_RATE, SET[0])
     ward.given(ORDERS, FOLLOWER_REPLICAS, "0:4,1:4,0:2")
 
-    answer = told(ward.clear("--json"))
+    answer = told(ward.clear("--json", "--yes"))
 
     assert [each["values"] for each in answer["taken_off"]] == [["0:2", "1:4"]]
     assert {each["why"] for each in answer["kept"]} == {"a move in flight may need it"}
@@ -120,7 +125,7 @@ def test_an_entry_with_a_blank_goes_and_what_a_move_needs_stays(ward: Ward) -> N
     ward.moves("orders", 0, 4, 2, 3)
     ward.patient.controller.configs._dynamic[ORDERS] = {FOLLOWER_REPLICAS: "0:4, 1:4"}
 
-    told(ward.clear("--json"))
+    told(ward.clear("--json", "--yes"))
 
     assert ward.settings == {ORDERS: {FOLLOWER_REPLICAS: "0:4"}}
 
@@ -235,18 +240,119 @@ def test_what_is_changed_between_the_look_and_the_act_is_left(
     ward: Ward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ward.left_behind()
-    show = cleared.found_text
 
-    def shown(found: cleared.Cleared) -> Iterable[str]:
+    async def at_rest(*_: object) -> tuple[str, ...]:
         ward.given(BROKER_4, FOLLOWER_RATE, "1000")
-        return show(found)
+        return ()
 
-    monkeypatch.setattr("ktui.cli.clear_throttles.found_text", shown)
+    monkeypatch.setattr("ktui.cli.clear_throttles.stirring", at_rest)
 
     result = ward.clear()
 
     assert result.exit_code == 1
     assert lines(result)[-1] == (
-        f"broker 4 {FOLLOWER_RATE}: it was changed meanwhile, and is left to whoever did that"
+        f"broker 4 {FOLLOWER_RATE}: it was changed meanwhile, or is needed by now, and is left to "
+        "whoever did that"
     )
     assert ward.settings == {BROKER_4: {FOLLOWER_RATE: "1000"}}
+
+
+class Elsewhere:
+    """A live run of another state directory, which does its next thing while we watch."""
+
+    def __init__(self, ward: Ward, monkeypatch: pytest.MonkeyPatch, after_s: float) -> None:
+        self._ward, self._due_s = ward, ward.patient.clock.monotonic() + after_s
+        self.does: Callable[[], None] = lambda: None
+        monkeypatch.setattr("ktui.cli.clear_throttles.SystemClock", lambda: self)
+
+    def monotonic(self) -> float:
+        return self._ward.patient.clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._ward.patient.clock.sleep(seconds)
+        if self.monotonic() >= self._due_s:
+            self._due_s = math.inf
+            self.does()
+
+
+@pytest.mark.parametrize("after_s", [1.0, 9.0])
+def test_the_throttle_of_a_run_elsewhere_that_takes_its_next_step_is_not_taken_off(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch, after_s: float
+) -> None:
+    ward.left_behind()
+    elsewhere = Elsewhere(ward, monkeypatch, after_s)
+    elsewhere.does = lambda: ward.moves("orders", 0, 4, 2, 3)
+    before = {r: dict(values) for r, values in ward.settings.items()}
+
+    result = ward.clear()
+
+    assert result.exit_code == 2
+    assert "1 partition is being reassigned: orders-0" in lines(result)
+    assert "Runs of other hosts, users and state directories are not seen" in result.stdout
+    assert lines(result)[-1].startswith("nothing was changed: a run that is not seen from here")
+    assert ward.settings == before
+
+
+def test_a_throttle_that_is_changed_by_another_run_meanwhile_is_not_taken_off(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ward.left_behind()
+    elsewhere = Elsewhere(ward, monkeypatch, 5.0)
+    elsewhere.does = lambda: ward.given(ORDERS, FOLLOWER_REPLICAS, "1:4")
+
+    answer = told(ward.clear("--json"), exit_code=2)
+
+    assert answer["not_at_rest"] == [f"{FOLLOWER_REPLICAS} of topic orders was 0:4,1:4, and is 1:4"]
+    assert answer["taken_off"] == []
+    assert [each["name"] for each in answer["left"]] == ["4", "orders"]
+    assert ward.settings == {
+        BROKER_4: {FOLLOWER_RATE: SET[0]},
+        ORDERS: {FOLLOWER_REPLICAS: "1:4"},
+    }
+
+
+def test_while_something_moves_it_is_for_the_operator_to_say(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ward.left_behind()
+    ward.moves("payments", 0, 5, 2, 3)
+    asked: list[str] = []
+
+    def answered(*, yes: bool) -> Callable[[str], bool]:
+        def answer(question: str) -> bool:
+            asked.append(question)
+            return yes
+
+        return answer
+
+    monkeypatch.setattr("ktui.cli.clear_throttles.sys", SimpleNamespace(stdin=TTY, stdout=TTY))
+    monkeypatch.setattr("click.confirm", answered(yes=False))
+    refused = ward.clear()
+    assert refused.exit_code == 2
+    assert ward.settings.keys() == {BROKER_4, ORDERS}
+
+    monkeypatch.setattr("click.confirm", answered(yes=True))
+    ward.clear()
+    assert ward.settings == {BROKER_4: {FOLLOWER_RATE: SET[0]}}  # which the move may need
+    assert asked == ["A run that is not seen may need them. Take them off all the same?"] * 2
+
+
+TTY = SimpleNamespace(isatty=lambda: True)
+
+
+def test_a_dry_run_says_too_that_it_would_be_refused(ward: Ward) -> None:
+    ward.left_behind()
+    ward.moves("orders", 0, 4, 2, 3)
+
+    result = ward.clear("--dry-run")
+
+    assert result.exit_code == 2
+    assert "1 partition is being reassigned: orders-0" in lines(result)
+
+
+def test_yes_goes_with_clearing_only(ward: Ward) -> None:
+    result = CliRunner().invoke(ktui, ["doctor", "--yes"])
+
+    assert isinstance(result.exception, BadInput)
+    assert "it goes with --clear-throttles" in str(result.exception)
+    assert ward.settings == {}

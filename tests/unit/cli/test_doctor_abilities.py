@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ktui.cli.doctor_abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor_findings import Level
 from ktui.cluster.errors import TimedOut
-from ktui.kafka.capabilities import GRANTS, NEEDS, BrokerAbilities, Permissions
+from ktui.kafka.capabilities import GRANTS, NEEDS, BrokerAbilities, Grant, Permissions
 
 EVERYTHING = frozenset(grant.operation for grant in GRANTS)
 
@@ -40,7 +42,7 @@ def test_an_operation_that_is_lacking_says_what_is_missed() -> None:
     levels = {f.what.split(":")[0]: f.level for f in found}
     assert levels[required.what] is Level.TROUBLE
     assert levels[optional.what] is Level.NOTE
-    assert any(f"not broker 1 supports it, so {required.without}" in f.what for f in found)
+    assert any(f"broker 1 does not support it, so {required.without}" in f.what for f in found)
 
 
 def test_a_broker_that_does_not_answer_is_named() -> None:
@@ -75,3 +77,34 @@ def test_who_sees_no_topic_is_told_that_it_may_be_for_lack_of_a_permission() -> 
 
     assert (good.level, note.level) == (Level.GOOD, Level.NOTE)
     assert "Describe is not granted" in note.what
+
+
+def test_who_may_do_nothing_at_all_is_told_that_as_trouble_with_each_permission() -> None:
+    found = judge_permissions(Permissions(frozenset(), {}))
+
+    assert {finding.level for finding in found} == {Level.TROUBLE}
+    assert [finding.what.partition(" is not granted: cannot ")[0] for finding in found] == [
+        "Describe on the cluster",
+        "DescribeConfigs on the cluster",
+        "Alter on the cluster",
+        "AlterConfigs on the cluster",
+        "Describe on any topic",
+        "DescribeConfigs on any topic",
+        "AlterConfigs on any topic",
+    ]
+    assert "--operation Alter --cluster" in found[2].fix
+    assert "--operation Describe --topic NAME" in found[4].fix
+
+
+def test_who_may_not_even_list_reassignments_is_in_trouble_whatever_else_is_granted() -> None:
+    found = judge_permissions(Permissions(frozenset(), {"orders": EVERYTHING}))
+
+    assert found[0].level is Level.TROUBLE
+    assert "Describe on the cluster is not granted: cannot list reassignments" in found[0].what
+
+
+@pytest.mark.parametrize("grant", GRANTS)
+def test_each_missing_permission_says_in_a_sentence_what_cannot_be_done(grant: Grant) -> None:
+    verbs = "list", "read", "start", "set", "see"
+
+    assert grant.purpose.split()[0] in verbs

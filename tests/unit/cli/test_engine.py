@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine import OneCluster, drop_what_is_past, folded
-from ktui.cli.engine_log import EngineLog, Warnings
+from ktui.cli.engine import Beating, OneCluster, drop_what_is_past, folded, leave_on_signals
+from ktui.cli.engine_log import EngineLog, JournalWait
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
@@ -20,9 +24,11 @@ from ktui.execution.commands import (
     SetThrottle,
 )
 from ktui.execution.events import By, Entry, NowIn
+from ktui.execution.heartbeat import Heartbeat, last_look_at
 from ktui.execution.journal import Journal
-from ktui.execution.problem import RunProblem
+from ktui.execution.problem import JournalProblem, RunProblem
 from ktui.execution.run import Run
+from ktui.execution.statedir import StateDir
 from ktui.execution.states import State
 from ktui.execution.throttle_events import SettingsLeft
 from ktui.planning.throttle_rates import NO_THROTTLE
@@ -62,11 +68,63 @@ async def test_another_cluster_at_the_same_address_ends_it_before_anything_is_se
     await observer.aclose()
 
 
+async def test_each_look_is_noted_also_one_that_finds_no_cluster(tmp_path: Path) -> None:
+    run, cluster = StateDir(tmp_path / "state").create_run("drain"), a_cluster()
+    observer = Observer(cluster.reader(), cluster.clock)
+    source = Beating(OneCluster(observer, "elsewhere"), Heartbeat(run))
+    assert last_look_at(run) is None
+
+    with pytest.raises(RunProblem):
+        await source.poll(Interest())
+    first = last_look_at(run)
+    os.utime(run.last_look, (0.0, 0.0))
+    with pytest.raises(RunProblem):
+        await source.poll(Interest())
+    await observer.aclose()
+
+    assert first is not None
+    assert first <= (last_look_at(run) or first)
+
+
 def test_a_run_whose_start_was_cut_off_is_not_carried_on(tmp_path: Path) -> None:
     journal = written(tmp_path / "cut.db", [started(3), planned(2)])
 
     with pytest.raises(RunProblem, match="its start was cut off, and nothing was sent"):
         folded(journal, "drain")
+
+
+async def test_a_signal_ends_it_also_while_another_process_keeps_its_journal_locked(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal.close()
+    wait, loop = JournalWait(), asyncio.get_running_loop()
+    left: asyncio.Future[str] = loop.create_future()
+    other = sqlite3.connect(journal.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    leave_on_signals(left.set_result, wait)
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        with (
+            Journal.open(journal.path, VirtualClock(), patience=wait) as owner,
+            pytest.raises(JournalProblem, match="its process got SIGTERM while another process"),
+        ):
+            owner.append([step(0)])
+        assert await left == "its process got SIGTERM"
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+        loop.remove_signal_handler(signal.SIGINT)
+        other.close()
+
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "nothing is decided and nothing is sent until it is free" in caplog.text
+
+
+def test_a_wait_for_a_locked_journal_is_told_with_how_long_it_took(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    JournalWait().ends(130.0)
+
+    assert "the journal is free again after 2m 10s: the run goes on" in caplog.text
 
 
 def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubles(
@@ -130,19 +188,3 @@ def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_o
         ("WARNING", f"the cancel gate is shut by {gate.reason}: nothing but cancels is submitted"),
         ("INFO", "the cancel gate is open again"),
     ]
-
-
-def test_a_follower_hears_the_warnings_that_are_new_and_whole(tmp_path: Path) -> None:
-    log = tmp_path / "engine.log"
-    log.write_text("2026-11-21T12:00:00.000Z WARNING before\n")
-    warnings = Warnings(log)
-    with log.open("a") as file:
-        file.write("2026-11-21T12:00:01.000Z INFO decision 1\n")
-        file.write("2026-11-21T12:00:02.000Z WARNING the cluster is lost: \x1b[2J\n")
-        file.write("2026-11-21T12:00:03.000Z WARNING half")
-
-    assert warnings.new() == ["the cluster is lost: \\x1b[2J"]
-    with log.open("a") as file:
-        file.write(" a line\n")
-    assert warnings.new() == ["half a line"]
-    assert warnings.new() == []

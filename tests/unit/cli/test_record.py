@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.cluster_recording import ClusterRecording
-from ktui.cli.config import Context
 from ktui.cli.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.record_loop import Over, Recorded, RecordLoop, Until
@@ -27,6 +25,7 @@ from ktui.simulated import acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import a_cluster
+from support.named_cluster import NamedCluster
 from support.owned_run import owned_run
 
 COPY_S = 5
@@ -220,7 +219,7 @@ def test_the_line_of_progress_tells_looks_losses_and_bytes() -> None:
 def at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Give what names a cluster that answers at once, and a state directory."""
     cluster = a_cluster(moving=["orders-0"])
-    named = SimpleNamespace(name="prod-eu", reader=cluster.reader, context=Context())
+    named = NamedCluster(reader=cluster.reader)
     monkeypatch.setattr("ktui.cli.record.choose_cluster", lambda *_: named)
     return ["--context", "prod-eu", "--state-dir", str(tmp_path / "state"), "--for", "1"]
 

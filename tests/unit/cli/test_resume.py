@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -25,6 +24,7 @@ from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.states import State
 from support.journals import over, planned, started, step, written
 from support.moving_clusters import a_cluster
+from support.named_cluster import NamedCluster
 
 UNTIL = datetime(2026, 11, 21, 15, 0, tzinfo=UTC)
 
@@ -43,11 +43,17 @@ class Office:
         self.chosen: list[tuple[Any, ...]] = []
         self.arguments: list[str] = []
         monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", self._choose)
+        self.unverified: tuple[str, ...] = ()
         monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
 
     def _choose(self, *names: Any) -> Any:
         self.chosen.append(names)
-        return SimpleNamespace(name="prod", reader=self.cluster.reader, context=self.context)
+        return NamedCluster(
+            name="prod",
+            reader=self.cluster.reader,
+            context=self.context,
+            unverified=self.unverified,
+        )
 
     def _spawn(self, _run: RunDir, arguments: list[str]) -> None:
         self.arguments = arguments
@@ -98,6 +104,16 @@ def test_it_is_said_that_the_end_given_with_until_before_holds_no_more(office: O
     assert f"it was to stop at {when}: that holds no more" in dropped.stderr
     assert "holds no more" not in given.stderr
     assert "--until" in office.arguments
+
+
+def test_whoever_resumes_is_told_what_tls_does_not_verify(office: Office) -> None:
+    office.run(context="prod")
+    office.unverified = ("config.yaml: ssl.this=none: whoever",)
+
+    told = office.resume()
+
+    assert "warning: TLS unverified: config.yaml: ssl.this=none: whoever\n" in told.stderr
+    assert isinstance(told.exception, Spawned)
 
 
 def test_a_run_of_another_cluster_is_refused_with_both_named(office: Office) -> None:

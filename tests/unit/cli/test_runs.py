@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from ktui.cli.main import ktui
-from ktui.execution.events import By, Event, NowIn, Outage, Paused
-from ktui.execution.ownership import take
+from ktui.cluster.clock import SystemClock
+from ktui.execution.events import By, Entry, Event, NowIn, Outage, Paused
+from ktui.execution.heartbeat import Heartbeat, silence
+from ktui.execution.options import RunOptions
+from ktui.execution.ownership import Holder, take
+from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.states import State
-from support.journals import CLUSTER, a_start, ended, written
+from support.journals import CLUSTER, a_start, ended, planned, started, written
 
 
 @pytest.fixture
@@ -73,6 +80,65 @@ def test_a_run_whose_process_has_lost_the_cluster_says_so(here: StateDir) -> Non
     assert told["outage"] == {"since": "2026-01-01T00:00:00.000Z", "reason": "no answer"}
     assert left["outage"] is None
     assert row(runs(here).stdout, "cut-off").startswith("cut-off waiting for resume 0/3")
+
+
+def owned_for_days() -> Holder:
+    return Holder(4711, "ops1", "ada", SystemClock().now() - timedelta(days=9))
+
+
+def looked(run: RunDir, seconds_ago: float) -> datetime:
+    """Have the process of a run have looked at its cluster."""
+    Heartbeat(run).beat()
+    at = SystemClock().now() - timedelta(seconds=seconds_ago)
+    os.utime(run.last_look, (at.timestamp(), at.timestamp()))
+    return at
+
+
+def test_a_run_whose_process_does_not_look_any_more_says_so(here: StateDir) -> None:
+    run = a_run(here, "drain")
+    looked(run, 52.5 * 3600)
+    with take(run, owned_for_days()):
+        listed = runs(here)
+        shown = CliRunner().invoke(ktui, ["status", "drain", "--state-dir", str(here.path)])
+    left = runs(here)
+
+    assert row(listed.stdout, "drain").startswith("drain running, silent 0/3")
+    words = "no look for 2d 4h: its process may be suspended, or wait for a locked journal"
+    assert f"ktui: run drain: {words}" in listed.stderr
+    assert words in shown.stdout
+    assert "silent" not in left.stdout
+    assert left.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "poll_s", "lost", "since_s"),
+    [(29, 1, False, 3600), (290, 60, False, 3600), (290, 1, True, 3600), (3600, 1, False, 20)],
+    ids=["a moment", "five polls", "the cluster is lost", "just resumed"],
+)
+def test_a_silence_that_tells_nothing_is_not_told(
+    silent_s: float, poll_s: float, since_s: float, *, lost: bool
+) -> None:
+    now = SystemClock().now()
+    begun = msgspec.structs.replace(started(1), options=RunOptions(poll_s=poll_s))
+    events: list[Event] = [begun, planned(1), Outage(lost=lost)]
+    run = Run("drain").fold(Entry(n, now, event) for n, event in enumerate(events, start=1))
+    owner = Holder(4711, "ops1", "ada", now - timedelta(seconds=since_s))
+
+    assert silence(run, owner, now - timedelta(seconds=silent_s), now) is None
+
+
+def test_scripts_are_told_when_the_process_of_a_run_last_looked(here: StateDir) -> None:
+    run, at = a_run(here, "drain"), datetime(2026, 11, 21, 14, 2, 31, tzinfo=UTC)
+    (never,) = json.loads(runs(here, "--json").stdout)["runs"]
+    looked(run, 0.0)
+    os.utime(run.last_look, (at.timestamp(), at.timestamp()))
+
+    (told,) = json.loads(runs(here, "--json").stdout)["runs"]
+    arguments = ["status", "drain", "--json", "--state-dir", str(here.path)]
+    status = json.loads(CliRunner().invoke(ktui, arguments).stdout)
+
+    assert never["last_look_at"] is None
+    assert told["last_look_at"] == status["last_look_at"] == "2026-11-21T14:02:31.000Z"
 
 
 def test_scripts_get_one_object_of_all_runs(here: StateDir) -> None:

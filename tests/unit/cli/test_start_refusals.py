@@ -191,6 +191,16 @@ def test_without_a_journal_there_is_no_run(office: Office, monkeypatch: pytest.M
     assert office.runs == []
 
 
+def test_whoever_starts_is_told_what_tls_does_not_verify(office: Office) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    office.cluster(cluster, unverified=("config.yaml: ssl.this=none: whoever",))
+
+    told = office.start(office.plan())
+
+    assert told.stderr == "warning: TLS unverified: config.yaml: ssl.this=none: whoever\n"
+    assert str(told.exception) == "no engine is to be started"
+
+
 def test_a_dry_run_tells_the_steps_batch_for_batch(office: Office) -> None:
     plan = office.plan(orders_0=(4, 2, 3), orders_1=(4, 2, 3))
 

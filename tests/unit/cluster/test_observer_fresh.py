@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ktui.cluster.observer import FRESH_AGAIN_S, Interest
+from ktui.cluster.fresh_read import FRESH_AGAIN_S
+from ktui.cluster.observer import Interest
 from ktui.simulated import acts
 from support.looking import ORDERS, a_topic, looking
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,6 +46,30 @@ def test_whoever_looks_later_is_told_who_shut_it_when_and_why(state: StateDir) -
     assert a_gate(state).words() == words
 
 
+def test_many_may_shut_it_at_once_and_the_last_one_is_told(state: StateDir) -> None:
+    failed: list[RunRefused] = []
+
+    def shut(who: str) -> None:
+        for _ in range(40):
+            try:
+                a_gate(state).shut(AT, who, "stop")
+            except RunRefused as refused:
+                failed.append(refused)
+
+    names = ["ada@ops1 (1)", "bob@ops2 (2)", "cy@ops3 (3)", "di@ops4 (4)"]
+    threads = [threading.Thread(target=shut, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shut_by = a_gate(state).state()
+
+    assert failed == []
+    assert shut_by is not None
+    assert shut_by.who in names
+    assert [path.name for path in a_gate(state).path.parent.iterdir()] == [a_gate(state).path.name]
+
+
 def test_each_cluster_has_its_own(state: StateDir) -> None:
     a_gate(state).shut(AT, "ada@ops1 (1)", "stop")
 
@@ -60,6 +86,17 @@ def test_opened_it_tells_who_had_shut_it_and_is_open_for_all(state: StateDir) ->
     assert had is not None
     assert had.who == "bob@ops2 (2)"
     assert a_gate(state).state() is None
+
+
+def test_a_pipe_in_its_files_place_is_named_and_nothing_waits_for_it(state: StateDir) -> None:
+    gate = a_gate(state)
+    gate.shut(AT, "ada@ops1 (1)", "stop")
+    gate.path.unlink()
+    os.mkfifo(gate.path)
+
+    with pytest.raises(RunRefused, match="cancel gate cannot be read: it is no regular file"):
+        gate.state()
+    assert "it is no regular file" in str(gate.words())
 
 
 def test_a_file_that_cannot_be_understood_keeps_it_shut(state: StateDir) -> None:

@@ -14,8 +14,8 @@ from ktui.execution.cancel_events import CancelAsked, Kind
 from ktui.execution.cancel_preview import Foreseen, foreseen
 from ktui.execution.cancel_scope import Act
 from ktui.execution.events import Entry, Event, NowIn, Planned, PlannedPart, StepBegun, StepOver
-from ktui.execution.flights import LAST_IN_SYNC
 from ktui.execution.look import Look
+from ktui.execution.request_check import LAST_IN_SYNC
 from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.track import Track

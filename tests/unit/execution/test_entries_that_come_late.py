@@ -31,11 +31,11 @@ def last_removal(story: ThrottledStory, answer: Verdict, times: int = 1) -> None
     """Have removals from the second on be answered so, and not be carried out, some times."""
     sending, count = story.sending.alter_configs, [0]
 
-    async def send(changes: Any) -> Any:
+    async def send(changes: Any, **how: Any) -> Any:
         count[0] += any(change.op is ConfigOp.SUBTRACT for change in changes)
         if any(change.op is ConfigOp.SUBTRACT for change in changes) and 1 < count[0] <= 1 + times:
             return {change.resource: WriteResult(answer, message="no") for change in changes}
-        return await sending(changes)
+        return await sending(changes, **how)
 
     story.sending.alter_configs = send  # type: ignore[method-assign]
 

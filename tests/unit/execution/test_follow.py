@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import Recovered
+from ktui.execution.events import Entry, Recovered
 from ktui.execution.follow import RunFollower
 from ktui.execution.journal import Journal
 from ktui.execution.problem import JournalProblem
@@ -59,6 +60,21 @@ def test_damage_is_told_and_what_is_whole_is_still_there(path: Path) -> None:
         assert "event 20 is damaged" in follower.damage
         assert follower.refresh() == []
         assert follower.damage is not None
+
+
+def test_a_reading_that_fails_is_done_anew_the_next_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(_journal: Journal, _after: int = 0) -> Iterator[Entry]:
+        raise JournalProblem("another process keeps the journal locked")
+
+    with written(path, a_start()), RunFollower(path) as follower:
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "entries", locked)
+            with pytest.raises(JournalProblem):
+                follower.refresh()
+
+        assert [entry.seq for entry in follower.refresh()] == [1, 2, 3]
 
 
 def test_a_recovery_is_followed(path: Path) -> None:

@@ -98,7 +98,7 @@ def test_one_request_takes_them_all_once_they_are_on_the_disk(
 
     class Counting:
         async def alter_reassignments(self, targets: Any, **how: Any) -> Any:
-            assert len(synced) == 2, "the file, and its name in the folder"
+            assert len(synced) == 3, "the folder's name, the file, and its name in the folder"
             assert scene.lines == [(0, "asked"), (1, "asked")]
             requests.append(dict(targets))
             return await writer.alter_reassignments(targets, **how)

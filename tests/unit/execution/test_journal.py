@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from ktui.execution.commands import Pause
 from ktui.execution.events import Left
 from ktui.execution.journal import Journal
+from ktui.execution.journal_head import head_path
 from ktui.execution.problem import JournalProblem
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, accepted, over, read, step
@@ -54,6 +56,16 @@ def test_only_what_is_new_can_be_asked_for(path: Path, clock: VirtualClock) -> N
         assert list(journal.entries(after=4)) == []
         assert journal.last_seq() == 4
         assert journal.damage is None
+
+
+def test_a_pipe_in_the_place_of_the_note_beside_it_keeps_nobody_waiting(
+    path: Path, clock: VirtualClock
+) -> None:
+    with Journal.create(path, clock) as journal:
+        os.mkfifo(head_path(path))
+        written = journal.append(a_start())
+
+    assert read(path) == (written, None)
 
 
 def test_nothing_written_is_nothing_read(path: Path, clock: VirtualClock) -> None:
@@ -158,6 +170,7 @@ import resource, sys
 from pathlib import Path
 from ktui.cluster.clock import SystemClock
 from ktui.execution.journal import Journal
+from ktui.execution.journal_head import head_path
 from ktui.execution.problem import JournalProblem
 from support.journals import a_start, step
 journal = Journal.create(Path(sys.argv[1]), SystemClock())

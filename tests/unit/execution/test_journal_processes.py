@@ -63,7 +63,9 @@ def test_a_writer_that_never_ends_is_told_and_nothing_is_half_written(
     with Journal.create(path, clock) as journal:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(JournalProblem, match="another process keeps it locked"):
+        with pytest.raises(
+            JournalProblem, match=r"another process keeps the journal locked\. Try again"
+        ):
             journal.append(a_start())
         other.close()
 

@@ -41,10 +41,10 @@ def test_a_step_rests_while_a_broker_that_may_lead_would_not_take_its_rate(tmp_p
     story = ThrottledStory(tmp_path, OFF_BROKER_3, throttle_leaders=True)
     sending = story.sending.alter_configs
 
-    async def not_on_broker_1(changes: Sequence[ConfigChange]) -> Any:
+    async def not_on_broker_1(changes: Sequence[ConfigChange], **how: Any) -> Any:
         at_first = story.clock.monotonic() < 60.0
         refused = {c.resource for c in changes if at_first and c.resource == broker(1)}
-        done = await sending([c for c in changes if c.resource not in refused])
+        done = await sending([c for c in changes if c.resource not in refused], **how)
         return {**done, **dict.fromkeys(refused, WriteResult(Verdict.REFUSED, message="busy"))}
 
     story.sending.alter_configs = not_on_broker_1  # type: ignore[method-assign]

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from ktui.execution import mounts, ownership
+from ktui.execution.journal_file import beside
 from ktui.execution.ownership import Held, holder, live_runs, starting, take
 from ktui.execution.problem import RunProblem
+from ktui.execution.runs import RunState, all_runs
 from ktui.execution.statedir import RunDir, StateDir
-from support.journals import CLUSTER, planned, started, written
+from support.journals import CLUSTER, a_start, planned, started, written
 
 OWNER = """
 import subprocess, sys
 from pathlib import Path
 from ktui.execution.ownership import take
+from ktui.execution.runs import RunState, all_runs
 from ktui.execution.statedir import RunDir
 owned = take(RunDir(Path(sys.argv[1])))
 child = subprocess.Popen(["sleep", "600"], close_fds=False)
@@ -131,16 +136,120 @@ def test_a_lock_whose_holder_does_not_name_itself_is_told(
     monkeypatch.setattr(ownership, "_PATIENCE_S", 0.0)
     with take(run):
         run.lock.write_text("", encoding="utf-8")
+        run.lock_in_folder.write_text("", encoding="utf-8")
 
         with pytest.raises(RunProblem, match="locked by a process that does not name itself"):
             holder(run)
 
 
 def test_a_lock_that_cannot_be_opened_is_named(run: RunDir) -> None:
-    run.lock.mkdir()
+    run.lock.mkdir(parents=True)
 
     with pytest.raises(RunProblem, match=r"lock: cannot be opened: Is a directory"):
         take(run)
+
+
+def test_a_process_of_the_version_before_is_seen_as_the_owner(run: RunDir) -> None:
+    with take(run) as owned:
+        note = run.lock_in_folder.read_bytes()
+    with run.lock_in_folder.open("r+b") as before:
+        fcntl.flock(before, fcntl.LOCK_EX)
+
+        assert before.read() == note
+        assert holder(run) == owned.holder
+        with pytest.raises(Held):
+            take(run)
+    assert holder(run) is None
+
+
+def test_the_version_before_sees_a_process_of_this_one_as_the_owner(run: RunDir) -> None:
+    with take(run), run.lock_in_folder.open("rb") as before, pytest.raises(BlockingIOError):
+        fcntl.flock(before, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+PARTS: dict[str, Callable[[RunDir], Path]] = {
+    "its lock": lambda run: run.lock,
+    "the lock in its folder": lambda run: run.lock_in_folder,
+    "its journal": lambda run: run.journal,
+    "its journal's log": lambda run: beside(run.journal)[0],
+    "its folder": lambda run: run.path,
+    "the state directory": lambda run: run.path.parent.parent,
+}
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("part", PARTS)
+def test_an_owner_is_told_what_was_removed_or_replaced_under_it(
+    here: StateDir, part: str, *, replaced: bool
+) -> None:
+    run = here.create_run("drain-b3")
+    path = PARTS[part](run)
+    with take(run) as owned, written(run.journal, a_start()):
+        owned.watch_journal()
+        assert owned.lost() is None
+
+        before = path.rename(here.path.parent / "before")
+        if replaced and before.is_dir():
+            shutil.copytree(before, path)
+        elif replaced:
+            shutil.copy(before, path)
+        lost = owned.lost()
+
+        assert lost is not None
+        assert lost.startswith(str(path))
+        assert ("was replaced while" if replaced else "was removed or renamed while") in lost
+        assert "another one may own it now" in lost
+
+
+def test_nobody_takes_a_run_whose_folder_was_removed_while_its_owner_lives(here: StateDir) -> None:
+    run = a_run(here, "drain-b3")
+    with take(run) as owned:
+        shutil.rmtree(run.path)
+        here.create_run("drain-b3")
+
+        assert holder(run) == owned.holder
+        with pytest.raises(Held):
+            take(run)
+
+
+def test_a_run_whose_folder_was_removed_counts_as_live_for_as_long_as_its_owner_lives(
+    here: StateDir,
+) -> None:
+    run = a_run(here, "drain-b3")
+    with take(run) as owned:
+        shutil.rmtree(run.path)
+
+        assert [(each.name, each.holder) for each in live_runs(here, CLUSTER)] == [
+            ("drain-b3", owned.holder)
+        ]
+        (told,) = all_runs(here)
+        assert told.state is RunState.UNREADABLE
+        assert f"and {owned.holder} owns the run still" in str(told.problem)
+    assert live_runs(here, CLUSTER) == []
+    assert all_runs(here) == []
+
+
+@pytest.mark.parametrize("part", ["its lock", "the lock in its folder", "its journal"])
+def test_a_pipe_or_a_link_in_a_files_place_is_named_and_nothing_waits_for_it(
+    here: StateDir, part: str
+) -> None:
+    run = a_run(here, "drain-b3")
+    path = PARTS[part](run)
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+    (told,) = all_runs(here)
+
+    assert told.state is RunState.UNREADABLE
+    assert f"{path.name}: cannot be read: it is no regular file" in str(told.problem)
+    if part != "its journal":
+        with pytest.raises(RunProblem, match="cannot be opened: it is no regular file"):
+            take(run)
+        path.unlink()
+        path.symlink_to(run.path / "elsewhere")
+        with pytest.raises(RunProblem, match="cannot be opened: it is a symbolic link"):
+            take(run)
 
 
 def test_a_run_on_a_network_file_system_is_not_taken(

@@ -40,6 +40,19 @@ def test_an_engine_that_cannot_begin_is_told_of_in_its_own_words(run: RunDir) ->
     assert "Traceback" not in run.log.read_text()
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_pipe_or_a_link_in_the_logs_place_is_named_and_nothing_waits_for_it(
+    run: RunDir, kind: str
+) -> None:
+    if kind == "pipe":
+        os.mkfifo(run.log)
+    else:
+        run.log.symlink_to(run.path / "elsewhere")
+
+    with pytest.raises(RunProblem, match=r"engine\.log: cannot be written: it is "):
+        EngineProcess(run, words(run))
+
+
 def test_an_engine_that_was_killed_is_said_to_be(run: RunDir) -> None:
     engine = EngineProcess(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
     os.kill(engine.pid, signal.SIGKILL)
@@ -69,3 +82,19 @@ def test_an_engine_is_in_a_session_of_its_own_and_leaves_when_it_is_told_to(run:
     engine.leave()
     assert engine.wait(LIMIT_S)
     assert "its process has left it: its process got SIGTERM" in run.log.read_text()
+
+
+def test_an_engine_keeps_nothing_open_that_its_caller_had_open(run: RunDir) -> None:
+    end, pipe = os.pipe()
+    os.set_inheritable(pipe, True)  # noqa: FBT003 - it takes no keywords
+    os.set_blocking(end, False)
+    engine = spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
+    os.close(pipe)  # as when the caller goes
+
+    try:
+        assert os.read(end, 1) == b"", "somebody has the pipe open still"
+        assert not engine.gone
+    finally:
+        os.kill(engine.pid, signal.SIGKILL)
+        os.close(end)
+        assert engine.wait(LIMIT_S)

@@ -12,8 +12,8 @@ import pytest
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.cancel_events import Kind
 from ktui.execution.commands import CallOff
-from ktui.execution.flights import LAST_IN_SYNC
 from ktui.execution.refusals import MOST_TRIES
+from ktui.execution.request_check import LAST_IN_SYNC
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated.acts import DeleteTopic, Kill, Start

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from ktui.execution import mounts
+from ktui import durable
+from ktui.cli.main import ktui
+from ktui.execution import mounts, statedir
+from ktui.execution.cancel_gate import CancelGateFile
+from ktui.execution.ownership import take
+from ktui.execution.rollback_plan import write_rollback
 from ktui.execution.statedir import StateDir, StateDirProblem, default_name, state_dir
+from ktui.simulated.clock import FIRST_MOMENT
+from support.journals import planned, written
 
 
 @pytest.fixture
@@ -21,13 +30,16 @@ def mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *lines: str) -> Non
     monkeypatch.setattr(mounts, "MOUNTS", table)
 
 
-def test_a_run_gets_a_folder_with_its_journal_its_log_and_its_lock(here: StateDir) -> None:
+def test_a_run_gets_a_folder_with_its_journal_and_its_log_and_a_lock_beside_it(
+    here: StateDir,
+) -> None:
     run = here.create_run("drain-b3")
 
     assert run.name == "drain-b3"
     assert run.path == here.path / "runs" / "drain-b3"
     assert run.path.is_dir()
-    assert {run.journal.name, run.log.name, run.lock.name} == {"journal.db", "engine.log", "lock"}
+    assert {path.parent for path in (run.journal, run.log, run.rollback)} == {run.path}
+    assert run.lock == here.locks / "run-drain-b3.lock"
     assert here.run_dirs() == [run]
 
 
@@ -35,6 +47,37 @@ def test_only_its_owner_may_look_into_the_state_directory(here: StateDir) -> Non
     run = here.create_run("drain-b3")
 
     assert {path.stat().st_mode & 0o777 for path in (here.path, here.runs, run.path)} == {0o700}
+
+
+def test_whatever_the_umask_nobody_else_may_look_into_what_is_made(tmp_path: Path) -> None:
+    before = os.umask(0o000)
+    try:
+        deep = StateDir(tmp_path / "home" / "state" / "ktui")
+        run = deep.create_run("drain-b3")
+        write_rollback(run, [planned(1)])
+        CancelGateFile(deep, "cluster").shut(FIRST_MOMENT, "ada@ops1 (1)", "stop")
+        take(run).release()
+        written(run.journal, [planned(1)]).close()
+    finally:
+        os.umask(before)
+
+    made = [path for path in (tmp_path / "home").rglob("*") if path.exists()]
+    modes = {path.name: oct(path.stat().st_mode & 0o077) for path in made}
+    assert {"state", "rollback.json", "journal.db", "lock", "gates", "cluster.json"} <= set(modes)
+    assert set(modes.values()) == {"0o0"}
+
+
+def test_the_folders_of_a_run_outlast_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(durable, "sync_folder", synced.append)
+    monkeypatch.setattr(statedir, "sync_folder", synced.append)
+
+    here = StateDir(tmp_path / "home" / "state")
+    here.create_run("drain-b3")
+
+    assert synced == [tmp_path, tmp_path / "home", here.path, here.runs]
 
 
 def test_a_name_that_is_taken_is_refused_with_what_to_do(here: StateDir) -> None:
@@ -94,6 +137,63 @@ def test_an_option_names_the_state_directory_before_the_environment_does(
     assert state_dir(None).path == tmp_path / "environment"
 
 
+def test_an_empty_option_is_refused_and_does_not_mean_the_current_folder() -> None:
+    called = CliRunner().invoke(ktui, ["runs", "--state-dir", ""])
+
+    assert isinstance(called.exception, StateDirProblem)
+    assert str(called.exception) == "--state-dir is empty. Name a folder, or leave the option out"
+
+
+def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KTUI_STATE_DIR", "")
+    monkeypatch.setattr("platformdirs.user_state_path", lambda name: tmp_path / name)
+
+    assert state_dir(None).path == tmp_path / "ktui"
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
+def test_a_state_directory_that_others_may_write_to_is_refused_with_how_to_close_it(
+    here: StateDir, mode: int
+) -> None:
+    run = here.create_run("drain-b3")
+    here.path.chmod(mode)
+
+    for use in (lambda: here.create_run("another"), lambda: take(run)):
+        with pytest.raises(StateDirProblem, match="others may write to it") as refused:
+            use()
+        assert f"chmod go-w {here.path}" in str(refused.value)
+
+
+def test_the_state_directory_of_somebody_else_is_refused_by_name(
+    here: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = here.create_run("drain-b3")
+    monkeypatch.setattr("os.geteuid", lambda: 65_000)
+
+    for use in (lambda: here.create_run("another"), lambda: take(run)):
+        with pytest.raises(StateDirProblem, match="and ktui runs as user 65000"):
+            use()
+
+
+def test_root_is_warned_that_a_state_directory_is_somebody_elses(
+    here: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.create_run("drain-b3")
+    mine = here.path.stat()
+    monkeypatch.setattr("ktui.execution.statedir._found", lambda _path: as_if_of(mine, 65_000))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+
+    called = CliRunner().invoke(ktui, ["runs", "--state-dir", str(here.path)])
+
+    assert called.exit_code == 0
+    assert "belongs to user 65000, and ktui runs as root" in called.stderr
+    assert here.create_run("another").path.is_dir()
+
+
+def as_if_of(found: os.stat_result, user: int) -> os.stat_result:
+    return os.stat_result((*found[:4], user, *found[5:]))
+
+
 def test_without_either_it_is_where_the_platform_keeps_state(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -109,7 +209,11 @@ def test_looking_for_runs_makes_no_folder(here: StateDir) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "lustre"]
+    "kind",
+    [
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "lustre", "virtiofs", "vboxsf"),
+        *("fuse.sshfs", "fuse.juicefs", "fuse.wekafs", "wekafs", "fuse.vmhgfs-fuse"),
+    ],
 )
 def test_a_network_file_system_is_refused_and_the_option_named(
     here: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -122,11 +122,11 @@ def _only(story: ThrottledStory, kind: ConfigOp, answer: Callable[[], WriteResul
     """Answer changes of a kind otherwise, and count them."""
     sending, count = story.sending.alter_configs, [0]
 
-    async def otherwise(changes: Any) -> Any:
+    async def otherwise(changes: Any, **how: Any) -> Any:
         mine = [change for change in changes if change.op is kind]
         others = [change for change in changes if change.op is not kind]
         count[0] += len(mine)
-        results = dict(await sending(others)) if others else {}
+        results = dict(await sending(others, **how)) if others else {}
         return results | {change.resource: answer() for change in mine}
 
     story.sending.alter_configs = otherwise  # type: ignore[method-assign]
@@ -209,7 +209,7 @@ def test_no_step_is_sent_whose_throttle_could_not_be_sent(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
 
-    async def no(_: Any) -> Any:
+    async def no(_: Any, **__: Any) -> Any:
         raise error("altering settings")
 
     story.sending.alter_configs = no  # type: ignore[assignment,method-assign]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 from kafka.protocol.metadata import ApiVersionsResponse
@@ -16,6 +18,7 @@ from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka, Ti
 from ktui.kafka.connection import Connection
 from ktui.kafka.probe import probe_confluent
 from ktui.kafka.reader import KafkaReader
+from support.certificates import Authority
 
 _API = ApiVersionsResponse.ApiVersion
 _FIELDS: dict[type, dict[str, object]] = {
@@ -31,8 +34,26 @@ _FIELDS: dict[type, dict[str, object]] = {
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
+async def answer_next(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Any
+) -> None:
+    """Answer the next request as Kafka does."""
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    asked = await reader.readexactly(size)
+    version = int.from_bytes(asked[2:4], "big")
+    told = answer(version=version, error_code=0, **_FIELDS[answer])
+    frame = asked[4:8] + told.encode()
+    writer.write(len(frame).to_bytes(4, "big") + frame)
+    await writer.drain()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
 @contextlib.asynccontextmanager
-async def listening(talk: Talk) -> AsyncIterator[str]:
+async def listening(talk: Talk, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """A server that is not Kafka."""
 
     talks: set[asyncio.Task[None]] = set()
@@ -48,7 +69,7 @@ async def listening(talk: Talk) -> AsyncIterator[str]:
             writer.transport.abort()
             talks.discard(task)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     try:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
@@ -197,6 +218,51 @@ async def test_a_server_that_answers_rubbish() -> None:
     assert type(error) is NotKafka
 
 
+LARGEST = (2**31 - 1).to_bytes(4, "big")
+NEGATIVE = (2**31).to_bytes(4, "big")
+LARGE_FOR_A_HELLO = (200 * 1024**2).to_bytes(4, "big")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "hello", "tls"),
+    [
+        (LARGEST, False, False),
+        (LARGEST, False, True),
+        (LARGEST, True, False),
+        (NEGATIVE, False, False),
+        (LARGE_FOR_A_HELLO, False, False),
+    ],
+)
+async def test_an_answer_that_would_be_huge_is_given_up_at_its_first_bytes(
+    authority: Authority, *, prefix: bytes, hello: bool, tls: bool
+) -> None:
+    sent = 0
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        if hello:
+            await answer_next(reader, writer, ApiVersionsResponse)
+        await reader.read(1)
+        writer.write(prefix)
+        while sent < 128 * 1024**2:
+            writer.write(bytes(65_536))
+            await writer.drain()
+            await asyncio.sleep(0)  # lets the loop hear that the other end has hung up
+            sent += 65_536
+
+    security: dict[str, object] = {
+        "security.protocol": "SSL" if tls else "PLAINTEXT",
+        "ssl.ca.location": str(authority.pem),
+    }
+    server = authority.context("IP:127.0.0.1") if tls else None
+    async with listening(endless, server) as address:
+        error = await failure(address, security=security)
+
+    assert type(error) is NotKafka
+    assert f"{int.from_bytes(prefix, 'big', signed=True):,} bytes, which is not read" in str(error)
+    assert sent < 32 * 1024**2, "more than the buffers of the two sockets take was read"
+
+
 async def test_the_other_client_says_so_too() -> None:
     (address,) = free_addresses(1)
 
@@ -213,13 +279,7 @@ async def test_a_library_that_is_missing_for_a_login_is_told_by_each_client() ->
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         for answer in (ApiVersionsResponse, SaslHandshakeResponse):
-            size = int.from_bytes(await reader.readexactly(4), "big")
-            asked = await reader.readexactly(size)
-            version = int.from_bytes(asked[2:4], "big")
-            told = answer(version=version, error_code=0, **_FIELDS[answer])
-            frame = asked[4:8] + told.encode()
-            writer.write(len(frame).to_bytes(4, "big") + frame)
-            await writer.drain()
+            await answer_next(reader, writer, answer)
         await reader.read()
 
     security: dict[str, object] = {

@@ -165,8 +165,19 @@ def test_settings_that_may_not_be_read_are_said_to_be_unchecked() -> None:
     cluster = msgspec.structs.replace(_cluster(), configs={})
     assert _check(_plan((0, (4, 2, 3)), (1, (4, 2, 3))), cluster) == (
         Severity.WARNING,
-        "the settings of orders could not be read: min.insync.replicas is not checked",
+        "the settings of orders could not be read, so min.insync.replicas is not checked",
     )
+
+
+def test_a_permission_to_read_settings_that_is_missing_is_named() -> None:
+    answer = "TOPIC_AUTHORIZATION_FAILED. Grant DescribeConfigs on topic orders"
+    denied = Failure(Operation.TOPIC_CONFIGS, answer, topic="orders", denied=True)
+    cluster = msgspec.structs.replace(_cluster(), configs={}, failures=(denied,))
+
+    severity, sentence = _check(_plan((0, (4, 2, 3))), cluster)
+
+    assert severity is Severity.WARNING
+    assert sentence.endswith(f"so min.insync.replicas is not checked: {answer}")
 
 
 def test_a_target_broker_that_is_down_is_warned_of() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -101,11 +102,17 @@ def test_a_file_that_is_too_large_is_told_the_limit(monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_a_file_without_an_end_is_read_only_as_far_as_the_limit(
+def test_a_pipe_of_the_shell_without_an_end_is_read_only_as_far_as_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(planfile, "MOST_BYTES", 1024**2)
-    assert "larger than 1 MiB" in str(_refused(Path("/dev/zero")))
+    monkeypatch.setattr(planfile, "MOST_BYTES", 4)
+    read, write = os.pipe()
+    try:
+        os.write(write, b"     ")
+        assert "larger than 0 MiB" in str(_refused(Path(f"/dev/fd/{read}")))
+    finally:
+        os.close(read)
+        os.close(write)
 
 
 def test_a_plan_with_too_many_partitions_is_told_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,18 @@ async def test_what_may_not_be_read_is_missing_and_named_with_each_broker() -> N
     ]
 
 
+async def test_settings_of_topics_that_may_not_be_read_are_missing_and_named() -> None:
+    cluster = orders()
+    cluster.do(acts.Deny("topic_configs"))
+
+    seen = await take_snapshot(cluster.reader(), PLAN)
+
+    assert seen.configs == {}
+    assert [(f.operation, f.topic, f.denied) for f in seen.failures] == [
+        (Operation.TOPIC_CONFIGS, "orders", True)
+    ]
+
+
 async def test_one_broker_that_does_not_answer_costs_its_own_figures_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -77,13 +78,18 @@ def test_the_head_says_who_recorded_what_by_which_version(tmp_path: Path) -> Non
     assert not head.redacted
 
 
-def test_nobody_else_may_read_a_recording(recording: Recording) -> None:
-    recording.looks(1)
-    recording.recorder.close()
+def test_nobody_else_may_read_a_recording_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o000)
+    try:
+        recording = Recording(tmp_path / "run" / "recording")
+        recording.looks(1)
+        recording.recorder.close()
+    finally:
+        os.umask(before)
 
-    (file,) = files_in(recording.folder)
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert file.parent.stat().st_mode & 0o777 == 0o700
+    made = list((tmp_path / "run").rglob("*"))
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o700}
 
 
 def test_a_session_that_was_closed_says_so(recording: Recording) -> None:

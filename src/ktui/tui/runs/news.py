@@ -23,7 +23,7 @@ from ktui.execution.events import (
 )
 from ktui.execution.recording_event import Recording
 from ktui.execution.states import State
-from ktui.execution.throttle_events import Configured, SettingsLeft
+from ktui.execution.throttle_events import Configured, SettingChanged, SettingsLeft
 from ktui.progress import timeline
 from ktui.progress.news import Severity
 
@@ -65,7 +65,15 @@ def _severity(event: Event) -> Severity:
             return Severity.TROUBLE
         case SettingsLeft(reason="") | Recording(reason=""):
             return Severity.NEWS
-        case CancelAsked() | Paused() | Left() | Answered() | Configured() | SettingsLeft():
+        case (
+            CancelAsked()
+            | Paused()
+            | Left()
+            | Answered()
+            | Configured()
+            | SettingsLeft()
+            | SettingChanged()
+        ):
             return Severity.WARNING
         case (
             StepOver(reached=False)

@@ -40,6 +40,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster_name: str
     read_only: bool
+    tls_unverified: bool = False
+    """Whether TLS is used, and does not verify who answers."""
     interval_s: float
     now: datetime
     now_s: float
@@ -146,6 +148,8 @@ def _who(status: Status) -> list[Part]:
         parts.append(_part(" WRITE ", "badge"))
     else:
         parts.append(_part(" READ-ONLY ", "badge", rank=0 if status.outage is None else 1))
+    if status.tls_unverified:
+        parts.append(_part("TLS unverified", "stalled", bold=True))
     if status.recorded is not None:
         words, role = ("REC", "moving") if status.recorded else ("REC STOPPED", "stalled")
         parts.append(_part(words, role, bold=True))

@@ -1,0 +1,79 @@
+"""Files that a person names, read without ever waiting or growing: regular ones, up to a bound."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+MOST_BYTES = 1024**2
+"""Bytes of a file of settings, of secrets, of a story or of a theme."""
+
+_OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+"""Where a shell's `<(...)` and standard input are: their writer is there, and reading ends."""
+
+_KINDS = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+class Unreadable(Exception):
+    """Why a file cannot be read, in words that go after its name."""
+
+
+class TooLarge(Unreadable):
+    """It has more bytes than are read."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"it is larger than {most_bytes // 1024**2} MiB, the most that is read")
+
+
+def read_input(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """Read a whole file.
+
+    Raises:
+        Unreadable: there is none, it is not a regular file, or it has more than `most_bytes`.
+    """
+    with opened(path, most_bytes) as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise TooLarge(most_bytes)
+    return data
+
+
+@contextmanager
+def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
+    """Open a file to read its bytes; raises as `read_input` does, also for what is done with it."""
+    try:
+        # Without O_NONBLOCK, opening a named pipe waits for someone to write to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            _check(path, os.fstat(descriptor), most_bytes)
+            os.set_blocking(descriptor, True)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                yield file
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from None
+    except ValueError:
+        raise Unreadable("no file's name has a NUL character") from None
+
+
+def _check(path: Path, status: os.stat_result, most_bytes: int) -> None:
+    mode = status.st_mode
+    if stat.S_ISREG(mode):
+        if status.st_size > most_bytes:
+            raise TooLarge(most_bytes)
+    elif stat.S_ISDIR(mode):
+        raise Unreadable(os.strerror(errno.EISDIR))
+    elif not (stat.S_ISFIFO(mode) and str(path).startswith(_OPEN_ALREADY)):
+        kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "something else")
+        raise Unreadable(f"it is {kind}; only regular files are read")

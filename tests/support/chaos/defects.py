@@ -1,0 +1,169 @@
+"""Defects of what happens while something is awaited: each with a story that shows it is mended.
+
+`put_back` brings a defect back by the name of the function that mends it, so that it is seen that
+its story, or the seeds, would find it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import WriteResult
+from ktui.execution import engine, flights, run, unfinished
+from ktui.execution.engine import Engine
+from ktui.execution.flights import Flights
+from ktui.execution.node_probe import NodeProbe
+from ktui.execution.outcomes import Outcomes
+from ktui.execution.throttling import Throttling
+from support.chaos import stories
+
+
+class Defect(msgspec.Struct, frozen=True):
+    """One defect."""
+
+    name: str
+    symptom: str
+    mended_by: str
+    story: Callable[[Path], None]
+    """Fails while the defect is there."""
+    puts_back: tuple[Any, str, Any]
+    """The module or class, the name of what mends it, and what takes its place."""
+
+
+@contextmanager
+def put_back(defect: Defect) -> Iterator[None]:
+    """Have a defect again."""
+    with mock.patch.object(*defect.puts_back):
+        yield
+
+
+def _trusts_its_knowledge(
+    self: Throttling, seen: Observation, adding: Collection[TopicPartition]
+) -> Any:
+    """Take every setting for as it was set."""
+
+    async def nothing() -> None:
+        now_s = self._clock.monotonic()
+        self._read_back_s |= dict.fromkeys(self._due(seen).promised(adding), now_s)
+
+    return nothing()
+
+
+async def _tightens_by_one_due(
+    self: Throttling, seen: Observation, adding: Collection[TopicPartition]
+) -> None:
+    """Work out what is due once, before anything is awaited."""
+    due = self._due(seen)
+    await self._settings.find(due.unread())
+    await self._settings.change(list(due.rates()))
+    await self._settings.change(list(due.additions()))
+    await self._read_back(seen, adding)
+
+
+async def _puts_back_by_old_keys(self: Throttling, keys: Collection[Any]) -> None:
+    """Take it that settings are the run's still once they have been read."""
+    found = await self._settings.read(keys)
+    changes = [self._putting_back(key, now) for key, now in found.items()]
+    await self._settings.change([change for change in changes if change], puts_back=True)
+
+
+def _rests_a_second(
+    self: Outcomes, tp: TopicPartition, _result: WriteResult, _tries: int, now_s: float
+) -> None:
+    self._retry_at[tp] = now_s + 1.0
+
+
+DEFECTS = (
+    Defect(
+        "a cancel by an old look",
+        "stop drops the only in-sync copy: acknowledged records are lost",
+        "flights.may_cancel judges by a list and metadata read for the cancel",
+        stories.originals_die_while_a_poll_is_pending,
+        (flights, "may_cancel", lambda track, _look: track.step is not None),
+    ),
+    Defect(
+        "an alter by an old look",
+        "somebody's reassignment that came after the list was read is overridden",
+        "engine.why_not_sent holds each alter to a list read for it",
+        stories.somebody_alters_while_metadata_is_read,
+        (engine, "why_not_sent", lambda *_: None),
+    ),
+    Defect(
+        "rates deleted by others",
+        "after kafka-reassign-partitions --verify the rest of the run goes unthrottled",
+        "Throttling._read_back reads the rates of a step's brokers before it is sent",
+        stories.somebody_deletes_the_rates,
+        (Throttling, "_read_back", _trusts_its_knowledge),
+    ),
+    Defect(
+        "a request in a suspended broker",
+        "an alter arrives at 200 s on a run that has ended as stopped",
+        "Unanswered waits until the broker that has the request answers something",
+        stories.a_suspended_broker_holds_an_alter,
+        (NodeProbe, "heard", lambda *_: float("inf")),
+    ),
+    Defect(
+        "a topic denied in the middle of a step",
+        "the step stays adding without a reason; a stop is neither sent nor refused",
+        "Flights._unseen says that the cluster does not tell how it is",
+        stories.a_topic_is_denied_in_the_middle_of_a_step,
+        (Flights, "_unseen", lambda *_: []),
+    ),
+    Defect(
+        "throttles given up while settings are read",
+        "KeyError, and no end of the run",
+        "Throttling._put_back goes by what is the run's after the read",
+        stories.throttles_are_given_up_while_settings_are_read,
+        (Throttling, "_put_back", _puts_back_by_old_keys),
+    ),
+    Defect(
+        "two dead runs resumed in turn",
+        "the rate of one run stays on a broker for good, as what stood there before the other",
+        "unfinished.check_one_throttle keeps the order in which runs touch a broker's rate",
+        stories.two_dead_runs_are_resumed_in_turn,
+        (unfinished, "_stands_in_the_way", lambda *_, **__: False),
+    ),
+    Defect(
+        "a run whose folder is gone",
+        "the engine sends on, without anybody able to see or stop it",
+        "Engine._check_owned compares what is held with what is there",
+        stories.the_folder_is_removed_while_it_runs,
+        (Engine, "_check_owned", lambda *_: None),
+    ),
+    Defect(
+        "an own cancel executed twice",
+        "NO_REASSIGNMENT_IN_PROGRESS is taken for somebody else's cancel; the partition is lost",
+        "Run counts a cancel that found nothing to cancel as asked for",
+        stories.a_cancel_is_executed_twice,
+        (run, "NOTHING_TO_CANCEL", "NONE"),
+    ),
+    Defect(
+        "a throttle lifted while settings are sought",
+        "a rate of None is sent (INVALID_REQUEST)",
+        "Throttling.tighten works out what is due after each read",
+        stories.a_throttle_is_lifted_while_settings_are_sought,
+        (Throttling, "tighten", _tightens_by_one_due),
+    ),
+    Defect(
+        "a pause while a throttle is set",
+        "a pause is answered, and then an alter leaves",
+        "Engine._called_off holds what was paused since it was decided",
+        stories.a_pause_is_asked_while_a_throttle_is_set,
+        (Engine, "_called_off", lambda *_: {}),
+    ),
+    Defect(
+        "a writer that cannot be reached",
+        "108,000 events an hour in the journal",
+        "Outcomes._rest leaves a partition alone for longer each time",
+        stories.nothing_can_be_sent_for_an_hour,
+        (Outcomes, "_rest", _rests_a_second),
+    ),
+)

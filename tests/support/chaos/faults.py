@@ -1,0 +1,72 @@
+"""The faults of one seed: which kinds, how long calls take, and what really happened."""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections import Counter
+
+import msgspec
+
+
+class Fault(enum.StrEnum):
+    """What may go wrong with a call, an operator or the host."""
+
+    SLOW = "slow call"
+    VERY_SLOW = "call of 10 minutes"
+    TWICE = "request executed twice"
+    LOST_ANSWER = "answer lost"
+    NOT_LEFT = "request never left"
+    HELD = "request held by a suspended broker"
+    DENIED_TOPIC = "one topic denied"
+    STALE_METADATA = "stale metadata"
+    COMMAND = "command during a call"
+    BUSY_JOURNAL = "journal locked"
+    BROKEN_JOURNAL = "journal not writable"
+    CLOCK_STEP = "clock stepped"
+    OTHERS_RATES = "somebody else's rates"
+    KILLED = "engine killed"
+    UNREADABLE = "answer that cannot be read"
+
+
+TYPICAL_S = (0.01, 0.3, 2.0, 10.0)
+"""How long calls take at most while they are slow."""
+VERY_LONG_S = 600.0
+SUSPENDED_S = (70.0, 200.0, 400.0)
+
+
+class Faults(msgspec.Struct):
+    """The dice of one seed. Each seed turns half of the kinds off."""
+
+    dice: random.Random
+    on: frozenset[Fault]
+    typical_s: float
+    active: bool = True
+    fired: Counter[Fault] = msgspec.field(default_factory=Counter)
+    delays_s: float = 0.0
+    """The sum of all delays."""
+
+    def strikes(self, fault: Fault, chance: float) -> bool:
+        """Whether a fault happens now; it is counted."""
+        struck = self.active and fault in self.on and self.dice.random() < chance
+        self.fired[fault] += struck
+        return struck
+
+    def delay_s(self) -> float:
+        """How long the next half of a call takes."""
+        if self.strikes(Fault.VERY_SLOW, 0.001):
+            seconds = VERY_LONG_S
+        elif self.strikes(Fault.SLOW, 0.5):
+            seconds = self.dice.uniform(0.0, self.typical_s)
+        else:
+            seconds = 0.0
+        self.delays_s += seconds
+        return seconds
+
+
+def faults_of(seed: int) -> Faults:
+    """Return the faults of a seed."""
+    dice = random.Random(f"faults {seed}")  # noqa: S311 - a test's dice
+    kinds = list(Fault)
+    on = frozenset(dice.sample(kinds, len(kinds) // 2))
+    return Faults(dice, on, dice.choice(TYPICAL_S))

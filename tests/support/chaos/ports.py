@@ -1,0 +1,273 @@
+"""Both ports with time in every call: delays before and after its effect, and what may go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from ktui.cluster.broker import BrokerConfig
+from ktui.cluster.clock import Clock, first_of
+from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import (
+    ClusterDescription,
+    ClusterReader,
+    ClusterWriter,
+    ConfigChange,
+    ConfigResource,
+    LogDirsAnswer,
+    OffsetsAnswer,
+    SettingsAnswer,
+    TopicConfigsAnswer,
+    TopicsAnswer,
+    Verdict,
+    WriteResult,
+)
+from ktui.simulated import acts
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.machines import Power
+from support.chaos.faults import SUSPENDED_S, Fault, Faults
+from support.chaos.judge import Judge, Seen
+
+CALL_LIMIT_S = 10.0
+"""How long an adapter waits for an answer."""
+
+T = TypeVar("T")
+
+
+class ChaosReader:
+    """A reader whose calls take their time; some fail, or tell what is out of date."""
+
+    def __init__(
+        self,
+        reader: ClusterReader,
+        clock: Clock,
+        faults: Faults,
+        judge: Judge,
+        ask: Callable[[], None],
+    ) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._faults = faults
+        self._judge = judge
+        self._ask = ask
+        self.denied: str | None = None
+        """The topic that is denied for now."""
+        self._stale: dict[frozenset[str], TopicsAnswer] = {}
+
+    async def describe_cluster(self) -> ClusterDescription:
+        return await self._call(self._reader.describe_cluster)
+
+    async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        return await self._call(self._reader.list_reassignments, self._judge.listing())
+
+    async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
+        seen = self._judge.describing(names, fresh=fresh)
+        key = frozenset(names)
+        if not fresh and key in self._stale:
+            if self._faults.strikes(Fault.STALE_METADATA, 0.5):
+                return self._stale[key]
+            del self._stale[key]
+        answer = await self._call(lambda: self._reader.describe_topics(names, fresh=fresh), seen)
+        self._stale[key] = answer
+        return self._but_denied(answer)
+
+    def _but_denied(self, answer: TopicsAnswer) -> TopicsAnswer:
+        if not self._faults.active or self.denied not in {tp.topic for tp in answer.partitions}:
+            return answer
+        told = {tp: state for tp, state in answer.partitions.items() if tp.topic != self.denied}
+        failure = Failure(
+            Operation.METADATA, "TOPIC_AUTHORIZATION_FAILED", topic=self.denied, denied=True
+        )
+        return msgspec.structs.replace(
+            answer, partitions=told, failures=(*answer.failures, failure)
+        )
+
+    def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
+        return self._reader.scan_topics()
+
+    async def log_offsets(
+        self,
+        broker: int,
+        *,
+        ends: Collection[TopicPartition],
+        starts: Collection[TopicPartition] = (),
+    ) -> OffsetsAnswer:
+        return await self._call(lambda: self._reader.log_offsets(broker, ends=ends, starts=starts))
+
+    async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
+        return await self._call(lambda: self._reader.log_dirs(broker, partitions))
+
+    async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
+        return await self._call(lambda: self._reader.topic_configs(names))
+
+    async def broker_config(self, broker: int) -> BrokerConfig:
+        return await self._call(lambda: self._reader.broker_config(broker))
+
+    async def settings(
+        self, resources: Collection[ConfigResource], names: Collection[str] = ()
+    ) -> SettingsAnswer:
+        seen = self._judge.reading_settings(resources)
+        return await self._call(lambda: self._reader.settings(resources, names), seen)
+
+    async def aclose(self) -> None:
+        await self._reader.aclose()
+
+    async def _call(self, ask: Callable[[], Awaitable[T]], seen: Seen | None = None) -> T:
+        """Let time pass before and after a call's effect; past the limit it has timed out."""
+        await self._pass()
+        before_s = self._clock.monotonic()
+        answer = await ask()
+        if seen is not None:
+            self._judge.takes_effect(seen)
+        if self._faults.strikes(Fault.UNREADABLE, 0.002):
+            raise KeyError("no such field")
+        await self._pass()
+        if seen is not None:
+            self._judge.answered(seen)
+        late = self._clock.monotonic() - before_s > CALL_LIMIT_S
+        if late and self._faults.dice.random() < 0.5:
+            raise TimedOut("reading")
+        return answer
+
+    async def _pass(self) -> None:
+        if self._faults.strikes(Fault.COMMAND, 0.004):
+            self._ask()
+        if seconds := self._faults.delay_s():
+            await self._clock.sleep(seconds)
+
+
+class ChaosWriter:
+    """A writer whose requests take their time, arrive twice, late, or are never answered.
+
+    Args:
+        writer: what a request does when it arrives.
+        cluster: it arrives there.
+        faults: what goes wrong.
+        judge: told of each request as it leaves.
+        ask: has an operator ask something.
+    """
+
+    def __init__(
+        self,
+        writer: ClusterWriter,
+        cluster: SimulatedCluster,
+        faults: Faults,
+        judge: Judge,
+        ask: Callable[[], None],
+    ) -> None:
+        self._writer = writer
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._faults = faults
+        self._judge = judge
+        self._ask = ask
+        self.on_their_way: set[asyncio.Task[Any]] = set()
+
+    async def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool,
+        leaves_within_s: float | None = None,
+    ) -> Mapping[TopicPartition, WriteResult]:
+        await self._connect(leaves_within_s)
+        self._judge.alter_leaves(targets)
+        return await self._sent(
+            targets,
+            lambda: self._writer.alter_reassignments(
+                targets, allow_replication_factor_change=allow_replication_factor_change
+            ),
+        )
+
+    async def elect_preferred_leaders(
+        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
+    ) -> Mapping[TopicPartition, WriteResult]:
+        await self._connect(leaves_within_s)
+        self._judge.election_leaves(partitions)
+        return await self._sent(
+            partitions, lambda: self._writer.elect_preferred_leaders(partitions)
+        )
+
+    async def alter_configs(
+        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
+    ) -> Mapping[ConfigResource, WriteResult]:
+        await self._connect(leaves_within_s)
+        resources = list(dict.fromkeys(change.resource for change in changes))
+        self._judge.settings_leave(changes)
+        return await self._sent(resources, lambda: self._writer.alter_configs(changes))
+
+    async def aclose(self) -> None:
+        await self._writer.aclose()
+
+    async def all_arrived(self) -> None:
+        """Wait until nothing is on its way any more."""
+        while self.on_their_way:
+            await asyncio.wait(self.on_their_way)
+
+    async def _connect(self, leaves_within_s: float | None) -> None:
+        """Let time pass before a request leaves: not at all, once that takes too long."""
+        if self._faults.strikes(Fault.COMMAND, 0.01):
+            self._ask()
+        seconds = self._faults.delay_s()
+        within_s = CALL_LIMIT_S if leaves_within_s is None else leaves_within_s
+        await self._clock.sleep(seconds)
+        if seconds > within_s or self._faults.strikes(Fault.NOT_LEFT, 0.1):
+            raise TimedOut("sending", answer="no connection")
+
+    async def _sent(
+        self, parts: Collection[T], act: Callable[[], Awaitable[Mapping[T, WriteResult]]]
+    ) -> Mapping[T, WriteResult]:
+        held_by = self._holder()
+        delivery = asyncio.ensure_future(self._delivered(act, held_by))
+        self.on_their_way.add(delivery)
+        delivery.add_done_callback(self.on_their_way.discard)
+        await first_of(asyncio.wait([delivery]), self._clock.sleep(CALL_LIMIT_S))
+        lost = self._faults.strikes(Fault.LOST_ANSWER, 0.08)
+        if not delivery.done() or lost:
+            unknown = WriteResult(Verdict.UNKNOWN, message="no answer", node=held_by)
+            return dict.fromkeys(parts, unknown)
+        return delivery.result() or dict.fromkeys(parts, WriteResult(Verdict.UNKNOWN))
+
+    async def _delivered(
+        self, act: Callable[[], Awaitable[Mapping[T, WriteResult]]], held_by: int | None
+    ) -> Mapping[T, WriteResult] | None:
+        """Have a request take effect, once or twice; None where it never arrives."""
+        if held_by is not None and not await self._suspended(held_by):
+            return None
+        results = await self._arrives(act)
+        if self._faults.strikes(Fault.TWICE, 0.1):
+            await self._clock.sleep(self._faults.dice.uniform(0.0, 9.0))
+            results = await self._arrives(act)
+        await self._clock.sleep(min(self._faults.delay_s(), 50.0))
+        return results
+
+    async def _arrives(
+        self, act: Callable[[], Awaitable[Mapping[T, WriteResult]]]
+    ) -> Mapping[T, WriteResult] | None:
+        await self._clock.sleep(min(self._faults.delay_s(), 50.0))  # no broker keeps it longer
+        try:
+            return await act()
+        except ClusterError:
+            return None
+
+    def _holder(self) -> int | None:
+        """Choose a broker that is suspended with the request; None where none is."""
+        up = [b for b in self._cluster.machines if self._cluster.machines.power(b) is Power.UP]
+        if len(up) < 3 or not self._faults.strikes(Fault.HELD, 0.03):
+            return None
+        return self._faults.dice.choice(up)
+
+    async def _suspended(self, broker: int) -> bool:
+        """Suspend a broker for a while; whether it goes on with what it has."""
+        machines = self._cluster.machines
+        self._cluster.do(acts.Hang(broker))
+        until_s = self._clock.monotonic() + self._faults.dice.choice(SUSPENDED_S)
+        while self._clock.monotonic() < until_s and machines.power(broker) is Power.HANGING:
+            await self._clock.sleep(1.0)
+            self._cluster.catch_up()
+        self._cluster.do(acts.Resume(broker))
+        return machines.power(broker) is Power.UP

@@ -1,0 +1,299 @@
+"""Stories of what changes while something is awaited; each fails while its defect is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ktui.cluster.errors import Failure, Operation, Unreachable
+from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.execution.cancel_events import Kind
+from ktui.execution.commands import CallOff, LeaveThrottles, Pause, SetThrottle
+from ktui.execution.events import Answered, Ended, StepBegun
+from ktui.execution.journal import Journal
+from ktui.execution.options import OnStall
+from ktui.execution.ownership import take
+from ktui.execution.problem import RunProblem, RunRefused
+from ktui.execution.request_check import LAST_IN_SYNC
+from ktui.execution.statedir import StateDir
+from ktui.execution.states import State
+from ktui.execution.throttle_events import ThrottleChanged
+from ktui.execution.unfinished import check_one_throttle
+from ktui.pacing.limits import Limits
+from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.simulated import acts
+from support.chaos.interposed import Call, Hook, Interposed
+from support.journals import a_start, started, written
+from support.moving_clusters import move, tp
+from support.runs_stories import Story
+from support.runs_throttled import ONE, RF3, ThrottledStory, broker, topic
+from support.throttle_rules import settings_in
+from support.throttled_journals import throttled
+
+UNCLEAN = {"configs": {"unclean.leader.election.enable": "true"}, "messages": 10_000}
+STOP = CallOff(Kind.STOP)
+
+
+def _slow(story: Story, seconds: Callable[[], float], *methods: str) -> None:
+    """Have answers of some reads take their time."""
+
+    async def later(call: Call) -> Any:
+        answer = await call()
+        await story.clock.sleep(seconds())
+        return answer
+
+    _reads(story, **dict.fromkeys(methods, later))
+
+
+def _reads(story: Story, **hooks: Hook) -> None:
+    port: Any = Interposed(story.reader, **hooks)
+    story.reader = port
+
+
+def _writes(story: Story, **hooks: Hook) -> None:
+    port: Any = Interposed(story.writer, **hooks)
+    story.writer = port
+
+
+def originals_die_while_a_poll_is_pending(folder: Path) -> None:
+    """4 is in sync and 5 is not when 1 and 2 die; the stop is asked while a list is pending."""
+    ways = {"orders-0": ((1, 2), (4, 5))}
+    story = Story(folder, ways, Limits(replicas=2, partitions=1), UNCLEAN)
+    story.befalls(0.5, acts.Slow(5, 0.0001))
+    began_s = story.clock.monotonic()
+    pending: list[float] = []
+
+    def once() -> float:
+        if story.clock.monotonic() - began_s < 35.0 or pending:
+            return 0.0
+        pending.append(story.clock.monotonic())
+        return 40.0
+
+    _slow(story, once, "list_reassignments")
+    story.befalls(41.0, acts.Kill(1), acts.Kill(2))
+    story.asked(58.0, STOP)
+
+    story.played(until_s=120.0)
+
+    assert None not in story.sent("orders-0"), "the only copy in sync is dropped"
+    assert 4 in story.replicas(tp("orders-0"))
+    assert (story.state("orders-0"), story.reason("orders-0")) == (State.REFUSED, LAST_IN_SYNC)
+
+
+def somebody_alters_while_metadata_is_read(folder: Path) -> None:
+    """The list is read, somebody alters, and the metadata of before takes 4.5 s to come."""
+    story = Story(folder, ONE)
+    story.befalls(4.0, move("orders-0", 7, 2, 3))
+    _slow(story, lambda: 4.5 if story.clock.monotonic() < 4.0 else 0.0, "describe_topics")
+
+    story.played(until_s=200.0)
+
+    assert story.replicas(tp("orders-0")) == (7, 2, 3)
+    assert story.state("orders-0") in {State.FOREIGN, State.CHANGED_ELSEWHERE}
+    assert story.sent("orders-0") == []
+
+
+def somebody_deletes_the_rates(folder: Path) -> None:
+    """kafka-reassign-partitions --verify deletes rates and lists between two steps."""
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (4, 2, 3))}
+    story = ThrottledStory(folder, ways)
+    gone = [ConfigChange(broker(b), FOLLOWER_RATE, ConfigOp.DELETE) for b in range(1, 10)]
+    gone.append(ConfigChange(topic("orders"), FOLLOWER_REPLICAS, ConfigOp.DELETE))
+    story.befalls(10.0, acts.Configure(tuple(gone)))
+    rates: list[str | None] = []
+
+    def arrives(arrival: Any) -> None:
+        if any(target for target in arrival.partitions.values() if target and 4 in target):
+            rates.append(settings_in(story.cluster).get(broker(4), {}).get(FOLLOWER_RATE))
+
+    story.witness.arrivals.append(arrives)
+    story.to_the_end()
+
+    begun = [e for e in story.events if isinstance(e, StepBegun) and e.adding]
+    assert len(begun) == 2
+    assert rates[: len(begun)] == ["500000"] * 2
+    assert any(type(event).__name__ == "SettingChanged" for event in story.events)
+
+
+def a_suspended_broker_holds_an_alter(folder: Path) -> None:
+    """The broker that has the alter is suspended for 200 s; the run is stopped meanwhile."""
+    story = Story(folder, ONE)
+    on_its_way: list[asyncio.Task[None]] = []
+    held: list[float] = []
+
+    async def holds(call: Call) -> Any:
+        if held:
+            return await call()
+        held.append(story.clock.monotonic())
+        story.cluster.do(acts.Hang(9))
+
+        async def late() -> None:
+            await story.clock.sleep(200.0)
+            story.cluster.do(acts.Resume(9))
+            await call()
+            held.append(story.clock.monotonic())
+
+        on_its_way.append(asyncio.create_task(late()))
+        await story.clock.sleep(10.0)
+        return dict.fromkeys(story.targets, WriteResult(Verdict.UNKNOWN, node=9))
+
+    _writes(story, alter_reassignments=holds)
+    story.asked(20.0, STOP)
+
+    outcome = story.played(until_s=2_000.0)
+
+    assert outcome.ended
+    ended = next(entry for entry in story.entries() if isinstance(entry.event, Ended))
+    assert isinstance(ended.event, Ended)
+    ended_s = (ended.at - story.told_at(0)).total_seconds()
+    assert len(held) == 2, "the request never arrived"
+    assert ended_s > held[1] or ended.event.open, f"it arrives {held[1] - ended_s:.0f} s late"
+
+
+def a_topic_is_denied_in_the_middle_of_a_step(folder: Path) -> None:
+    """Describe on the topic is withdrawn at 3 s; the stop is asked at 30 s."""
+    story = Story(folder, ONE)
+
+    async def denied(call: Call) -> Any:
+        answer = await call()
+        if not 3.0 < story.clock.monotonic() < 80.0:
+            return answer
+        told = {t: s for t, s in answer.partitions.items() if t.topic != "orders"}
+        no = Failure(Operation.METADATA, "TOPIC_AUTHORIZATION_FAILED", topic="orders", denied=True)
+        return type(answer)(told, answer.absent, (no,))
+
+    _reads(story, describe_topics=denied)
+    story.asked(30.0, STOP)
+
+    assert story.played().ended
+
+    assert any("AUTHORIZATION" in why for why in story.said("orders-0", State.STALLED))
+    assert any("AUTHORIZATION" in why for why in story.said("orders-0", State.REFUSED))
+    assert story.state("orders-0") is State.STOPPED
+
+
+def throttles_are_given_up_while_settings_are_read(folder: Path) -> None:
+    """No settings are told at the end; once they are, slowly, an operator gives them up."""
+    story = ThrottledStory(folder)
+
+    async def told_late(call: Call) -> Any:
+        if 15.0 < story.clock.monotonic() < 40.0:
+            raise Unreachable("reading settings")
+        answer = await call()
+        if story.clock.monotonic() > 15.0:
+            with Journal.open(story.path, story.clock) as journal:
+                journal.ask(LeaveThrottles(), "somebody@here (2)")
+            await story.clock.sleep(4.0)
+        return answer
+
+    _reads(story, settings=told_late)
+
+    assert story.played(until_s=400.0).ended
+    words = [each.answer.words for each in story.answers if each.answer is not None]
+    assert any(each.startswith("left behind") for each in words)
+
+
+def two_dead_runs_are_resumed_in_turn(folder: Path) -> None:
+    """A died before it touched a rate; B has set one, and died. A is not resumed before B."""
+    state, cluster_id = StateDir(folder / "state"), started(1).cluster_id
+    rated = ThrottleChanged(old=NO_THROTTLE, new=rates_from("500kB"))
+    for name, events in (("a", [*a_start(1), rated]), ("b", throttled())):
+        written(state.create_run(name).journal, events).close()
+
+    check_one_throttle(state, cluster_id, "b", resumed=True)
+    try:
+        check_one_throttle(state, cluster_id, "a", resumed=True)
+    except RunRefused as refused:
+        assert "ktui resume b" in str(refused)  # noqa: PT017 - the refusal is the point
+    else:
+        raise AssertionError("a is resumed, and takes the rate of b for what stood there before")
+
+
+def the_folder_is_removed_while_it_runs(folder: Path) -> None:
+    """Somebody removes the run's folder; nothing more is sent."""
+    state = StateDir(folder / "state")
+    run_dir = state.create_run("run")
+    story = Story(run_dir.path, {"orders-0": (RF3, (4, 5, 6))})
+    story.path = run_dir.journal
+    departed: list[float] = []
+    story.witness.departures.append(lambda each: departed.append(each.at_s))
+
+    def removed() -> None:
+        for file in (*run_dir.path.glob("*"), run_dir.path):
+            file.rmdir() if file.is_dir() else file.unlink()
+
+    story.cluster.at(5.0, removed)
+    with take(run_dir) as owned:
+        story.lost = owned.lost
+        with suppress(RunProblem):
+            story.played(until_s=200.0)
+
+    assert departed
+    assert max(departed) < 5.0, "it sends on without a folder"
+
+
+def a_cancel_is_executed_twice(folder: Path) -> None:
+    """A stalled step is cancelled; the broker sends the cancel to the new controller once more."""
+    ways = {"orders-0": (RF3, (4, 2, 3))}
+    how: dict[str, Any] = {"on_stall": OnStall.CANCEL, "stall_timeout_s": 20.0}
+    story = Story(folder, ways, **how)
+    story.befalls(2.0, acts.Kill(4))
+
+    async def twice(call: Call) -> Any:
+        first = await call()
+        return await call() if story.sent("orders-0")[-1:] == [None] else first
+
+    _writes(story, alter_reassignments=twice)
+    story.played(until_s=300.0)
+
+    codes = {e.code for e in story.events if isinstance(e, Answered)}
+    assert "NO_REASSIGNMENT_IN_PROGRESS" in codes
+    assert story.state("orders-0") is State.BLOCKED, story.reason("orders-0")
+
+
+def a_throttle_is_lifted_while_settings_are_sought(folder: Path) -> None:
+    """The first read of a broker's settings takes 4 s; the throttle is lifted meanwhile."""
+    story = ThrottledStory(folder)
+    _slow(story, lambda: 4.0 if story.clock.monotonic() < 4.0 else 0.0, "settings")
+    story.asked(1.0, SetThrottle(NO_THROTTLE))
+    values: list[str | None] = []
+
+    def arrives(arrival: Any) -> None:
+        values.extend(c.value for changes in arrival.settings.values() for c in changes)
+
+    story.witness.arrivals.append(arrives)
+    assert story.played(until_s=400.0).ended
+
+    assert "None" not in values
+    assert story.at_target("orders-0")
+
+
+def a_pause_is_asked_while_a_throttle_is_set(folder: Path) -> None:
+    """The first read of a broker's settings takes 3 s; a pause is asked meanwhile."""
+    story = ThrottledStory(folder)
+    _slow(story, lambda: 3.0 if story.clock.monotonic() < 4.0 else 0.0, "settings")
+    story.asked(1.5, Pause())
+
+    story.played(until_s=60.0)
+
+    assert story.sent("orders-0") == []
+    (paused,) = story.answers
+    assert paused.answer is not None
+    assert paused.answer.accepted
+
+
+def nothing_can_be_sent_for_an_hour(folder: Path) -> None:
+    """Reads go well, and no request leaves for an hour."""
+    story = Story(folder, {f"orders-{n}": (RF3, (4, 2, 3)) for n in range(5)}, Limits(partitions=5))
+
+    async def unreachable(_: Call) -> Any:
+        raise Unreachable("altering reassignments")
+
+    _writes(story, alter_reassignments=unreachable)
+    story.played(until_s=3_600.0)
+
+    assert len(story.entries()) < 2_000

@@ -1,0 +1,33 @@
+"""The cluster that a verb is told to work on, where it is a simulated one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+
+from ktui.cli.config import Context
+from ktui.cluster.ports import ClusterReader
+from ktui.kafka.capabilities import GRANTS, Permissions
+
+EVERYTHING = frozenset(grant.operation for grant in GRANTS)
+
+
+class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """What `choose_cluster` gives, without a connection."""
+
+    reader: Callable[[], ClusterReader]
+    writer: Callable[[], Any] | None = None
+    name: str = "prod-eu"
+    context: Context = Context()
+    theme: str | None = None
+    unverified: tuple[str, ...] = ()
+    not_granted: frozenset[tuple[str, str]] = frozenset()
+    """What the principal may not do: "cluster" or a topic, and the operation."""
+
+    async def permissions(self, topics: Collection[str]) -> Permissions:
+        def granted(resource: str) -> frozenset[str]:
+            return EVERYTHING - {operation for on, operation in self.not_granted if on == resource}
+
+        return Permissions(granted("cluster"), {topic: granted(topic) for topic in topics})

@@ -1,0 +1,125 @@
+"""A file that a person names is read up to a bound, and never waited for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ktui.fileproblem import FileProblem
+from ktui.inputfile import MOST_BYTES, Unreadable, opened, read_input
+from ktui.kafka.connection import Connection
+from ktui.kafka.problem import ConnectionProblem
+from ktui.planning.planfile import read_plan
+from ktui.planning.problem import BadPlan
+from ktui.simulated.scenario.library import load_scenario
+from ktui.yamlfile import read_yaml
+
+BROKERS = {"bootstrap.servers": "kafka-1:9092"}
+
+
+def _as_secret(path: Path) -> object:
+    return Connection.of({**BROKERS, "sasl.password": {"file": str(path)}})
+
+
+def _as_authority(path: Path) -> object:
+    return Connection.of({**BROKERS, "ssl.ca.location": str(path)})
+
+
+def _as_client_file(path: Path) -> object:
+    return Connection.of(command_config=path)
+
+
+def _as_store(path: Path) -> object:
+    return Connection.of({**BROKERS, "ssl.truststore.location": str(path)})
+
+
+READERS: tuple[Callable[[Path], object], ...] = (
+    read_yaml,
+    load_scenario,
+    read_plan,
+    _as_client_file,
+    _as_secret,
+    _as_authority,
+    _as_store,
+)
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    """A named pipe that nobody writes to."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_pipe_or_a_device_is_refused_at_once_and_named(
+    pipe: Path, read: Callable[[Path], object]
+) -> None:
+    for path, kind in ((pipe, "a named pipe"), (Path("/dev/zero"), "a device")):
+        with pytest.raises((FileProblem, ConnectionProblem, BadPlan)) as refused:
+            read(path)
+
+        assert str(path) in str(refused.value)
+        if read is not _as_store:  # which is told as a store that it cannot be
+            assert f"it is {kind}; only regular files are read" in str(refused.value)
+
+
+@pytest.mark.parametrize("read", [read_yaml, load_scenario, _as_client_file, _as_secret])
+def test_a_file_larger_than_a_mebibyte_is_refused_with_the_bound(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(b"#" * (MOST_BYTES + 1))
+
+    with pytest.raises((FileProblem, ConnectionProblem)) as refused:
+        read(path)
+
+    assert str(path) in str(refused.value)
+    assert "it is larger than 1 MiB, the most that is read" in str(refused.value)
+
+
+@pytest.mark.parametrize("read", [read_plan, _as_authority])
+def test_a_huge_plan_or_certificate_is_refused_without_reading_it(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "huge"
+    path.touch()
+    os.truncate(path, 2**40)
+
+    with pytest.raises((ConnectionProblem, BadPlan), match=r"larger than \d+ MiB"):
+        read(path)
+
+
+def test_a_file_that_is_as_large_as_may_be_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "full"
+    path.write_bytes(b"#" * MOST_BYTES)
+
+    assert len(read_input(path)) == MOST_BYTES
+
+
+def test_what_a_shell_sends_through_a_pipe_of_its_own_is_read_up_to_the_bound() -> None:
+    for sent, bound in ((b"client.id=me\n", 13), (b"client.id=me\n", 12)):
+        read, write = os.pipe()
+        os.write(write, sent)
+        os.close(write)
+        try:
+            if len(sent) <= bound:
+                assert read_input(Path(f"/dev/fd/{read}"), bound) == sent
+            else:
+                with pytest.raises(Unreadable, match="larger"):
+                    read_input(Path(f"/dev/fd/{read}"), bound)
+        finally:
+            os.close(read)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [(".", "Is a directory"), ("none", "No such file or directory"), ("a\0b", "NUL character")],
+)
+def test_why_a_file_cannot_be_read_is_said(tmp_path: Path, name: str, words: str) -> None:
+    with pytest.raises(Unreadable, match=words), opened(tmp_path / name, 1):
+        pass
