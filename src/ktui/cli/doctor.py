@@ -16,6 +16,7 @@ from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.doctor_abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor_facts import gather_facts
 from ktui.cli.doctor_findings import Finding, Level, judge
+from ktui.cli.doctor_late_requests import judge_late
 from ktui.cli.doctor_secrets import judge_secret_files
 from ktui.cli.doctor_throttles import judge_throttles
 from ktui.cli.errors import BadInput
@@ -25,6 +26,7 @@ from ktui.cli.terminal import styled
 from ktui.cli.throttles_look import claims_of, look_at_throttles
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
+from ktui.execution.late_requests import late_requests
 from ktui.execution.problem import RunProblem
 from ktui.execution.statedir import StateDir
 from ktui.kafka.capabilities import Capabilities
@@ -115,11 +117,21 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
         facts = await gather_facts(reader)
         sections["cluster"] = judge(facts)
         sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
+        sections["cluster"] += await _late(reader, state)
     except ClusterError as error:
         sections.setdefault("cluster", []).append(Finding(Level.TROUBLE, str(error)))
     finally:
         await asyncio.gather(capabilities.aclose(), reader.aclose())
     return sections
+
+
+async def _late(reader: ClusterReader, state: StateDir) -> list[Finding]:
+    """Name the reassignments that late requests of runs of this state directory have begun."""
+    try:
+        cluster, listed = await reader.describe_cluster(), await reader.list_reassignments()
+        return judge_late(late_requests(state, cluster.cluster_id, listed))
+    except (ClusterError, RunProblem) as problem:
+        return [Finding(Level.WARNING, f"could not look for late requests: {problem}")]
 
 
 async def _throttles(

@@ -19,6 +19,7 @@ from ktui.execution.run import Lost
 from ktui.execution.runs import RunState, RunSummary, all_runs
 from ktui.execution.statedir import StateDir
 from ktui.execution.states import State
+from ktui.planning.names import among
 
 _LEFT_OUT = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
 _CALLED_OFF = (
@@ -72,6 +73,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[State, int]
     throttle: RatesJson
     """The rates that are wanted."""
+    open_requests: tuple[str, ...]
+    """The partitions of which a request may take effect though the run has ended."""
     throttle_left: str | None
     """Which throttles of it stay though nothing is left to move, or no process has it, and why."""
     recording: RecordingJson
@@ -150,8 +153,19 @@ def _print_table(runs: list[RunSummary]) -> None:
     )
     click.echo(table(header, [_row(run) for run in runs], right=(2, 3, 4, 5)))
     for run in runs:
-        for words in filter(None, (run.problem, run.silence)):
+        for words in filter(None, (run.problem, run.silence, _late(run))):
             click.echo(f"ktui: run {clean(run.name)}: {clean(words)}", err=True)
+
+
+def _late(run: RunSummary) -> str:
+    """Say which requests of a run that has ended may take effect yet."""
+    if not run.open_requests:
+        return ""
+    named = among([f"{each.topic}-{each.partition}" for each in run.open_requests], told=5)
+    return (
+        f"requests for {named} were not answered before it ended, and may take effect late; "
+        "`ktui doctor` tells of any that did"
+    )
 
 
 def _row(run: RunSummary) -> tuple[str, ...]:
@@ -197,6 +211,7 @@ def _run_json(run: RunSummary) -> RunJson:
         partitions=run.partitions,
         counts={state: run.counts.get(state, 0) for state in State},
         throttle=rates_json(run.throttle),
+        open_requests=tuple(f"{each.topic}-{each.partition}" for each in run.open_requests),
         throttle_left=run.throttle_left,
         recording=recording_json(run.recording),
         problem=run.problem,

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ktui.cli.errors import BadInput
-from ktui.execution.options import RunOptions
+from ktui.execution.options import OnForeignThrottle, RunOptions
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
     ThrottleProblem,
@@ -19,7 +19,7 @@ from ktui.planning.throttle_rates import (
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-THROTTLE, LEADERS = "--throttle", "--throttle-leaders"
+THROTTLE, LEADERS, FOREIGN = "--throttle", "--throttle-leaders", "--on-foreign-throttle"
 
 _OPTIONS = (
     click.option(
@@ -27,6 +27,13 @@ _OPTIONS = (
         metavar="RATE",
         help="What each broker may take in of the replicas being added: 50MB a second, "
         "50MB,3=20MB with another rate for broker 3, or none. Else the context's throttle.",
+    ),
+    click.option(
+        FOREIGN,
+        type=click.Choice([each.value for each in OnForeignThrottle]),
+        default=OnForeignThrottle.HOLD.value,
+        show_default=True,
+        help="When somebody else sets another rate on a broker: add nothing more to it, or go on.",
     ),
     click.option(LEADERS, is_flag=True, help="Throttle also what leaders send to new replicas."),
 )
@@ -38,6 +45,7 @@ class GivenThrottle(msgspec.Struct, frozen=True):
     rates: ThrottleRates | None = None
     """None where no rate was given."""
     leaders: bool = False
+    on_foreign: OnForeignThrottle = OnForeignThrottle.HOLD
 
 
 def throttle_options(function: F) -> F:
@@ -71,7 +79,8 @@ def given_throttle(values: dict[str, Any]) -> GivenThrottle:
     """
     text: str | None = values.pop("throttle")
     rates = None if text is None else given_rates(THROTTLE, text)
-    return GivenThrottle(rates, values.pop("throttle_leaders"))
+    on_foreign = OnForeignThrottle(values.pop("on_foreign_throttle"))
+    return GivenThrottle(rates, values.pop("throttle_leaders"), on_foreign)
 
 
 def throttled(
@@ -92,4 +101,9 @@ def throttled(
         rates = NO_THROTTLE if of_context is None else rates_from(str(of_context))
     if given.leaders and not rates:
         raise BadInput(f"{LEADERS}: there is no rate to throttle them to. Give {THROTTLE} RATE")
-    return msgspec.structs.replace(options, throttle=rates, throttle_leaders=given.leaders)
+    return msgspec.structs.replace(
+        options,
+        throttle=rates,
+        throttle_leaders=given.leaders,
+        on_foreign_throttle=given.on_foreign,
+    )

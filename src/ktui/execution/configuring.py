@@ -157,7 +157,9 @@ class Configuring:
         try:
             reading = self._ways.reader.settings(resources, {name for _, name in keys})
             answer = await self._guard.beside(reading)
-        except ClusterError:
+        except ClusterError as error:
+            if isinstance(error, NotAuthorized):
+                self.denied = self.denied or str(error)
             self._rest(resources)
             return {}
         except Exception:

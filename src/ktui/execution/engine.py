@@ -26,6 +26,7 @@ from ktui.execution.events import (
     By,
     Cancel,
     Continued,
+    Entry,
     Event,
     Left,
     Outage,
@@ -37,12 +38,13 @@ from ktui.execution.journal import Journal
 from ktui.execution.look import Look
 from ktui.execution.node_probe import NodeProbe
 from ktui.execution.obeying import Obeying
-from ktui.execution.problem import RunProblem
+from ktui.execution.problem import JournalProblem, RunProblem
 from ktui.execution.recording_event import NOT_RECORDED, Recording
 from ktui.execution.request_check import why_not_sent
 from ktui.execution.requests import Read, Requests
 from ktui.execution.run import Run
 from ktui.execution.sending import not_sent
+from ktui.execution.throttle_standing import places, standing
 from ktui.execution.throttling import Throttling
 from ktui.execution.turn import Sending, Turn
 from ktui.insights.prior import Prior
@@ -119,6 +121,8 @@ class Engine:
         self._recording = recording
         self._prior = earlier(run.started.cluster_id) if run.started is not None else None
         self._failures = 0
+        self._writes = True
+        """Whether the journal takes what is written to it."""
         self._leaving = asyncio.Event()
         self._reason = ""
 
@@ -126,16 +130,19 @@ class Engine:
         """Take the run up, and go on until it has ended or is left; `Run.ended` tells which.
 
         Raises:
-            JournalProblem: the journal cannot be written: nothing is sent that is not in it.
+            JournalProblem: the journal cannot be written: nothing is begun that is not in it. What
+                the run has set of throttles is put back, or named.
             RunProblem: this process does not own the run any more, or the cluster is another one.
         """
+        decider = Decider(self._run, self._prior, self._probe.heard)
         try:
-            await self._carry_on(owner)
+            await self._carry_on(owner, decider)
+        except JournalProblem as problem:
+            await self._give_back(decider, problem)
         finally:
             await self._probe.aclose()
 
-    async def _carry_on(self, owner: Owned) -> None:
-        decider = Decider(self._run, self._prior, self._probe.heard)
+    async def _carry_on(self, owner: Owned, decider: Decider) -> None:
         obeying = Obeying(self._run, self._journal, decider, self._record, self._check_throttle)
         if self._run.ended:
             obeying.take_commands()  # a rollback opens it anew
@@ -374,6 +381,21 @@ class Engine:
             await self._guard.ask()
             await self._throttling.loosen(decider.seen, leaving=True)
 
+    async def _give_back(self, decider: Decider, problem: JournalProblem) -> None:
+        """Put back throttles without a journal: it has them as touched, so a resume looks anew.
+
+        Raises:
+            JournalProblem: always; names what could not be put back.
+        """
+        self._writes = False
+        await self._tidy(decider)
+        if not (stays := standing(self._run.throttled)):
+            raise problem
+        fix = f"It is put back by: ktui resume {self._run.name}"
+        raise JournalProblem(
+            f"{problem}. Its throttle stays on {places(stays)}. {fix}"
+        ) from problem
+
     async def _pause(self, seconds: float, obeying: Obeying) -> None:
         """Wait, and listen: what is asked meanwhile is taken up at once."""
         if self._failures:
@@ -389,7 +411,13 @@ class Engine:
 
     def _record(self, events: Sequence[Event]) -> None:
         """Write events down, for good, and only then go by them."""
-        if events:
+        if events and self._writes:
             self._check_owned()
-        for entry in self._journal.append(events):
+        entries = self._journal.append(events) if self._writes else self._unwritten(events)
+        for entry in entries:
             self._run.apply(entry)
+
+    def _unwritten(self, events: Sequence[Event]) -> list[Entry]:
+        """Number events that the journal cannot take."""
+        now, seq = self._clock.now(), self._run.seq
+        return [Entry(seq + n, now, event) for n, event in enumerate(events, start=1)]

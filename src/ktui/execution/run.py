@@ -26,6 +26,7 @@ from ktui.execution.events import (
     Left,
     LimitsChanged,
     NowIn,
+    OpenRequest,
     Outage,
     Owned,
     Paused,
@@ -98,6 +99,8 @@ class Run:
         self.left: str | None = None
         """Why its last owner went, where it said so."""
         self.ended_at: datetime | None = None
+        self.open_requests: tuple[OpenRequest, ...] = ()
+        """What may take effect after the end: it was not answered."""
         self.damage: str | None = None
         self.seq = 0
         self.at: datetime | None = None
@@ -198,7 +201,7 @@ class Run:
             case Recovered():
                 self.damage = event.lost
             case Ended():
-                self.ended_at = at
+                self.ended_at, self.open_requests = at, event.open
 
     def _plan(self, partitions: Sequence[Planned], at: datetime) -> None:
         for planned in self.additions.take(partitions):

@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from ktui.cluster.clock import SystemClock
+from ktui.execution.events import OpenRequest
 from ktui.execution.follow import RunFollower
 from ktui.execution.heartbeat import last_look_at, silence
 from ktui.execution.ownership import Holder, holder
@@ -54,6 +55,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     holder: Holder | None = None
     outage: Lost | None = None
     """Since when its process has had no answer from the cluster; None without a process."""
+    open_requests: tuple[OpenRequest, ...] = ()
+    """What may take effect though the run has ended: it was not answered."""
     last_look_at: datetime | None = None
     """When a process of it last looked at the cluster, where that is noted."""
     silence: str | None = None
@@ -146,6 +149,7 @@ def _summary(
         ended_at=run.ended_at,
         holder=who,
         outage=None if who is None else run.outage,
+        open_requests=run.open_requests,
         last_look_at=last_look,
         silence=silence(run, who, last_look, SystemClock().now()),
         partitions=max(run.started.partitions, len(run.tracks)),

@@ -283,7 +283,8 @@ class Throttling:
             )
             return WriteResult(Verdict.REFUSED, message=f"its throttle does not hold: {why}")
         unasked = self._guard.why_not(begins_step=True)
-        why = self._throttled.refusal or unasked or "its broker or topic does not answer"
+        denied = self._settings.denied
+        why = self._throttled.refusal or unasked or denied or "no answer, or not in time"
         return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
 
 

@@ -228,6 +228,18 @@ class ChaosRun(TroubledRun):
         self.faults.active = False
         self.chaos.denied = None
 
+    @property
+    def words(self) -> str:
+        """What happened: the size of the run, the delays, faults, commands and requests."""
+        fired = {fault.value: n for fault, n in sorted(self.faults.fired.items()) if n}
+        return (
+            f"{len(self.targets)} partitions, {self.looks} looks, {self.clock.monotonic():.0f} s "
+            f"simulated, {self.faults.delays_s:.0f} s of delays of up to {self.faults.typical_s} "
+            f"s; {fired}; asked {self.commands_asked}; sent {dict(self.judge.requests)}; "
+            f"{self.deaths} deaths; changed between read and effect "
+            f"{dict(+self.judge.changed_since)}"
+        )
+
     def check_settings(self, outcome: Run) -> None:
         """See that every setting is as it would be without the run, at its end."""
         if not outcome.ended:

@@ -17,6 +17,7 @@ from ktui.execution.problem import JournalProblem
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated import acts
+from support.chaos.interposed import Call, Interposed
 from support.moving_clusters import tp
 from support.runs_stories import Story, of_request
 from support.runs_witnessed import WitnessedJournal
@@ -140,7 +141,7 @@ def test_a_step_over_which_the_controller_itself_fails_is_tried_for_a_while_only
     assert story.at_target("orders-1")
 
 
-def test_nothing_is_sent_on_the_grounds_of_a_look_that_is_too_old(tmp_path: Path) -> None:
+def test_a_request_is_read_for_however_long_the_one_before_it_took(tmp_path: Path) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (2, 1, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
     story.befalls(0.0, acts.LoseAnswer())
@@ -149,10 +150,28 @@ def test_nothing_is_sent_on_the_grounds_of_a_look_that_is_too_old(tmp_path: Path
 
     cut = next(e for e in story.events if of_request(Request.ALTER, "orders-1")(e))
     assert isinstance(cut, Answered)
-    assert (cut.verdict, cut.code) == (Verdict.REFUSED, None)
-    assert cut.message == "the request before it took too long"
+    assert cut.verdict is Verdict.ACCEPTED
     assert story.sent("orders-1") == [(2, 1, 3)]
     assert story.at_target(*ways)
+
+
+def test_nothing_is_sent_on_the_grounds_of_a_read_that_is_too_old(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
+
+    async def slow(call: Call) -> Any:
+        answer = await call()
+        await story.clock.sleep(6.0 if story.clock.monotonic() < 30.0 else 0.0)
+        return answer
+
+    reader: Any = Interposed(story.reader, list_reassignments=slow)
+    story.reader = reader
+    assert story.played().ended
+
+    first = next(e for e in story.events if isinstance(e, Answered))
+    assert (first.verdict, first.code) == (Verdict.REFUSED, None)
+    assert "the cluster took 6.0 s to answer" in first.message
+    assert min(each.at_s for each in story.witness.alters) >= 30.0
+    assert story.at_target("orders-0")
 
 
 class _Full(WitnessedJournal):

@@ -1,0 +1,87 @@
+"""`python -m support.chaos.soak [FIRST] [COUNT]`: many seeds on all processors, a line for each.
+
+A seed and a commit reproduce what happened. A kind of fault that never fired fails the soak.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+import os
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from support.chaos.ends import check_end
+from support.chaos.faults import Fault
+from support.chaos.run import ChaosRun
+
+COUNT = 2_000
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one seed."""
+
+    seed: int
+    words: str
+    problem: str = ""
+    simulated_s: float = 0.0
+    partitions: int = 0
+    fired: dict[Fault, int] = {}
+    changed: dict[str, int] = {}
+
+
+def played(seed: int) -> Outcome:
+    """Carry one seed's run to its end, and hold it to its promises."""
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as folder:
+        run = ChaosRun(seed, Path(folder))
+        problem = ""
+        try:
+            check_end(run, asyncio.run(run.to_its_end()))
+        except Exception:  # noqa: BLE001 - it is told with its seed
+            problem = traceback.format_exc()
+    return Outcome(
+        seed,
+        run.words,
+        problem,
+        run.clock.monotonic(),
+        len(run.targets),
+        dict(run.faults.fired),
+        dict(run.judge.changed_since),
+    )
+
+
+def main() -> int:
+    """Play the seeds, and sum up what happened in them."""
+    first, count = [*map(int, sys.argv[1:]), 0, COUNT][:2] if sys.argv[1:] else (0, COUNT)
+    fired, changed = Counter[Fault](), Counter[str]()
+    failed: list[Outcome] = []
+    simulated_s, partitions = 0.0, 0
+    with multiprocessing.Pool(os.cpu_count()) as pool:
+        for outcome in pool.imap_unordered(played, range(first, first + count)):
+            print(f"seed {outcome.seed}: {outcome.words}", flush=True)
+            if outcome.problem:
+                failed.append(outcome)
+                print(outcome.problem, flush=True)
+            fired.update(outcome.fired)
+            changed.update(outcome.changed)
+            simulated_s += outcome.simulated_s
+            partitions += outcome.partitions
+    print(f"{count} seeds, {partitions} partitions, {simulated_s / 3600:.0f} simulated hours")
+    print("fired:", ", ".join(f"{fault.value} {fired[fault]}" for fault in Fault))
+    print("changed between a read and its request's effect:", dict(changed) or "nothing")
+    silent = [fault.value for fault in Fault if not fired[fault]]
+    if silent and count >= COUNT:
+        print("never fired:", ", ".join(silent))
+    print("failed:", ", ".join(str(outcome.seed) for outcome in failed) or "none")
+    return 1 if failed or (silent and count >= COUNT) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
