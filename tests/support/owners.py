@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from ktui.cluster.clock import Clock
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
 from ktui.cluster.membership import GroupMembership
-from ktui.cluster.ownership import ClusterOwner
+from ktui.cluster.ownership import ClaimPreview, ClusterOwner, Ours, Standing
 
 SINCE = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 
@@ -18,6 +18,34 @@ def owner(user: str, *, run: str = "orders", since: datetime = SINCE) -> Cluster
     return ClusterOwner(
         state_dir=f"directory-of-{user}", user=user, host="ops1", run=run, since=since
     )
+
+
+class GoodClaim:
+    """A claim on a cluster that nobody else ever wants."""
+
+    def __init__(self, me: ClusterOwner) -> None:
+        self._me = me
+
+    async def preview(self) -> ClaimPreview:
+        return ClaimPreview(
+            ("ktui-id",), "__consumer_offsets", makes_topic=False, permission="Read", permitted=True
+        )
+
+    async def look(self) -> Standing:
+        return Ours(self._me)
+
+    async def claim(self, *, take_over: bool) -> Standing:
+        del take_over
+        return Ours(self._me)
+
+    async def check(self) -> Standing:
+        return Ours(self._me)
+
+    async def release(self) -> str | None:
+        return None
+
+    async def aclose(self) -> None:
+        pass
 
 
 class Owners:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from ktui.cli.cancel_one_foreign import cancel_one
+from ktui.cli.claiming import claiming
 from ktui.cli.cluster import Cluster
 from ktui.cli.plan_permissions import permission_findings
 from ktui.cli.start_launch import Launch, begin, take_up
@@ -131,6 +132,7 @@ class ProcessEngines:
             names=self._names,
             until=None,
             concurrent=concurrent,
+            owner=claiming(self._cluster, self._state, cluster_id, name),
         )
 
 

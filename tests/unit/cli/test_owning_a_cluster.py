@@ -1,0 +1,154 @@
+"""`ktui start` and `ktui resume` own the cluster for their state directory, or refuse."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.ownership import Free, Others, Ours, Standing
+from ktui.execution.state_id import own_id
+from ktui.execution.statedir import RunDir
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from support.moving_clusters import a_cluster
+from support.office import Office
+from support.owners import owner
+from support.plan_desk import Desk
+
+
+class Spawned(Exception):
+    """An engine would have been started."""
+
+
+class OwningOffice(Office):
+    """An office whose engines are not started, but noted."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
+        super().__init__(folder, monkeypatch, desk)
+        self.its: SimulatedCluster
+        self.engine: list[str] = []
+        self.fails: Exception | None = None
+        monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.start_shown.follow", self._follow)
+        self.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+
+    def _follow(self, start: Callable[[], object], *_: object, **_more: object) -> int:
+        start()
+        return 0
+
+    def cluster(self, cluster: SimulatedCluster, **how: Any) -> None:
+        self.its = cluster
+        super().cluster(cluster, **how)
+
+    def _spawn(self, run: RunDir, arguments: list[str]) -> None:
+        self.engine = arguments
+        if self.fails is not None:
+            raise self.fails
+        self.run = run
+
+    def claim_of(self, user: str) -> GroupClaim:
+        clock = VirtualClock(leaping=True)
+        return GroupClaim(self.its.memberships(), self.cluster_id, owner(user), clock)
+
+    def owned_by(self, user: str) -> None:
+        assert isinstance(asyncio.run(self.claim_of(user).claim(take_over=True)), Ours)
+
+    @property
+    def standing(self) -> Standing:
+        """How things stand for a stranger."""
+        return asyncio.run(self.claim_of("stranger").look())
+
+    def started(self, *options: str) -> Result:
+        return self.start(self.plan(orders_0=(4, 2, 3)), "--headless", *options)
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> OwningOffice:
+    return OwningOffice(tmp_path, monkeypatch, desk)
+
+
+def test_who_starts_a_run_owns_the_cluster_by_user_host_and_run(office: OwningOffice) -> None:
+    office.started("--name", "drain")
+
+    found = office.standing
+    assert isinstance(found, Others)
+    assert found.owner is not None
+    assert (found.owner.run, found.owner.state_dir) == ("drain", own_id(office.state))
+    assert "--no-ownership" not in office.engine
+
+
+def test_a_cluster_of_another_is_refused_before_anything_is_made(office: OwningOffice) -> None:
+    office.owned_by("bob")
+
+    words = office.refusal(office.plan(orders_0=(4, 2, 3)), "--headless")
+
+    assert "nothing was sent: bob on ops1 (run orders, since " in words
+    assert "--take-over" in words
+    assert office.runs == []
+    assert not office.engine
+
+
+def test_a_cluster_is_taken_over_on_purpose_only(office: OwningOffice) -> None:
+    office.owned_by("bob")
+
+    office.started("--take-over")
+
+    assert office.engine
+    assert isinstance(asyncio.run(office.claim_of("bob").look()), Others)
+
+
+def test_a_run_of_the_same_state_directory_needs_no_take_over(office: OwningOffice) -> None:
+    office.started("--name", "first")
+    office.engine = []
+
+    office.started("--name", "second")
+
+    assert office.engine[1] == "second"
+    assert office.runs == ["first", "second"]
+
+
+@pytest.mark.parametrize("options", [("--no-ownership",), ()])
+def test_who_may_not_join_groups_is_told_how_to_go_on_without(
+    office: OwningOffice, options: tuple[str, ...]
+) -> None:
+    office.its.denied.update({"describe_group", "join_group"})
+    words = office.refusal(office.plan(orders_0=(4, 2, 3)), "--headless")
+    assert "not known who owns the cluster" in words
+    assert "--no-ownership, or `ownership: off`" in words
+    assert office.runs == []
+
+    office.cluster(office.its, ownership=bool(options))
+    office.started(*options)
+
+    assert "--no-ownership" in office.engine
+
+
+def test_a_cluster_that_is_not_owned_cannot_be_taken_over(office: OwningOffice) -> None:
+    words = office.refusal(office.plan(), "--headless", "--take-over", "--no-ownership")
+
+    assert "--take-over" in words
+
+
+@pytest.mark.parametrize("before", ["nobody's", "ours"])
+def test_a_start_that_fails_leaves_the_cluster_as_it_was(office: OwningOffice, before: str) -> None:
+    if before == "ours":
+        office.started("--name", "first")
+    office.fails = Spawned()
+
+    assert isinstance(office.started("--name", "second").exception, Spawned)
+
+    assert isinstance(office.standing, Free) == (before == "nobody's")
+
+
+def test_a_name_that_is_taken_claims_nothing(office: OwningOffice) -> None:
+    office.state.create_run("drain")
+
+    office.refusal(office.plan(), "--headless", "--name", "drain")
+
+    assert office.standing == Free()
