@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
-from ktui.cluster.membership import GroupMembership
+from ktui.cluster.membership import GroupMembership, Member
 from ktui.cluster.ownership import ClaimPreview, ClusterOwner, Ours, Standing
 
 SINCE = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
@@ -71,3 +71,11 @@ class Owners:
     async def aclose(self) -> None:
         for claim in self._made:
             await claim.aclose()
+
+
+async def release(groups: GroupMembership, cluster_id: str) -> None:
+    """Have nobody own a cluster, as an operator does by hand: remove whoever is in its groups."""
+    anyone = Member("", -1)
+    if await groups.stores_groups():
+        for group in (f"ktui-{cluster_id}", f"ktui-{cluster_id}-engine"):
+            await groups.leave(group, anyone)

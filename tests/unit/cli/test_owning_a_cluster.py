@@ -12,14 +12,17 @@ from click.testing import Result
 
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import Free, Others, Ours, Standing
+from ktui.execution.problem import RunRefused
 from ktui.execution.state_id import own_id
 from ktui.execution.statedir import RunDir
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from support.cancel_office import CancelOffice
 from support.moving_clusters import a_cluster
 from support.office import Office
 from support.owners import owner
 from support.plan_desk import Desk
+from support.ward import Ward
 
 
 class Spawned(Exception):
@@ -53,8 +56,7 @@ class OwningOffice(Office):
         self.run = run
 
     def claim_of(self, user: str) -> GroupClaim:
-        clock = VirtualClock(leaping=True)
-        return GroupClaim(self.its.memberships(), self.cluster_id, owner(user), clock)
+        return claim_on(self.its, user)
 
     def owned_by(self, user: str) -> None:
         assert isinstance(asyncio.run(self.claim_of(user).claim(take_over=True)), Ours)
@@ -152,3 +154,57 @@ def test_a_name_that_is_taken_claims_nothing(office: OwningOffice) -> None:
     office.refusal(office.plan(), "--headless", "--name", "drain")
 
     assert office.standing == Free()
+
+
+def test_cancels_of_what_others_began_are_refused_on_a_cluster_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancels = CancelOffice(tmp_path, monkeypatch)
+    cancels.others_move("orders-0")
+    bob = claim_on(cancels.cluster, "bob")
+    asyncio.run(bob.claim(take_over=True))
+
+    refused = cancels.cancel("--stop", "--all")
+    assert isinstance(refused.exception, RunRefused)
+    assert "bob on ops1" in str(refused.exception)
+    assert cancels.gate.words() is None
+    assert cancels.cancel("--stop", "--all", "--dry-run").exit_code == 0
+
+    taken = cancels.cancel("--stop", "--all", "--take-over")
+
+    assert taken.exit_code == 0, taken.output
+    assert isinstance(asyncio.run(bob.check()), Others)
+
+
+def test_throttles_are_not_taken_off_a_cluster_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ward = Ward(tmp_path, monkeypatch)
+    ward.left_behind()
+    bob = claim_on(ward.patient, "bob")
+    asyncio.run(bob.claim(take_over=True))
+    before = dict(ward.settings)
+
+    refused = ward.clear()
+    assert isinstance(refused.exception, RunRefused)
+    assert "--take-over" in str(refused.exception)
+    assert ward.settings == before
+
+    assert ward.clear("--take-over").exit_code == 0
+    assert not ward.settings
+
+
+def test_while_the_owner_cannot_be_asked_throttles_are_taken_off_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ward = Ward(tmp_path, monkeypatch)
+    ward.left_behind()
+    ward.patient.denied.update({"describe_group", "join_group"})
+
+    assert ward.clear().exit_code == 0
+    assert not ward.settings
+
+
+def claim_on(cluster: SimulatedCluster, user: str) -> GroupClaim:
+    clock = VirtualClock(leaping=True)
+    return GroupClaim(cluster.memberships(), cluster.spec.name, owner(user), clock)
