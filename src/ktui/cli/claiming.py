@@ -14,7 +14,15 @@ import msgspec
 from ktui.cli.cluster import Cluster
 from ktui.cli.errors import BadInput
 from ktui.cluster.clock import Clock
-from ktui.cluster.ownership import ClusterClaim, ClusterOwner, Free, Others, Ours, Unknown
+from ktui.cluster.ownership import (
+    ClaimPreview,
+    ClusterClaim,
+    ClusterOwner,
+    Free,
+    Others,
+    Ours,
+    Unknown,
+)
 from ktui.cluster.send_guard import SendGuard
 from ktui.execution.ownership import live_runs, starting, this_process
 from ktui.execution.problem import RunProblem, RunRefused
@@ -181,7 +189,9 @@ async def _made(how: Claiming) -> bool:
     """Claim the cluster; whether this state directory did not own it before."""
     claim = how.claim()
     try:
-        before = await claim.look()
+        before, preview = await claim.look(), await claim.preview()
+        if isinstance(before, Free) and preview.makes_topic:
+            click.echo(f"note: {_will_be_made(preview)}", err=True)
         standing = await claim.claim(take_over=how.take_over)
     finally:
         await claim.aclose()
@@ -199,10 +209,19 @@ async def _released(how: Claiming) -> None:
 
 async def _let_go(claim: ClusterClaim) -> str | None:
     """Release what is ours, also where another engine of ours had the heartbeats."""
-    if isinstance(await claim.look(), Ours):
-        await claim.claim(take_over=False)
+    standing = await claim.look()
+    if isinstance(standing, Ours):
+        standing = await claim.claim(take_over=False)
+    if isinstance(standing, Ours):
         return await claim.release()
-    return None
+    return str(standing) if isinstance(standing, Unknown) else None
+
+
+def _will_be_made(preview: ClaimPreview) -> str:
+    return (
+        f"no consumer group was ever used on this cluster: owning it has brokers create "
+        f"{preview.topic}, with their own settings"
+    )
 
 
 def _refuse(standing: Ours | Free | Others | Unknown, *, only_ends: bool) -> None:

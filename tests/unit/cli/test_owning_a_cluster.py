@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from ktui.cli.claiming import Hold, claiming
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import Free, Others, Ours, Standing
+from ktui.execution.ownership import take
 from ktui.execution.problem import RunRefused
 from ktui.execution.state_id import own_id
 from ktui.execution.statedir import RunDir
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cancel_office import CancelOffice
+from support.journals import planned, started, written
 from support.moving_clusters import a_cluster
+from support.named_cluster import NamedCluster
 from support.office import Office
 from support.owners import owner
 from support.plan_desk import Desk
@@ -154,6 +159,58 @@ def test_a_name_that_is_taken_claims_nothing(office: OwningOffice) -> None:
     office.refusal(office.plan(), "--headless", "--name", "drain")
 
     assert office.standing == Free()
+
+
+def test_what_brokers_create_for_it_is_said_the_first_time(office: OwningOffice) -> None:
+    assert "has brokers create __consumer_offsets" in office.started("--name", "first").stderr
+    assert "__consumer_offsets" not in office.started("--name", "second").stderr
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_run_that_has_ended_releases_the_cluster_unless_another_of_its_directory_is_live(
+    office: OwningOffice, *, live: bool
+) -> None:
+    end_of(office, "first", live=live)
+
+    assert isinstance(office.standing, Others if live else Free)
+
+
+def test_a_run_that_is_to_be_resumed_keeps_the_cluster(office: OwningOffice) -> None:
+    end_of(office, "first", ended=False)
+
+    assert isinstance(office.standing, Others)
+
+
+def test_a_cluster_that_cannot_be_released_is_told_of(
+    office: OwningOffice, caplog: pytest.LogCaptureFixture
+) -> None:
+    end_of(office, "first", denied=True)
+
+    assert "the cluster stays owned: it is not known who owns the cluster" in caplog.text
+
+
+def end_of(
+    office: OwningOffice, run: str, *, live: bool = False, ended: bool = True, denied: bool = False
+) -> None:
+    """Have an engine of a run hold the cluster until its end; another one's run may be live."""
+    named: Any = NamedCluster(reader=office.its.reader, groups=office.its.memberships)
+
+    async def to_its_end() -> None:
+        holds: list[Hold] = []
+        for name in (run, "second"):
+            how = claiming(named, office.state, office.cluster_id, name)
+            assert how is not None
+            holds.append(Hold(how, VirtualClock(leaping=True)))
+            await holds[-1].guard.ask()
+        if denied:
+            office.its.denied.update({"describe_group", "join_group"})
+        await holds[0].end(ended=ended)
+        await holds[1].end(ended=False)
+
+    second = office.state.create_run("second")
+    written(second.journal, [started(1, office.cluster_id), planned(1)]).close()
+    with take(second) if live else nullcontext():
+        asyncio.run(to_its_end())
 
 
 def test_cancels_of_what_others_began_are_refused_on_a_cluster_of_another(
