@@ -34,6 +34,7 @@ def make_folder(folder: Path) -> None:
             if not each.is_dir():
                 raise
         else:
+            each.chmod(0o700)  # a umask may have taken from the owner
             sync_folder(each.parent)
 
 

@@ -106,10 +106,16 @@ def test_the_model_is_held_against_runs_that_it_was_not_fitted_on(lake: Told) ->
 
 
 def test_one_way_is_recommended_for_each_run_and_why(lake: Told) -> None:
-    for of in of_each_run(lake.rows(outlook_schemas.WHAT_IF)).values():
+    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    alone = runs.pop("alone@1")
+    for of in runs.values():
         (advised,) = (row for row in of if row.recommended)
         assert advised.reason.startswith("the gentlest of the fastest")
         assert [row.reason for row in of if not row.recommended] == [None] * 3
+        assert [row for row in of if row.recommended and row.beyond] == []
+    assert not any(row.recommended for row in alone)
+    (reason,) = (row.reason for row in alone if row.reason)
+    assert reason.startswith("2 runs have to be recorded, and there is 1")
 
 
 def test_insights_of_every_cluster_are_in_the_lake(lake: Told) -> None:
@@ -123,6 +129,11 @@ def test_insights_of_every_cluster_are_in_the_lake(lake: Told) -> None:
     assert 10e6 < a.prior.replica_bytes_s.p50 < 41e6
     assert {(pair.leader, pair.adding) for pair in a.pairs} == {(1, 7), (2, 8), (3, 9)}
     assert {each.run for each in a.advice} == {"two", "three"}
+    assert not a.withheld
+    b = found.of("b")
+    assert b is not None
+    assert not b.advice
+    assert [each.run for each in b.withheld] == ["alone"]
     assert {each.scope for each in a.eta} == {"run", "partition"}
     assert not a.stalls
 
@@ -136,8 +147,9 @@ def test_a_lost_file_of_insights_is_made_again(lake: Told) -> None:
 def test_runs_are_played_anew_for_another_window_though_nothing_is_new(lake: Told) -> None:
     told = lake.run(Asked(CELLS, window_s=3600.0, anew=True))
     assert not told.read
-    for of in of_each_run(lake.rows(outlook_schemas.WHAT_IF)).values():
-        (advised,) = (row for row in of if row.recommended)
+    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    for run_id in ("two@1", "three@1"):
+        (advised,) = (row for row in runs[run_id] if row.recommended)
         assert advised.reason.startswith("the fewest at once of the ")
         assert '"partitions":1,' in advised.limits
     assert insights_in(lake.lake) == told.insights

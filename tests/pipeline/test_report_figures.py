@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import plotly.graph_objects as go
@@ -140,6 +141,38 @@ def test_the_told_time_left_is_held_against_the_truth_and_naive_ways_at_half_way
         " and 50% at the last rate."
     )
     assert found.layout["yaxis"]["range"][1] < 2 * 18
+
+
+def test_of_limits_beyond_what_was_recorded_no_time_is_told_but_what_to_record() -> None:
+    facts = a_run()
+    why = ("16 partitions at once, and 4 at most were recorded",)
+    tried = tuple(
+        msgspec.structs.replace(
+            one,
+            recommended=False,
+            beyond=() if one.own else why,
+            reason="2 runs have to be recorded" if one.own else None,
+        )
+        for one in facts.what_ifs
+    )
+
+    found = drawn(what_if_figure(msgspec.structs.replace(facts, what_ifs=tried)))
+
+    assert "None is recommended: 2 runs have to be recorded." in found.says
+    (heat,) = found.traces
+    assert [z for row in heat["z"] for z in row if z is not None] == [7200 / 4 + 600]
+    assert [text for row in heat["text"] for text in row if text] == ["40m ●"]
+    assert found.table is not None
+    told = [cell for row in found.table.rows for cell in row]
+    assert told.count(why[0]) == len(tried) - 1
+    assert sum("40m" in cell for cell in told) == 1
+
+
+def test_the_example_report_advises_nothing_that_would_be_withheld() -> None:
+    example = (Path(__file__).parents[2] / "docs" / "example-report.html").read_text()
+
+    assert "None is recommended: 2 runs have to be recorded, and there is 1." in example
+    assert "Recommended is " not in example
 
 
 def test_the_recommended_limits_are_named_with_their_reason() -> None:

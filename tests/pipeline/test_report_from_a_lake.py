@@ -211,8 +211,24 @@ def test_where_there_is_no_lake_the_way_to_one_is_told(tmp_path: Path) -> None:
 def test_a_lake_that_cannot_be_read_is_told_in_words(tmp_path: Path, content: bytes) -> None:
     (tmp_path / manifests.NAME).write_bytes(content)
 
-    with pytest.raises(PipelineProblem, match=f"^{tmp_path}: the lake cannot be read: "):
+    with pytest.raises(PipelineProblem, match=f"^{tmp_path}/.*: the lake cannot be read: "):
         ArrowLake.open(str(tmp_path))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PAR1 and nothing else PAR1"])
+def test_tables_that_are_missing_or_damaged_are_told_in_a_line(
+    tmp_path: Path, facts: Facts, content: bytes | None
+) -> None:
+    lake = write_lake(tmp_path / "lake", rows_of(facts))
+    for file in (lake / "runs").rglob("*.parquet"):
+        file.unlink() if content is None else file.write_bytes(content)
+
+    done = CliRunner().invoke(pipeline, ["report", "--lake", str(lake), "--run", "drain-4"])
+
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"ktui: {lake}: its tables cannot be read: ")
+    assert done.stderr.endswith(f". Make the lake anew: ktui pipeline run --lake {lake}\n")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_lake_may_be_named_by_a_uri(lake: Path) -> None:

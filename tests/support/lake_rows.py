@@ -49,7 +49,8 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
     Each has exactly the columns, the types and the nulls that its schema names.
     """
     found_files = segment_files.find(spark, [str(recordings)]).files
-    files = segment_files.first_of_each(segment_files.unread(spark, found_files, ()), ())
+    read, _ = segment_files.unread(spark, found_files, ())
+    files = segment_files.first_of_each(read, ())
     decoded = decode(Choice())(segment_files.contents(spark, files)).persist()
 
     def of(kind: str) -> DataFrame:

@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 
 from ktui.cli.errors import BadInput
+from ktui.cluster.text import clean
 from ktui.pipeline.problem import PipelineProblem
 
 FAILED = 1
@@ -46,7 +47,7 @@ class PipelineVerbs(click.Group):
         try:
             return super().invoke(ctx)
         except PipelineProblem as problem:
-            click.echo(f"ktui: {problem}", err=True)
+            click.echo(f"ktui: {clean(str(problem))}", err=True)
             ctx.exit(FAILED)
         except ModuleNotFoundError as error:
             library = (error.name or "").partition(".")[0]

@@ -50,12 +50,12 @@ def told(found: Findings, place: str) -> str:
     """Say what was counted, for people."""
     clusters = ", ".join(map(clean, found.clusters)) or "none"
     lines = [
-        f"{place}, version {found.version} of {found.written_at}",
+        f"{place}, version {found.version} of {clean(found.written_at)}",
         f"Clusters: {clusters}",
         f"Read: {', '.join(_read(found))}",
         *(f"  {what}" for what in _remarks(found)),
         "Tables:",
-        *(f"  {name:<12} {rows:>14,} rows" for name, rows in found.rows.items()),
+        *(f"  {clean(name):<12} {rows:>14,} rows" for name, rows in found.rows.items()),
         _verdict(found),
     ]
     return "\n".join(lines)

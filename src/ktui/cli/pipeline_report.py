@@ -12,6 +12,7 @@ from ktui.execution.statedir import StateDir
 from ktui.pipeline.lake_option import lake_of, lake_option
 from ktui.pipeline.problem import PipelineProblem
 from ktui.pipeline.report.arrow_lake import ArrowLake
+from ktui.pipeline.report.damage import damage_in_words
 from ktui.pipeline.report.loading import load
 from ktui.pipeline.report.page import page
 from ktui.pipeline.report.subject import choose
@@ -50,9 +51,10 @@ def command(
     """
     place = lake_of(lake, state)
     tables = ArrowLake.open(place)
-    subject = choose(tables, run, cluster)
-    facts = load(tables, subject)
-    text = page(facts, trace(tables, place, subject, facts)).encode()
+    with damage_in_words(place):
+        subject = choose(tables, run, cluster)
+        facts = load(tables, subject)
+        text = page(facts, trace(tables, place, subject, facts)).encode()
     output.write_bytes(text)
     click.echo(f"{output}: {as_count(len(facts.moves), 'move')}, {as_bytes(len(text))}")
     if show and not webbrowser.open(output.absolute().as_uri()):

@@ -76,11 +76,14 @@ def _copy_file(file: Path, to: Path, hide: Redaction, copied: Copied) -> None:
 
 
 def _whole_lines(file: Path, copied: Copied) -> Iterator[AnyLine]:
-    for found in lines(file):
-        if isinstance(found, Bad):
-            copied.left_out.append(f"{file}:{found.number}: {found.reason}")
-        else:
-            yield found.line
+    try:
+        for found in lines(file):
+            if isinstance(found, Bad):
+                copied.left_out.append(f"{file}:{found.number}: {found.reason}")
+            else:
+                yield found.line
+    except FileProblem as problem:  # it has gone meanwhile, or cannot be read to its end
+        copied.left_out.append(str(problem))
 
 
 def _tell(copied: Copied, *, json: bool) -> None:

@@ -14,6 +14,7 @@ from ktui.execution.cancel_foreign_outcome import Listed, Outcome, Settled, judg
 from ktui.execution.doubts import Doubts
 from ktui.execution.flights import CANCEL_AGAIN_S
 from ktui.execution.refusals import NOTHING_TO_CANCEL
+from ktui.execution.requests import READ_STALE_S, too_old
 
 AT_ONCE = 1_000
 """Partitions in one request: as many as it takes in under a second."""
@@ -61,7 +62,7 @@ class ForeignCancel:
         """
         self._pending |= {move.tp: move for move in moves}
         self._answers |= {move.tp: _NOT_NEEDED for move in moves}
-        await self._send(self._as_shown(moves, seen))
+        await self._send(self._as_shown(moves, seen), seen)
         self._judge(seen, self._pending.keys() - self._sent_s.keys())
 
     async def look(self, seen: Observation) -> None:
@@ -77,7 +78,7 @@ class ForeignCancel:
             for tp, move in self._pending.items()
             if tp in self._sent_s and now_s - self._sent_s[tp] >= CANCEL_AGAIN_S
         ]
-        await self._send(self._as_shown(again, seen))
+        await self._send(self._as_shown(again, seen), seen)
 
     def leave(self, why: str) -> None:
         """Settle the rest as unknown."""
@@ -98,19 +99,24 @@ class ForeignCancel:
                 self._settle(move.tp, Settled(Outcome.REFUSED, state.replicas, found.refused))
         return some
 
-    async def _send(self, moves: list[Listed]) -> None:
+    async def _send(self, moves: list[Listed], seen: Observation) -> None:
         for n in range(0, len(moves), AT_ONCE):
             chunk = moves[n : n + AT_ONCE]
             self._log.asked(chunk)
-            self._answers |= await self._answered({move.tp: None for move in chunk})
+            cancels = {move.tp: None for move in chunk}
+            self._answers |= await self._answered(cancels, seen)
             self._sent_s |= dict.fromkeys((move.tp for move in chunk), self._clock.monotonic())
 
     async def _answered(
-        self, cancels: Mapping[TopicPartition, None]
+        self, cancels: Mapping[TopicPartition, None], seen: Observation
     ) -> dict[TopicPartition, WriteResult]:
+        left_s = READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
+        if left_s <= 0:
+            words = f"not sent: {too_old(seen, READ_STALE_S - left_s)}"
+            return dict.fromkeys(cancels, WriteResult(Verdict.REFUSED, message=words))
         try:
             results = await self._writer.alter_reassignments(
-                dict(cancels), allow_replication_factor_change=True
+                dict(cancels), allow_replication_factor_change=True, leaves_within_s=left_s
             )
         except ClusterError as error:
             not_sent = WriteResult(Verdict.REFUSED, message=f"not sent: {error}")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+
+from ktui.insights.spread import Figure
 
 _FARTHEST = 2
 """So many times as many replicas at once as were seen are told; what more would do is not known."""
@@ -15,17 +19,17 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     more than e T.
     """
 
-    most_bytes_s: float
+    most_bytes_s: Annotated[float, msgspec.Meta(gt=0)]
     """R."""
-    half_at: float
+    half_at: Figure
     """h: so many replicas at once take in half of R."""
-    most_at_once: int
+    most_at_once: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
     """The most that were seen."""
-    throttled: float = 1.0
+    throttled: Figure = 1.0
     """e: the share of its throttle that a broker takes in."""
-    low: float = 1.0
+    low: Figure = 1.0
     """What the slowest brokers took in, as a share of what this tells: p10."""
-    high: float = 1.0
+    high: Figure = 1.0
     """The fastest: p90."""
 
     def bytes_s(self, at_once: int, throttle: int | None) -> float:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 
-from ktui.durable import sync_folder
+from ktui.durable import make_folder, write_whole
 from ktui.fileproblem import FileProblem
 from ktui.insights.insights import SCHEMA_VERSION, ClusterInsights, Insights
 
@@ -69,7 +66,7 @@ def share_insights(insights: Insights, folder: Path) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     try:
         before = insights_in(folder).clusters
     except FileProblem:
@@ -77,23 +74,7 @@ def share_insights(insights: Insights, folder: Path) -> None:
     new = {each.cluster_id for each in insights.clusters}
     kept = tuple(each for each in before if each.cluster_id not in new)
     whole = msgspec.structs.replace(insights, clusters=(*kept, *insights.clusters))
-    _replace(folder / NAME, encode(whole))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file in one go: a reader finds the old one or the new one."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
-    sync_folder(path.parent)
+    write_whole(folder / NAME, encode(whole))
 
 
 def _decoded(text: bytes, path: Path) -> Insights:
@@ -103,5 +84,5 @@ def _decoded(text: bytes, path: Path) -> Insights:
             problem = f"written by a newer ktui (schema_version {version}); {_AGAIN}"
             raise FileProblem(path, None, problem)
         return msgspec.json.decode(text, type=Insights)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise FileProblem(path, None, f"these are no insights: {error}; {_AGAIN}") from None

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.spread import Count, Spread
 
 SCHEMA_VERSION = 1
 
@@ -27,8 +27,8 @@ class PairRate(msgspec.Struct, frozen=True):
 class SizeRate(msgspec.Struct, frozen=True):
     """How fast one replica was copied of partitions of some size."""
 
-    from_bytes: int
-    below_bytes: int | None
+    from_bytes: Count
+    below_bytes: Count | None
     """None of the largest."""
     bytes_s: Spread
 
@@ -38,7 +38,7 @@ class StallCause(msgspec.Struct, frozen=True):
 
     cause: str
     """In the words of the live view."""
-    count: int
+    count: Count
     seconds: float
 
 
@@ -47,9 +47,9 @@ class EtaError(msgspec.Struct, frozen=True):
 
     scope: str
     """`run` or `partition`."""
-    decile: int
+    decile: Count
     """Of what was copied: 0 is less than a tenth, 5 is half way to six tenths."""
-    moments: int
+    moments: Count
     ktui: float | None
     """Of the time left that the live view shows."""
     linear: float | None
@@ -65,9 +65,9 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     run_id: str
-    partitions: int
-    bytes: int
-    limits: dict[str, str | int | None]
+    partitions: Count
+    bytes: Count
+    limits: dict[str, str | Count | None]
     """By option, as `ktui start` takes them, without dashes."""
     throttle: str
     """As `--throttle` takes it; `none` for none."""
@@ -81,12 +81,21 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Withheld(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded run of which no other limits are advised."""
+
+    run: str
+    run_id: str
+    reason: str
+    """What would have to be recorded, or that nothing fits."""
+
+
 class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one cluster."""
 
     cluster_id: str
-    runs: int
-    moves: int
+    runs: Count
+    moves: Count
     began: datetime | None = None
     """When the first recorded move began."""
     ended: datetime | None = None
@@ -97,6 +106,7 @@ class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     stalls: tuple[StallCause, ...] = ()
     eta: tuple[EtaError, ...] = ()
     advice: tuple[RunAdvice, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
 
 
 class Insights(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,6 +60,9 @@ def sections(of: ClusterInsights) -> Iterator[Section]:
     yield from _eta(of.eta)
     if of.advice:
         yield _advice(of.advice)
+    if of.withheld:
+        rows = tuple((each.run, each.reason) for each in of.withheld)
+        yield Section("no limits are advised", ("RUN", "WHY"), rows, left=(0, 1))
 
 
 def _pairs(of: ClusterInsights) -> Section:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
+Figure = Annotated[float, msgspec.Meta(ge=0)]
+"""A rate, a size, a time: what is read of a file must not lead a run's forecast astray."""
 
 
 class Spread(msgspec.Struct, frozen=True):
     """Its percentiles."""
 
-    p10: float
-    p50: float
-    p90: float
-    count: int
+    p10: Figure
+    p50: Figure
+    p90: Figure
+    count: Count
     """Of how many."""

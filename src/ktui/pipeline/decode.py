@@ -1,4 +1,7 @@
-"""Segments into rows, in Spark's executors: each segment by itself, with ktui's own decoder."""
+"""Segments into rows, in Spark's executors: each segment by itself, with ktui's own decoder.
+
+Whatever a segment holds, it becomes rows: what no table can hold is quarantined with its place.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
@@ -29,6 +33,13 @@ _SHOWN = 200
 """Characters of a bad line that are kept."""
 _AT_ONCE = 10_000
 """Rows of one batch."""
+MOST_SAMPLES = 50_000_000
+"""Of one segment: a look may tell in a few bytes that all partitions are as they were."""
+_LONGEST_ID = 200
+"""Characters of a cluster's id as it stands in the names of folders; Kafka's have 22."""
+_NO_ID = ("", "__HIVE_DEFAULT_PARTITION__")
+"""Spark takes a folder of such a name for one of no cluster."""
+_NO_FIGURE = "a figure in it is larger than a table holds"
 
 _LATER = ("date", "at", "shadowed")
 RAW_SAMPLE = struct_of(*(field for field in SAMPLES.schema if field.name not in _LATER))
@@ -103,15 +114,38 @@ def _batches(
     for kind, row in rows_of(path, content):
         rows[kind].append(row)
         if len(rows[kind]) == _AT_ONCE:
-            yield _batch(kind, rows.pop(kind), schema)
+            yield from _held(path, kind, rows.pop(kind), schema)
     for kind, rest in rows.items():
-        yield _batch(kind, rest, schema)
+        yield from _held(path, kind, rest, schema)
 
 
 def _wanted(content: bytes, choice: Choice) -> bool:
-    good = [each.line for each in lines(content) if isinstance(each, Good)]
-    head = next((line for line in good if isinstance(line, Head)), None)
-    return choice.wants(head, (line.at for line in good))
+    head: Head | None = None
+    times: list[int] = []
+    for each in lines(content):
+        if isinstance(each, Good):
+            head = head or (each.line if isinstance(each.line, Head) else None)
+            times = [min([*times, each.line.at]), max([*times, each.line.at])]
+    return choice.wants(head, times)
+
+
+def _held(path: str, kind: str, rows: list[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Make a batch of rows; where a table cannot hold one of them, it goes into quarantine."""
+    try:
+        yield _batch(kind, rows, schema)
+    except (pa.ArrowException, OverflowError):
+        if len(rows) == 1:
+            yield _batch("quarantine", [_quarantined(path, kind, rows[0])], schema)
+            return
+        half = len(rows) // 2
+        for part in (rows[:half], rows[half:]):
+            yield from _held(path, kind, part, schema)
+
+
+def _quarantined(path: str, kind: str, row: Row) -> Row:
+    """Make a row of quarantine of one that its own table cannot hold."""
+    told = dict(zip(KINDS[kind].names, row, strict=True))
+    return (told["cluster_id"], path, told["segment"], told["line"], _NO_FIGURE, "")
 
 
 def _batch(kind: str, rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
@@ -132,12 +166,30 @@ def _batch(kind: str, rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 def rows_of(path: str, content: bytes) -> Iterator[tuple[str, Row]]:
     """Give the rows that a segment's file becomes, each with the kind of DECODED that it is."""
-    segment = _Segment(path, content)
+    segment, samples = _Segment(path, content), 0
     for each in lines(content):
         if isinstance(each, Bad):
             yield segment.bad(each.number, each.text, each.reason)
-        else:
-            yield from segment.good(each)
+            continue
+        reason = _nowhere(each.line)
+        if reason is None and samples > MOST_SAMPLES:
+            reason = f"it tells of more than {MOST_SAMPLES:,} partitions and looks"
+        if reason is not None:
+            yield segment.bad(each.number, each.text, f"{reason}; the rest is left out")
+            return
+        for kind, row in segment.good(each):
+            samples += kind == "sample"
+            yield kind, row
+
+
+def _nowhere(line: AnyLine) -> str | None:
+    """Say why there can be no folder for what a head begins; None where there can be."""
+    if not isinstance(line, Head):
+        return None
+    folder = quote(line.cluster_id, safe="")
+    if folder in _NO_ID or len(folder) > _LONGEST_ID:
+        return "its cluster's id can be no folder's name"
+    return None
 
 
 class _Segment:
@@ -201,7 +253,8 @@ def _told(line: AnyLine, seen: Observation | None) -> Row:
             [failure.sentence for failure in seen.failures],
         )
     if isinstance(line, RunLine):
-        run = (line.run, line.run_id, line.entry, bytes(line.event).decode())
+        event = bytes(line.event).decode(errors="replace")
+        run = (line.run, line.run_id, line.entry, event)
     return (*look, *run, line.reason if isinstance(line, Lost) else None)
 
 

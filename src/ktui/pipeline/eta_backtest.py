@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -93,7 +94,13 @@ def _head(content: bytes) -> Head | None:
 
 
 def _replayed(table: pa.Table) -> pa.Table:
-    """Give what was told in one session."""
+    """Give what was told in one session; nothing of one that the fold cannot take."""
+    with suppress(Exception):  # a recording may say anything, and others have sessions beside it
+        return _told_in(table)
+    return _none()
+
+
+def _told_in(table: pa.Table) -> pa.Table:
     contents = [content.as_py() for content in table.column("content")]
     cluster_id, session = (table.column(name)[0].as_py() for name in ("cluster_id", "session"))
     told = EtaReplay().forecasts(session_events(contents, cluster_id))

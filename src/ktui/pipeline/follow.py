@@ -60,7 +60,7 @@ class Told(Protocol):
         ...
 
     def problem(self, words: str) -> None:
-        """Take why a segment that was left behind could not be made whole."""
+        """Take what is wrong with a file that is passed over, or read in part."""
         ...
 
 
@@ -123,7 +123,6 @@ class Follower:
         self._doing("looking for segments")
         with in_words():
             found = segment_files.find(self._spark, self._wanted.recordings)
-        self._tell_problems(found.problems)
         self._take(self._wanted, found)
         self._told.follows(found)
 
@@ -194,6 +193,7 @@ class Follower:
                     self._told.waits(str(locked))
                 waits = True
             else:
+                self._tell_problems(outcome.problems)
                 self._told.read(outcome)
                 return
             time.sleep(_LOOK_S)

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
+from ktui.cluster.text import clean
 from ktui.insights.file import share_insights
 from ktui.pipeline.progress import ProgressLine
 from ktui.pipeline.run import Outcome, Wanted
@@ -66,8 +67,8 @@ class FollowTold:
             self._line.say("Nothing is recorded there yet: waiting for segments")
 
     def problem(self, words: str) -> None:
-        """Say why a segment that was left behind could not be made whole."""
-        self._line.say(f"ktui: {words}", err=True)
+        """Say what is wrong with a file that is passed over, or read in part."""
+        self._line.say(f"ktui: {clean(words)}", err=True)
 
     def ended(self) -> None:
         """Say that it has ended, and how the lake is left."""

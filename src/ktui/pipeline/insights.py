@@ -17,6 +17,7 @@ from ktui.insights.insights import (
     RunAdvice,
     SizeRate,
     StallCause,
+    Withheld,
 )
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
@@ -76,7 +77,8 @@ def insights(of: Sources) -> list[ClusterInsights]:
         _by_cluster("sizes", _sizes(of.moves), _size),
         _by_cluster("stalls", _stalls(of.states, of.samples), _stall),
         _by_cluster("eta", _eta(of.eta_backtest), _eta_error),
-        _by_cluster("advice", _advice(of.what_if, of.runs), _advised),
+        _by_cluster("advice", _advice(of.what_if, of.runs).where("recommended"), _advised),
+        _by_cluster("withheld", _advice(of.what_if, of.runs).where("NOT recommended"), _withheld),
         _priors(of.moves, of.steps, of.curves),
     ]
     return [_put_together(row, parts) for row in _clusters(of.moves, of.runs).collect()]
@@ -248,10 +250,13 @@ def _eta_error(row: Row) -> EtaError:
 
 
 def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
-    """Give what is advised of the latest runs, with how long each really took."""
+    """Give what is advised of the latest runs, or why nothing is, with how long each really took.
+
+    A reason is told of one row of each run, which is recommended or not.
+    """
     own = table.where("own").select("cluster_id", "run_id", F.col("actual_s").alias("took_s"))
     began = runs.select("cluster_id", "run_id", "began_t")
-    advised = table.where("recommended").join(own, ["cluster_id", "run_id"])
+    advised = table.where("reason IS NOT NULL").join(own, ["cluster_id", "run_id"])
     rows = advised.join(began, ["cluster_id", "run_id"]).select("*")
     latest = F.slice(
         F.sort_array(F.collect_list(F.struct("began_t", "run_id")), asc=False), 1, LATEST
@@ -276,6 +281,10 @@ def _advised(row: Row) -> RunAdvice:
         held_out_error=row.error_held_out,
         reason=row.reason,
     )
+
+
+def _withheld(row: Row) -> Withheld:
+    return Withheld(run=row.run, run_id=row.run_id, reason=row.reason)
 
 
 def options(limits: str) -> dict[str, str | int | None]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ktui.cluster.text import clean
 from ktui.execution.statedir import StateDir
 from ktui.insights.file import share_insights
 from ktui.pipeline.decode import Choice
@@ -25,6 +26,8 @@ from ktui.recording.milliseconds import wall_ms
 from ktui.units import Seconds, read
 
 _EVERY = "60s"
+_MOST_TOLD = 50
+"""Files of which it is said what is wrong with them."""
 
 
 class Moment(click.ParamType[datetime]):
@@ -121,8 +124,11 @@ def command(  # noqa: PLR0913 - an option each
     click.echo(told(outcome, wanted.lake))
     if outcome.insights is not None and share is not None:
         share_insights(outcome.insights, share)
-    for problem in outcome.problems:
-        click.echo(f"ktui: {problem}", err=True)
+    for problem in outcome.problems[:_MOST_TOLD]:
+        click.echo(f"ktui: {clean(problem)}", err=True)
+    if len(outcome.problems) > _MOST_TOLD:
+        others = as_count(len(outcome.problems) - _MOST_TOLD, "more file")
+        click.echo(f"ktui: and {others} with something wrong", err=True)
 
 
 @contextmanager

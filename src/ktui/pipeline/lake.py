@@ -36,15 +36,15 @@ def read_manifest(files: LakeFiles) -> Manifest | None:
     """Read what a lake holds; None where there is no lake yet.
 
     Raises:
-        PipelineProblem: its manifest cannot be read.
+        PipelineProblem: its manifest cannot be read, or something of it leads out of the lake.
     """
     content = files.read(manifests.NAME)
-    if content is None:
-        return None
     try:
-        return manifests.decode(content)
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise PipelineProblem(f"{files.uri}/{manifests.NAME}: {error}") from None
+        found = None if content is None else manifests.decode(content)
+        files.check(found or Manifest())
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+        raise PipelineProblem(manifests.unreadable(files.uri, error)) from None
+    return found
 
 
 class Lake:

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from ktui.durable import sync_folder
-from ktui.pipeline.manifest import DataFile
+from ktui.pipeline.lake_links import check_links
+from ktui.pipeline.manifest import DataFile, Manifest
 from ktui.pipeline.problem import LakeLocked
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -52,6 +53,14 @@ class LakeFiles(Protocol):
 
     def remove(self, name: str) -> None:
         """Remove a folder with all that is in it, where it is there."""
+        ...
+
+    def check(self, manifest: Manifest) -> None:
+        """Check that nothing of a lake leads out of it.
+
+        Raises:
+            ValueError: something does; names it.
+        """
         ...
 
 
@@ -120,6 +129,14 @@ class LocalFiles:
     def remove(self, name: str) -> None:
         """Remove a folder with all that is in it, where it is there."""
         shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def check(self, manifest: Manifest) -> None:
+        """Check that no symbolic link leads out of the lake.
+
+        Raises:
+            ValueError: one does; names it.
+        """
+        check_links(self.path, manifest)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -212,6 +229,9 @@ class HadoopFiles:
     def remove(self, name: str) -> None:
         """Remove a folder with all that is in it, where it is there."""
         self._system.delete(self._at(name), True)  # noqa: FBT003 - recursive; Java's
+
+    def check(self, manifest: Manifest) -> None:
+        """Check nothing: what Hadoop reaches has no symbolic links."""
 
     def _at(self, name: str) -> Any:
         return self._path(f"{self.uri}/{name}")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Annotated
+
 import msgspec
 
 SCHEMA_VERSION = 1
 NAME = "ktui-lake.json"
+_ABOVE = ("", ".", "..")
+_FIX = "ktui never writes that. Make a lake anew: ktui pipeline run --lake DIR"
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
 
 
 class SegmentRead(msgspec.Struct, frozen=True):
     """A segment's file that has been read into the lake."""
 
     path: str
-    length: int
+    length: _Count
     """Bytes."""
     modified_ms: int
     sha256: str
@@ -23,7 +29,7 @@ class DataFile(msgspec.Struct, frozen=True):
 
     path: str
     """Under the lake's folder."""
-    length: int
+    length: _Count
     """Bytes."""
 
 
@@ -33,14 +39,14 @@ class Written(msgspec.Struct, frozen=True):
     folder: str
     """Under the lake's folder; nothing else is in it than these files."""
     files: tuple[DataFile, ...]
-    rows: int
+    rows: _Count
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """One whole version of a lake."""
 
     schema_version: int = SCHEMA_VERSION
-    version: int = 0
+    version: _Count = 0
     """Counts the runs that wrote something."""
     written_at: str = ""
     """ISO 8601, UTC."""
@@ -59,6 +65,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """The folders that its tables are in."""
         return {part.folder for parts in self.tables.values() for part in parts.values()}
 
+    def entries(self) -> Iterator[tuple[str, Written]]:
+        """Yield each cluster's part of each table, with the place in the manifest that names it."""
+        for table, parts in self.tables.items():
+            for cluster, part in parts.items():
+                yield f"tables.{table}.{cluster}", part
+
 
 class _Version(msgspec.Struct):
     schema_version: int
@@ -73,9 +85,43 @@ def decode(content: bytes) -> Manifest:
     """Read a manifest.
 
     Raises:
-        ValueError: it is none, or one of a newer ktui; says which.
+        ValueError: it is none, or one of a newer ktui, or one of its entries leaves the lake; says
+            which.
     """
     version = msgspec.json.decode(content, type=_Version).schema_version
     if version > SCHEMA_VERSION:
         raise ValueError(f"written by a newer ktui, as version {version}; use that ktui")
-    return msgspec.json.decode(content, type=Manifest)
+    found = msgspec.json.decode(content, type=Manifest)
+    for place, part in found.entries():
+        _check(place, part)
+    return found
+
+
+def unreadable(place: str, error: Exception) -> str:
+    """Say why a lake's manifest cannot be read."""
+    return f"{place}/{NAME}: the lake cannot be read: {error}"
+
+
+def leaves(place: str, name: str) -> ValueError:
+    """Make the error of an entry that leads out of its lake."""
+    return ValueError(f"{place}: {name!r} leaves the lake; {_FIX}")
+
+
+def _check(place: str, part: Written) -> None:
+    """Check that a part is in a folder of its own under the lake, and its files are in that folder.
+
+    Raises:
+        ValueError: they are elsewhere.
+    """
+    if not _under(part.folder):
+        raise leaves(f"{place}.folder", part.folder)
+    for file in part.files:
+        if not (_under(file.path) and file.path.startswith(f"{part.folder}/")):
+            raise leaves(f"{place}.files", file.path)
+
+
+def _under(name: str) -> bool:
+    """Whether a name is that of something under a folder, however it is read: as path or URI."""
+    parts = name.split("/")
+    scheme = ":" in parts[0]
+    return len(parts) > 1 and not scheme and "\0" not in name and not set(parts) & set(_ABOVE)

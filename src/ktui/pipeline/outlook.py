@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -19,7 +20,7 @@ from ktui.pipeline.listings import listed
 from ktui.pipeline.measures import rate_pairs
 from ktui.pipeline.run_folds import run_folds
 from ktui.pipeline.what_if import Models, models, what_if
-from ktui.pipeline.what_if_figures import figures, inflows, steps
+from ktui.pipeline.what_if_figures import figures, inflows, moving, steps
 from ktui.pipeline.what_if_grid import Cell, usual_grid
 
 
@@ -83,18 +84,21 @@ def played(written: Mapping[str, DataFrame], asked: Asked) -> Iterator[tuple[Tab
 
 
 def whole_insights(table: DataFrame) -> Insights:
-    """Put the insights of all clusters together from the table of that name."""
-    clusters = [
-        msgspec.json.decode(row["insights"], type=ClusterInsights)
-        for row in table.orderBy("cluster_id").collect()
-    ]
+    """Put the insights of all clusters together from the table of that name.
+
+    Those with a figure that cannot be, as of a recording that was made up, are left out.
+    """
+    clusters = []
+    for row in table.orderBy("cluster_id").collect():
+        with suppress(msgspec.ValidationError):
+            clusters.append(msgspec.json.decode(row["insights"], type=ClusterInsights))
     made_at = datetime.now(UTC).replace(microsecond=0)
     return Insights(made_at=made_at, version=__version__, clusters=tuple(clusters))
 
 
 def _fitted(written: Mapping[str, DataFrame], pairs: DataFrame, taken: DataFrame) -> Models:
     runs = written[stage_schemas.RUNS.name]
-    known = figures(inflows(pairs, runs), taken)
+    known = figures(inflows(pairs, runs), taken, moving(written[schemas.SAMPLES.name]))
     of_runs = runs.select("cluster_id", "run_id").collect()
     return models(known, [(row.cluster_id, row.run_id) for row in of_runs])
 

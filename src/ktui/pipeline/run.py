@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from ktui.insights.file import NAME as INSIGHTS_FILE
 from ktui.insights.file import encode
@@ -60,7 +61,8 @@ class Outcome(msgspec.Struct, frozen=True):
     written: bool
     """Whether this version of it is new."""
     problems: tuple[str, ...]
-    """Why segments that were left behind could not be made whole."""
+    """What is wrong with files, each with its place: all that was found and what could not be read
+    of those that are new."""
     insights: Insights | None = None
     """Those of the lake as it is now; None where they were not asked for."""
 
@@ -76,7 +78,7 @@ def run(spark: SparkSession, wanted: Wanted, tell: Tell = lambda _: None) -> Out
         found = segment_files.find(spark, wanted.recordings)
     outcome = take(spark, wanted, found, tell)
     if not found.files and not outcome.manifest.version:
-        raise PipelineProblem(_nothing(wanted, found.unfinished))
+        raise PipelineProblem(_nothing(wanted, found))
     return outcome
 
 
@@ -92,16 +94,17 @@ def take(
     files = lake_files(wanted.lake, spark)
     with in_words(), files.locked() if isinstance(files, LocalFiles) else nullcontext():
         before = read_manifest(files) or Manifest()
-        new = segment_files.unread(spark, found.files, before.segments)
+        new, missed = segment_files.unread(spark, found.files, before.segments)
         first = segment_files.first_of_each(new, before.segments)
         version = NewVersion(spark, files, before)
         read: Collection[str] = ()
+        damaged: Collection[str] = ()
         written: dict[str, DataFrame] = {}
         if first:
             tell(f"decoding {as_count(len(first), 'segment')}")
             contents = segment_files.contents(spark, first)
             decoded = staged(files, decode(wanted.choice)(contents))
-            read = _read(decoded, version)
+            read, damaged = _read(decoded, version)
             written = _write(version, decoded, tell)
             if wanted.asked is not None:
                 _foretell(version, written, (*before.segments, *first), tell)
@@ -125,20 +128,34 @@ def take(
         clusters=clusters,
         manifest=after,
         written=after is not before,
-        problems=found.problems,
+        problems=(*found.problems, *missed, *damaged),
         insights=insights,
     )
 
 
-def _read(decoded: DataFrame, version: NewVersion) -> Collection[str]:
-    """Let a version be of the clusters in some rows; give the segments that these are of."""
-    by_kind = [
-        decoded.select(f"{kind}.cluster_id", f"{kind}.segment").where("segment is not null")
-        for kind in ("line", "quarantine")
-    ]
-    rows = by_kind[0].union(by_kind[1]).distinct().collect()
+def _read(decoded: DataFrame, version: NewVersion) -> tuple[Collection[str], Collection[str]]:
+    """Let a version be of the clusters in some rows.
+
+    Returns:
+        The segments that these are of, and what is damaged in them, a sentence for each file.
+    """
+    lines = decoded.select("line.cluster_id", "line.segment").where("segment is not null")
+    bad = decoded.select("quarantine.*").where("segment is not null")
+    told = bad.groupBy("cluster_id", "segment", "file").agg(
+        F.min(F.struct("line", "reason")).alias("first"), F.count("*").alias("lines")
+    )
+    rows = lines.distinct().unionByName(told, allowMissingColumns=True).collect()
     version.clusters = frozenset(row["cluster_id"] for row in rows)
-    return {row["segment"] for row in rows}
+    damaged = sorted(_damage(row) for row in rows if row["first"] is not None)
+    return {row["segment"] for row in rows}, damaged
+
+
+def _damage(row: Row) -> str:
+    """Say what is wrong with a file, by the first of its lines that could not be used."""
+    line, reason = row["first"]
+    others = row["lines"] - 1
+    more = f", and {as_count(others, 'line')} more" if others else ""
+    return f"{segment_files.plain(row['file'])}:{line}: {reason}{more}"
 
 
 def _write(version: NewVersion, decoded: DataFrame, tell: Tell) -> dict[str, DataFrame]:
@@ -220,12 +237,18 @@ def _digits(segment: SegmentRead) -> str:
     return segment.sha256[:SEGMENT_DIGITS]
 
 
-def _nothing(wanted: Wanted, unfinished: int) -> str:
+def _nothing(wanted: Wanted, found: segment_files.Found) -> str:
     places = ", ".join(wanted.recordings)
-    if unfinished:
+    if found.unfinished:
         return (
             f"{places}: nothing is recorded that is whole yet; "
-            f"{as_count(unfinished, 'segment')} being written, for at most 15 minutes each"
+            f"{as_count(found.unfinished, 'segment')} being written, for at most 15 minutes each"
+        )
+    if found.problems:
+        more = as_count(len(found.problems), "file")
+        return (
+            f"{places}: nothing is recorded that can be read; something is wrong with {more}. "
+            f"The first is {found.problems[0]}"
         )
     return (
         f"{places}: nothing is recorded. Runs are, as they go (ktui start), and views with "

@@ -85,7 +85,9 @@ def _folded() -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
         cluster_id, run_id = (part.as_py() for part in key)
         facts = fold(events.sort_by("entry").to_pylist())
         row = {"cluster_id": cluster_id, "run_id": run_id, **msgspec.to_builtins(facts)}
-        return pa.Table.from_pylist([row], schema)
+        with suppress(pa.ArrowException, OverflowError):  # of figures that no cluster has
+            return pa.Table.from_pylist([row], schema)
+        return schema.empty_table()
 
     return folded
 
@@ -93,11 +95,11 @@ def _folded() -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
 def fold(rows: Sequence[Mapping[str, Any]]) -> RunFacts:
     """Fold rows of `run_events`: those of one run, in the order of its journal.
 
-    Events that this ktui cannot read are left out.
+    Events that this ktui cannot read are left out, and those that do not fit what came before.
     """
     story = RunStory(rows[0]["run"])
     for row in rows:
-        with suppress(msgspec.DecodeError):
+        with suppress(Exception):  # a recording may say anything, and others have runs beside it
             event = decode(row["event"].encode())
             story.take(Entry(row["entry"], moment(row["t"]), event), row["t"])
     return story.facts()

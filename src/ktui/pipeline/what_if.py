@@ -50,7 +50,7 @@ def models(figures: Mapping[str, Figures], runs: Sequence[tuple[str, str]]) -> M
         figures: by cluster.
         runs: cluster and run id of each.
     """
-    whole = {cluster: fit(of.inflows, of.steps) for cluster, of in figures.items()}
+    whole = {cluster: fit(of.inflows, of.steps, of.partitions) for cluster, of in figures.items()}
     held_out = {
         (cluster, run_id): _without(run_id, figures[cluster])
         for cluster, run_id in runs
@@ -125,10 +125,15 @@ def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
 def _lot(
     cells: Sequence[Cell], lots: int, models: Models
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
-    """Give what plays one lot of the cells of a run."""
+    """Give what plays one lot of the cells of a run; of one that cannot be played, nothing."""
     schema = to_arrow_schema(_PLAYED)
 
     def played(key: tuple[pa.Scalar, ...], events: pa.Table) -> pa.Table:
+        with suppress(Exception):  # a recording may say anything, and others have runs beside it
+            return pa.Table.from_pylist(rows_of(key, events), schema)
+        return schema.empty_table()
+
+    def rows_of(key: tuple[pa.Scalar, ...], events: pa.Table) -> list[dict[str, Any]]:
         cluster, run_id, lot = (part.as_py() for part in key)
         model = models.whole.get(cluster)
         rows = events.sort_by("entry").to_pylist()
@@ -141,7 +146,7 @@ def _lot(
                 run, all_cells[lot::lots], model, Lasted(rows[0]["lasted_ms"], held_out)
             )
             given = [{"cluster_id": cluster, "run_id": run_id, **row} for row in told]
-        return pa.Table.from_pylist(given, schema)
+        return given
 
     return played
 
@@ -151,7 +156,10 @@ def _advised(window_s: float | None) -> Callable[[pa.Table], pa.Table]:
     schema = to_arrow_schema(WHAT_IF.schema)
 
     def advised(cells: pa.Table) -> pa.Table:
-        return pa.Table.from_pylist([*advised_rows(cells.to_pylist(), window_s)], schema)
+        played = cells.to_pylist()
+        if not any(row["own"] for row in played):  # it could not be played as it was
+            return schema.empty_table()
+        return pa.Table.from_pylist([*advised_rows(played, window_s)], schema)
 
     return advised
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 from ktui.pipeline.columns import require
 from ktui.pipeline.keys import PARTITION, joined
 from ktui.pipeline.run_folds import steps as all_steps
-from ktui.pipeline.schemas import RUN_EVENTS
+from ktui.pipeline.schemas import RUN_EVENTS, SAMPLES
 from ktui.pipeline.stage_schemas import RUNS, STATES
 from ktui.pipeline.what_if_model import Inflow, Step
 
@@ -25,10 +25,12 @@ class Figures(msgspec.Struct, frozen=True):
 
     inflows: tuple[Inflow, ...]
     steps: tuple[Step, ...]
+    partitions: int = 0
+    """The most that were being reassigned at one time."""
 
 
-def figures(inflows: DataFrame, steps: DataFrame) -> Mapping[str, Figures]:
-    """Fetch what `inflows` and `steps` give, by cluster: little, however long was recorded."""
+def figures(inflows: DataFrame, steps: DataFrame, moving: DataFrame) -> Mapping[str, Figures]:
+    """Fetch what `inflows`, `steps` and `moving` give, by cluster: little, however long it was."""
     flows: defaultdict[str, list[Inflow]] = defaultdict(list)
     taken: defaultdict[str, list[Step]] = defaultdict(list)
     for row in inflows.toLocalIterator():
@@ -41,10 +43,23 @@ def figures(inflows: DataFrame, steps: DataFrame) -> Mapping[str, Figures]:
             row.run_id, adds=row.adds, took_s=row.took_ms / 1000, copying_s=row.copying_ms / 1000
         )
         taken[row.cluster_id].append(step)
+    most = {row.cluster_id: row.partitions for row in moving.collect()}
     return {
-        cluster: Figures(tuple(flows[cluster]), tuple(taken[cluster]))
+        cluster: Figures(tuple(flows[cluster]), tuple(taken[cluster]), most.get(cluster, 0))
         for cluster in {**flows, **taken}
     }
+
+
+def moving(samples: DataFrame) -> DataFrame:
+    """Count the most partitions of a cluster that one look saw being reassigned.
+
+    Returns:
+        One row for each `cluster_id`: `partitions`.
+    """
+    samples = require(samples, SAMPLES, ("cluster_id", "session", "seq", "adding", "removing"))
+    listed = samples.where("size(adding) > 0 OR size(removing) > 0")
+    looks = listed.groupBy("cluster_id", "session", "seq").agg(F.count("*").alias("partitions"))
+    return looks.groupBy("cluster_id").agg(F.max("partitions").alias("partitions"))
 
 
 def inflows(pairs: DataFrame, runs: DataFrame) -> DataFrame:

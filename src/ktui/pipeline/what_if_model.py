@@ -13,6 +13,7 @@ from statistics import median, quantiles
 import msgspec
 
 from ktui.insights.curve import Curve
+from ktui.pipeline.what_if_evidence import TELLING_S, Evidence
 from ktui.planning.rates import ASSUMED
 from ktui.planning.schedule import POLL_S, Tempo
 from ktui.planning.throttle_rates import ThrottleRates
@@ -66,6 +67,8 @@ class Model(msgspec.Struct, frozen=True):
     """Whether nothing was seen that no throttle held up, so that R is what ktui assumes."""
     runs: tuple[str, ...] = ()
     """Those that it was fitted on."""
+    seen: Evidence = Evidence()
+    """How far it carries."""
 
     def tempo(self, throttle: ThrottleRates) -> Tempo:
         """Give what a run under a throttle is played by."""
@@ -79,12 +82,13 @@ class Model(msgspec.Struct, frozen=True):
         return Tempo(bytes_s, self.joining_s, self.other_s)
 
 
-def fit(inflows: Collection[Inflow], steps: Collection[Step]) -> Model | None:
+def fit(inflows: Collection[Inflow], steps: Collection[Step], partitions: int = 0) -> Model | None:
     """Fit the model; None where nothing was copied.
 
     Args:
         inflows: of one cluster, those of held-out runs left out.
         steps: likewise.
+        partitions: the most that were seen being reassigned at one time.
     """
     seen = [one for one in inflows if one.seconds > 0 and one.bytes > 0]
     if not seen:
@@ -107,6 +111,28 @@ def fit(inflows: Collection[Inflow], steps: Collection[Step]) -> Model | None:
         other_s=_beside([step.took_s for step in steps if not step.adds], POLL_S),
         assumed=not free,
         runs=tuple(sorted({one.source for one in seen if one.source is not None})),
+        seen=_evidence(seen, free, steps, partitions),
+    )
+
+
+def _evidence(
+    seen: Collection[Inflow], free: Collection[Inflow], steps: Iterable[Step], partitions: int
+) -> Evidence:
+    """Sum up what was recorded, and what of it no throttle held up: how far the model carries."""
+    seconds: defaultdict[int, float] = defaultdict(float)
+    for one in seen:
+        seconds[one.at_once] += one.seconds
+    telling = [at_once for at_once, of in seconds.items() if of >= TELLING_S]
+    copied = [step for step in steps if step.adds and step.copying_s > 0]
+    return Evidence(
+        runs=len({one.source for one in seen} - {None}),
+        steps=len(copied),
+        broker_bytes_s=max(one.bytes_s for one in seen),
+        free=bool(free),
+        throttle=max((one.throttle or 0 for one in seen if _held_up(one)), default=0),
+        fewest_at_once=min(telling, default=0),
+        most_at_once=max(telling, default=0),
+        partitions=partitions,
     )
 
 

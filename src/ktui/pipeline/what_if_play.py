@@ -24,6 +24,7 @@ from ktui.execution.events import (
 )
 from ktui.execution.throttle_events import ThrottleChanged
 from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if_evidence import Use, beyond, lacking
 from ktui.pipeline.what_if_grid import Cell
 from ktui.pipeline.what_if_model import Model
 from ktui.planning.finding import ClusterSnapshot
@@ -91,6 +92,8 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     batches: int
     broker_bytes_s: float
     """The most that went into one broker at a time."""
+    beyond: tuple[str, ...] = ()
+    """Why it is not advised, as `what_if_evidence` says; nothing where it may be."""
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -107,6 +110,14 @@ def play(moves: Moves, cell: Cell, model: Model, *, own: bool = False) -> Played
     tempo = model.tempo(cell.throttle)
     most = _Most(tempo.bytes_s)
     run = schedule(moves.wanted, cell.limits, Tempo(most.bytes_s, tempo.joining_s, tempo.other_s))
+    use = Use(
+        throttle=cell.throttle,
+        broker_bytes_s=most.seen,
+        fewest_at_once=most.fewest_at_once or model.seen.fewest_at_once,
+        most_at_once=most.most_at_once,
+        partitions=run.most_in_flight,
+    )
+    further = () if own else beyond(use, model.seen)  # its own way it really went
     return Played(
         cell=cell,
         own=own,
@@ -116,37 +127,60 @@ def play(moves: Moves, cell: Cell, model: Model, *, own: bool = False) -> Played
         peak_extra_replicas=run.peak_extra_replicas,
         batches=run.batches,
         broker_bytes_s=most.seen,
+        beyond=(*lacking(model.seen), *further),
     )
 
 
 def advise(played: Sequence[Played], window_s: float | None) -> Advice:
     """Choose the gentlest that fits a window, or else the fastest that holds no more than the own.
 
+    Nothing that goes beyond what was recorded is chosen; where only that would do, it is said what
+    would have to be recorded.
+
     Args:
         played: the cells of one run, its own among them.
         window_s: seconds; None where nobody gave any.
     """
+    own = next(n for n, one in enumerate(played) if one.own)
+    if played[own].beyond:  # too little was recorded for anything
+        return Advice(None, "; ".join(played[own].beyond), own)
+    within = [n for n, one in enumerate(played) if not one.beyond]
     if window_s is None:
-        return _fastest(played)
-    fits = [n for n, one in enumerate(played) if one.high_s <= window_s]
+        return _fastest(played, within)
+    fits = [n for n in within if played[n].high_s <= window_s]
     window = as_duration(window_s)
     if not fits:
-        soonest = min(range(len(played)), key=lambda n: played[n].high_s)
-        return Advice(None, f"none fits {window}; the soonest is {_told(played[soonest])}", soonest)
+        soonest = min(within, key=lambda n: played[n].high_s)
+        told = f"none fits {window}; the soonest is {_told(played[soonest])}"
+        others = [one for one in played if one.beyond and one.high_s <= window_s]
+        return Advice(None, told + _might(others, "fit"), soonest)
     best = min(fits, key=lambda n: _gentle(played[n]))
     told = f"the fewest at once of the {len(fits):,} that fit {window}: {_told(played[best])}"
     return Advice(best, told, best)
 
 
-def _fastest(played: Sequence[Played]) -> Advice:
+def _fastest(played: Sequence[Played], within: Sequence[int]) -> Advice:
     own = next(one for one in played if one.own)
     most = own.peak_extra_replicas
-    held = [n for n, one in enumerate(played) if one.peak_extra_replicas <= most]
+    held = [n for n in within if played[n].peak_extra_replicas <= most]
     soonest = min(played[n].predicted_s for n in held)
     alike = [n for n in held if played[n].predicted_s <= _ALIKE * soonest]
     best = min(alike, key=lambda n: (_gentle(played[n]), not played[n].own))
     told = f"the gentlest of the fastest that hold {most:,} extra replicas at most, as the run did"
-    return Advice(best, f"{told}: {_told(played[best])}", best)
+    others = [
+        one
+        for one in played
+        if one.beyond and one.peak_extra_replicas <= most and one.predicted_s * _ALIKE < soonest
+    ]
+    return Advice(best, f"{told}: {_told(played[best])}{_might(others, 'be faster')}", best)
+
+
+def _might(others: Sequence[Played], do: str) -> str:
+    """Say what would have to be recorded for others to be advised; no time is told of them."""
+    if not others:
+        return ""
+    nearest = min(others, key=lambda one: (len(one.beyond), one.predicted_s))
+    return f"; others might {do}, beyond what was recorded: {'; '.join(nearest.beyond)}"
 
 
 def _gentle(one: Played) -> tuple[float, ...]:
@@ -167,14 +201,19 @@ def _at(run: Schedule, rate: float) -> float:
 
 
 class _Most:
-    """Remembers the highest rate that was asked for."""
+    """Remembers the highest rate that was asked for, and for how many replicas at once."""
 
     def __init__(self, bytes_s: Callable[[int, int], float]) -> None:
         self._bytes_s = bytes_s
         self.seen = 0.0
+        self.fewest_at_once = 0
+        """None were asked for yet."""
+        self.most_at_once = 0
 
     def bytes_s(self, broker: int, at_once: int) -> float:
         rate = self._bytes_s(broker, at_once)
+        self.fewest_at_once = min(self.fewest_at_once or at_once, at_once)
+        self.most_at_once = max(self.most_at_once, at_once)
         self.seen = max(self.seen, rate)
         return rate
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if_evidence import too_far_off
 from ktui.pipeline.what_if_grid import Cell
 from ktui.pipeline.what_if_model import Model
 from ktui.pipeline.what_if_play import Played, RecordedRun, advise, play
@@ -51,6 +52,7 @@ def played_rows(
             "actual_s": actual_s if own else None,
             "error_held_out": _error(run, moves, lasted) if own else None,
             "calibrated_on": list(model.runs),
+            "beyond": list(told.beyond),
         }
 
 
@@ -65,9 +67,10 @@ def advised_rows(
     rows: Sequence[Mapping[str, Any]], window_s: float | None
 ) -> Iterator[dict[str, Any]]:
     """Add to all rows of one run which is recommended and why, and how far off the model was."""
-    played = [_played(row) for row in rows]
-    advice = advise(played, window_s)
     error = next(row["error_held_out"] for row in rows if row["own"])
+    off = [*too_far_off(error)]
+    rows = [{**row, "beyond": [*row["beyond"], *off]} for row in rows]
+    advice = advise([_played(row) for row in rows], window_s)
     for place, row in enumerate(rows):
         yield {
             **row,
@@ -88,6 +91,7 @@ def _played(row: Mapping[str, Any]) -> Played:
         peak_extra_replicas=row["peak_extra_replicas"],
         batches=row["batches"],
         broker_bytes_s=row["broker_bytes_s"],
+        beyond=tuple(row["beyond"]),
     )
 
 

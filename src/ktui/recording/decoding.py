@@ -13,8 +13,10 @@ from ktui.recording.milliseconds import moment, to_s
 K = TypeVar("K")
 V = TypeVar("V")
 
-_LARGEST = 2**63 - 1
-"""Of an offset or a size, for Kafka."""
+_LARGEST = 2**53
+"""Of an offset or a size: a million messages a second take 285 years to get there."""
+_OLDEST_MS = 2**43
+"""Of a figure: as far apart as the times of two lines may be."""
 
 
 class Incoherent(ValueError):
@@ -107,7 +109,7 @@ class Decoder:
         self._read(self._sizes, look.sizes, look.sizes_gone, look.ms)
         for age, figures in look.starts:
             for number, grown in _by_twos(figures):
-                _grow(self._starts, self._tp(number), grown, look.ms - age)
+                _grow(self._starts, self._tp(number), grown, _read_at(look.ms, age))
         for number in look.starts_gone:
             del self._starts[self._tp(number)]
         _change(self._brokers, look.brokers)
@@ -147,13 +149,20 @@ class Decoder:
     ) -> None:
         for broker, age, row in groups:
             for number, grown in _by_twos(row):
-                _grow(figures, Replica(self._tp(number), broker), grown, ms - age)
+                _grow(figures, Replica(self._tp(number), broker), grown, _read_at(ms, age))
         for number, broker in gone:
             del figures[Replica(self._tp(number), broker)]
 
 
 def _by_twos(row: tuple[int, ...]) -> Iterable[tuple[int, int]]:
     return zip(row[::2], row[1::2], strict=True)
+
+
+def _read_at(ms: int, age: int) -> int:
+    """Return when a figure was read, ms of the recorder's clock."""
+    if not -_OLDEST_MS <= age <= _OLDEST_MS:
+        raise OverflowError(age)
+    return ms - age
 
 
 def _grow(figures: dict[K, Reading], key: K, grown: int, ms: int) -> None:

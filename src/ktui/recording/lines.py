@@ -19,30 +19,36 @@ from ktui.cluster.errors import Failure
 
 SCHEMA_VERSION = 1
 
-Seq = Annotated[int, msgspec.Meta(ge=0)]
-WallMs = Annotated[int, msgspec.Meta(ge=0, lt=253_402_300_800_000)]
-"""Up to the year 9999, which is where Python's calendar ends."""
-Ms = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+Int = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+"""What Kafka's protocol holds in 32 bits: brokers, partitions, epochs."""
+Number = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Seq = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+WallMs = Annotated[int, msgspec.Meta(ge=0, lt=221_845_392_000_000)]
+"""Up to the year 9000: with what `Ms` may add, all times stay within Python's calendar."""
+Ms = Annotated[int, msgspec.Meta(ge=-(2**43), le=2**43)]
+"""278 years."""
+Id = Annotated[str, msgspec.Meta(max_length=2_000)]
+"""Of a name or an id: longer than any, though cleaning may lengthen what a cluster says."""
 
-Brokers = tuple[int, ...]
+Brokers = tuple[Int, ...]
 
-Name = tuple[int, str, int, str | None]
+Name = tuple[int, Id, Int, Id | None]
 """A number that stands for a partition in later lines, its topic, its partition, its topic id."""
 
 StateRow = tuple[
-    int, Brokers, Brokers, int | None, int | None, Brokers, Brokers, Brokers, Brokers | None, bool
+    int, Brokers, Brokers, Int | None, Int | None, Brokers, Brokers, Brokers, Brokers | None, bool
 ]
 """A partition's number; replicas, ISR, leader, leader epoch, adding, removing, offline, ELR, and
 whether metadata of it could be read."""
 
-ReplicaFigures = tuple[int, int, tuple[int, ...]]
+ReplicaFigures = tuple[Int, int, tuple[int, ...]]
 """A broker, how many milliseconds before the line's `ms` it was read, and by twos a partition's
 number and by how much the figure of its replica there differs from the last one (0 at first)."""
 
 LeaderFigures = tuple[int, tuple[int, ...]]
 """The same for figures of the leader, whichever broker that is."""
 
-ReplicaGone = tuple[int, int]
+ReplicaGone = tuple[int, Int]
 """A partition's number and a broker: there is no figure of this replica any more."""
 
 
@@ -58,14 +64,14 @@ class Head(Line, frozen=True, kw_only=True, tag="head"):
     """The first line of every segment. What comes before it does not matter to what follows."""
 
     schema_version: int
-    session: str
+    session: Id
     """Drawn at random by each process that records."""
-    segment: int
+    segment: Number
     """Of the session, from 0."""
-    cluster_id: str
-    cluster: str = ""
+    cluster_id: Id
+    cluster: Id = ""
     """What the operator calls it."""
-    program: str = ""
+    program: Id = ""
     """What recorded it, with its version."""
     redacted: bool = False
 
@@ -76,11 +82,11 @@ class CensusLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: WallMs
     ms: Ms
     took_ms: Ms
-    topics: int
-    partitions: int
-    leaders: dict[int, int]
-    replicas: dict[int, int]
-    unhealthy: tuple[tuple[str, int], ...] = ()
+    topics: Number
+    partitions: Number
+    leaders: dict[Int, Number]
+    replicas: dict[Int, Number]
+    unhealthy: tuple[tuple[Id, Int], ...] = ()
 
 
 class Look(Line, frozen=True, kw_only=True, tag="look"):
@@ -94,7 +100,7 @@ class Look(Line, frozen=True, kw_only=True, tag="look"):
     whole: bool = False
     follows: int | None = None
     """The `seq` of the look before, from which this one tells the differences; null if `whole`."""
-    controller: int | None = None
+    controller: Int | None = None
     fresh: bool = False
     waits_for_kept: bool = True
     names: tuple[Name, ...] = ()
@@ -109,10 +115,10 @@ class Look(Line, frozen=True, kw_only=True, tag="look"):
     starts_gone: tuple[int, ...] = ()
     sizes: tuple[ReplicaFigures, ...] = ()
     sizes_gone: tuple[ReplicaGone, ...] = ()
-    brokers: dict[int, Broker | None] = msgspec.field(default_factory=dict)
-    log_dirs: dict[int, tuple[LogDir, ...] | None] = msgspec.field(default_factory=dict)
+    brokers: dict[Int, Broker | None] = msgspec.field(default_factory=dict)
+    log_dirs: dict[Int, tuple[LogDir, ...] | None] = msgspec.field(default_factory=dict)
     topic_configs: dict[str, TopicConfig | None] = msgspec.field(default_factory=dict)
-    broker_configs: dict[int, BrokerConfig | None] = msgspec.field(default_factory=dict)
+    broker_configs: dict[Int, BrokerConfig | None] = msgspec.field(default_factory=dict)
     census: CensusLine | None = None
     """A new one; null where the last one still stands."""
     census_gone: bool = False
@@ -129,11 +135,11 @@ class Lost(Line, frozen=True, kw_only=True, tag="lost"):
 class RunLine(Line, frozen=True, kw_only=True, tag="run"):
     """An event of a run's journal; `at` is when it was written there."""
 
-    run: str
+    run: Id
     """The run's name."""
-    run_id: str
+    run_id: Id
     """Tells it from other runs of that name."""
-    entry: int
+    entry: Number
     """The event's number in the journal, from 1."""
     event: msgspec.Raw
     """The event as the journal has it, an object named by `event`."""

@@ -1,4 +1,7 @@
-"""Recordings, read as far as they are whole: what is not is told with its place."""
+"""Recordings, read as far as they are whole: what is not is told with its place.
+
+Neither what is wrong with a file nor its size makes more of it be held than a line.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,14 @@ import msgspec
 
 from ktui.fileproblem import FileProblem
 from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Changed, Head, decode
+from ktui.recording.opening import opened
 from ktui.recording.segments import SegmentFile, files_under, is_open
 from ktui.recording.unzipping import Unzipped
 
+MOST_BAD = 1_000
+"""Lines of one file: with more that are bad it is no recording, or none that is worth reading."""
 _NO_LINE = "it is no line that this ktui knows"
+_EMPTY = "there is nothing in it"
 
 
 class Good(msgspec.Struct, frozen=True):
@@ -92,16 +99,18 @@ def segments(path: Path) -> tuple[list[SegmentFile], list[FileProblem]]:
 def lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[Good | Bad]:
     """Read the lines of a segment's file, given by its path or as the bytes in it.
 
+    After `MOST_BAD` bad lines the rest of a file is left out, and the last `Bad` says so.
+
     Args:
         content: the file, compressed.
         unfinished: nobody has closed it, so that its end is not missed; a path tells by its name.
 
     Raises:
-        FileProblem: it cannot be opened or read.
+        FileProblem: it cannot be opened or read, or it is no regular file.
     """
     unfinished = unfinished or (isinstance(content, Path) and is_open(content))
     try:
-        with content.open("rb") if isinstance(content, Path) else io.BytesIO(content) as file:
+        with opened(content) if isinstance(content, Path) else io.BytesIO(content) as file:
             yield from _lines(Unzipped(file), unfinished=unfinished)
     except OSError as error:
         path = content if isinstance(content, Path) else Path("-")
@@ -109,20 +118,34 @@ def lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[Good |
 
 
 def _lines(unzipped: Unzipped, *, unfinished: bool) -> Iterator[Good | Bad]:
-    number = 0
+    number = bad = 0
     for number, text in enumerate(unzipped.lines(), start=1):
         newer = _newer(text)
         if newer is not None:
             yield Bad(number, text, newer)
             return
-        yield _line(number, text)
-    reason = unzipped.damage
-    if reason is None and unzipped.rest:
-        reason = "it is cut off in the middle of a line"
-    elif reason is None and unzipped.cut_off and not unfinished:
-        reason = "it is cut off"
+        line = _line(number, text)
+        yield line
+        bad += isinstance(line, Bad)
+        if bad == MOST_BAD:
+            yield Bad(number + 1, b"", f"after {MOST_BAD:,} bad lines the rest is left out")
+            return
+    reason = _why_it_ends(unzipped, unfinished=unfinished)
     if reason is not None:
         yield Bad(number + 1, unzipped.rest, reason)
+
+
+def _why_it_ends(unzipped: Unzipped, *, unfinished: bool) -> str | None:
+    """Say what is wrong with the end of a file; None where nothing is."""
+    if unzipped.damage is not None:
+        return unzipped.damage
+    if unzipped.rest:
+        return "it is cut off in the middle of a line"
+    if unfinished:
+        return None
+    if not unzipped.text_bytes:
+        return _EMPTY
+    return "it is cut off" if unzipped.cut_off else None
 
 
 def _line(number: int, text: bytes) -> Good | Bad:

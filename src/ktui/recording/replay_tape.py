@@ -174,9 +174,9 @@ def _first_seq(session: Session, number: int) -> int:
 def _last_ms(session: Session) -> int:
     """Give when the last line was written that can be read."""
     for file in reversed(session.files):
-        times = [each.line.ms for each in lines(file) if isinstance(each, Good)]
-        if times:
-            return max(times)
+        last = max((each.line.ms for each in lines(file) if isinstance(each, Good)), default=None)
+        if last is not None:
+            return last
     return session.head.ms
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -43,7 +44,8 @@ def session_folder(folder: Path, head: Head) -> Path:
     """
     cluster = _UNSAFE.sub("-", head.cluster_id)[:_LONGEST] or "-"
     began: datetime = moment(head.at).astimezone(UTC)
-    return folder / cluster / f"{began:%Y%m%dT%H%M%SZ}-{head.session[:8]}"
+    session = _UNSAFE.sub("-", head.session[:8])
+    return folder / cluster / f"{began:%Y%m%dT%H%M%SZ}-{session}"
 
 
 def segment_path(session: Path, segment: int) -> Path:
@@ -52,9 +54,12 @@ def segment_path(session: Path, segment: int) -> Path:
 
 
 def files_under(path: Path) -> Iterator[Path]:
-    """Give the files that may be segments: the one that is named, or those under a folder."""
-    if path.is_dir():
-        yield from sorted(each for each in path.rglob("*") if _named_so(each) and each.is_file())
+    """Yield what may be a segment: the file that is named, or whatever is named so in a folder.
+
+    That it is no file, or cannot be read, shows when it is opened.
+    """
+    if os.path.isdir(path):  # noqa: PTH112 - Path's own raises where it may not look
+        yield from sorted(each for each in path.rglob("*") if _named_so(each))
     else:
         yield path
 

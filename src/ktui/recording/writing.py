@@ -28,11 +28,13 @@ class SegmentWriter:
     def __init__(self, path: Path, beside: str) -> None:
         self.path = path
         self._unfinished = path.with_name(path.name + beside)
-        self._file = os.open(self._unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        self._file = os.open(self._unfinished, flags, 0o600)
         self._zip = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
         self.size = 0
         """Bytes in the file."""
         try:
+            os.fchmod(self._file, 0o600)  # a umask may have taken from the owner
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.abandon()

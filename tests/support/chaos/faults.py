@@ -24,6 +24,7 @@ class Fault(enum.StrEnum):
     BUSY_JOURNAL = "journal locked"
     BROKEN_JOURNAL = "journal not writable"
     CLOCK_STEP = "clock stepped"
+    LOCK_REMOVED = "lock removed"
     OTHERS_RATES = "somebody else's rates"
     KILLED = "engine killed"
     UNREADABLE = "answer that cannot be read"

@@ -13,12 +13,16 @@ from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries, entry
 from ktui.execution.events import Cancel, Elect, Ended, Entry, StepBegun
 from ktui.execution.options import OnForeignThrottle
+from ktui.execution.states import State
 from ktui.simulated.controller.registration import Registration
 from support.runs_witnessed import WitnessedRun
 from support.witness import Arrival
 
 STALE_S = 5.0
 """What a request rests on is no older when it leaves."""
+
+QUIET_LOOKS, QUIET_S = 20, 90.0
+"""A step in flight that is not listed has a reason by then."""
 
 Partitions = Mapping[TopicPartition, Registration | None]
 Settings = Mapping[ConfigResource, Mapping[str, str]]
@@ -47,6 +51,10 @@ class Judge:
         """The steps of which a request has left, by their number."""
         self.ended: Ended | None = None
         self.told_to_leave = False
+        self.disowned_s: float | None = None
+        """Since when the process that carries it on does not own it any more."""
+        self._quiet: dict[TopicPartition, tuple[float, int]] = {}
+        """Since when nothing is known to happen to a step in flight, and for how many looks."""
         self.changed_since = Counter[str]()
         """What had changed between a request's read and its effect: the window."""
         self.requests = Counter[str]()
@@ -99,6 +107,7 @@ class Judge:
 
     def alter_leaves(self, targets: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
         """Hold alters and cancels to what they rest on, and to what operators were told."""
+        self._owned()
         for tp, target in targets.items():
             if target is None:
                 self.requests["cancel"] += 1
@@ -133,12 +142,33 @@ class Judge:
             self._throttled(tp, broker)
 
     def election_leaves(self, partitions: Collection[TopicPartition]) -> None:
+        self._owned()
         for tp in partitions:
             self.requests["election"] += 1
             track = self._run.folded.tracks[tp]
             assert track.step is not None, f"{tp} is elected without a step"
             if not track.step.begun.alters:
                 self._new_step(tp)
+
+    def _owned(self) -> None:
+        """Hold each request to the lock: what was checked before it left is 5 s old at most."""
+        if self.disowned_s is not None:
+            age_s = self._run.clock.monotonic() - self.disowned_s
+            assert age_s <= STALE_S, f"something is sent {age_s:.0f} s after the lock is gone"
+
+    def looked(self) -> None:
+        """Hold each step in flight to being listed, or having a reason, after a while."""
+        now_s, controller = self._run.clock.monotonic(), self._run.cluster.controller
+        quiet: dict[TopicPartition, tuple[float, int]] = {}
+        for tp, track in self._run.folded.flying.items():
+            known = controller.get(tp)
+            told = track.reason or (known is not None and known.reassigning)
+            if not told and track.state is not State.ELECTING:
+                since_s, looks = self._quiet.get(tp, (now_s, 0))
+                quiet[tp] = (since_s, looks + 1)
+                tells = looks < QUIET_LOOKS or now_s - since_s < QUIET_S
+                assert tells, f"{tp} stands still for {now_s - since_s:.0f} s without a word"
+        self._quiet = quiet
 
     def _new_step(self, tp: TopicPartition) -> None:
         """Hold the first request of a step to the words of all answers so far."""
@@ -172,6 +202,7 @@ class Judge:
         return [read for read in self._recent("settings") if resource in read.settings]
 
     def settings_leave(self, changes: Sequence[ConfigChange]) -> None:
+        self._owned()
         for change in changes:
             self.requests[f"settings {change.op}"] += 1
             if change.resource.scope is ConfigScope.BROKER:

@@ -9,6 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ConfigChange,
@@ -30,11 +32,13 @@ from ktui.execution.commands import (
     SetLimits,
     SetThrottle,
 )
-from ktui.execution.events import Event
+from ktui.execution.events import Event, Owned
 from ktui.execution.journal import Journal
 from ktui.execution.options import OnForeignThrottle
-from ktui.execution.problem import JournalProblem
+from ktui.execution.ownership import take
+from ktui.execution.problem import JournalProblem, RunProblem
 from ktui.execution.run import Run
+from ktui.execution.statedir import StateDir
 from ktui.execution.throttle_events import SettingsLeft
 from ktui.planning.throttle_rates import rates_from
 from ktui.simulated import acts
@@ -44,7 +48,7 @@ from ktui.simulated.writer import SimulatedWriter
 from support.chaos.faults import Fault, faults_of
 from support.chaos.judge import Judge
 from support.chaos.ports import ChaosReader, ChaosWriter
-from support.runs import Replicas
+from support.runs import OWNER, Replicas
 from support.runs_killed import Killed
 from support.runs_troubled import BROKERS, LONGEST_S, OURS, TROUBLED_S, TroubledRun
 from support.runs_witnessed import WitnessedJournal
@@ -62,6 +66,24 @@ class SteppedClock(VirtualClock):
 
     def step(self, seconds: float) -> None:
         self._start += timedelta(seconds=seconds)
+
+
+class _Judged(Observer):
+    """Has the judge know of each look."""
+
+    def __init__(self, run: ChaosRun) -> None:
+        super().__init__(run.reader, run.clock)
+        self._run = run
+
+    async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
+        self._run.looks += 1
+        self._run.seen = await super().poll(interest)
+        self._run.judge.looked()
+        return self._run.seen
+
+    async def aclose(self) -> None:
+        await asyncio.sleep(0)  # what was asked in the instant of a death begins, and is cancelled
+        await super().aclose()
 
 
 class _Arriving(WitnessedWriter):
@@ -100,8 +122,8 @@ class ChaosRun(TroubledRun):
     def __init__(self, seed: int, folder: Path) -> None:
         self.more = random.Random(f"chaos {seed}")  # noqa: S311 - a test's dice
         self.faults = faults_of(seed)
-        super().__init__(seed, folder)
-        self.rules.decisions = 0
+        self.run_dir = StateDir(folder / "state").create_run("run")
+        super().__init__(seed, self.run_dir.path)
         self.sending = _Arriving(self.cluster, self.witness)
         self.judge = Judge(self)
         self.chaos_writer = ChaosWriter(
@@ -156,7 +178,17 @@ class ChaosRun(TroubledRun):
         return done
 
     def _commands(self) -> list[tuple[float, Command]]:
-        return [(FAULTS_S + 1.0, Continue())]
+        return [(FAULTS_S + 60.0, Continue())]
+
+    async def carry_on(self, owner: Owned = OWNER) -> Run:
+        """Own the run, as an engine's process does."""
+        with take(self.run_dir) as owned:
+            owned.watch_journal()
+            self.lost = owned.lost
+            return await super().carry_on(owner)
+
+    def observer(self) -> Observer:
+        return _Judged(self)
 
     def opened(self) -> Journal:
         journal = super().opened()
@@ -200,12 +232,12 @@ class ChaosRun(TroubledRun):
             while True:
                 try:
                     run = await self.carry_on()
-                except (Killed, JournalProblem):
+                except (Killed, RunProblem):
                     self.deaths += 1
                 else:
                     if run.ended or self.given_up:
                         return run
-                self.judge.told_to_leave = False
+                self.judge.told_to_leave, self.judge.disowned_s = False, None
                 await self.clock.sleep(self.more.choice((0.0, 0.3, 2.0, 9.0, 60.0)))
         finally:
             await self.chaos_writer.all_arrived()
@@ -222,11 +254,18 @@ class ChaosRun(TroubledRun):
             await self.clock.sleep(self.more.uniform(5.0, 40.0))
             denies = self.faults.strikes(Fault.DENIED_TOPIC, 0.4)
             self.chaos.denied = self.more.choice(OURS) if denies else None
+            self._meddle()
             if self.faults.strikes(Fault.CLOCK_STEP, 0.2):
                 assert isinstance(self.clock, SteppedClock)
                 self.clock.step(self.more.choice((-3600.0, -5.0, 30.0, 86_400.0)))
         self.faults.active = False
         self.chaos.denied = None
+
+    def _meddle(self) -> None:
+        """Have somebody remove the run's lock: from then on another process could own it."""
+        if self.faults.strikes(Fault.LOCK_REMOVED, 0.05):
+            self.run_dir.lock.unlink(missing_ok=True)
+            self.judge.disowned_s = self.clock.monotonic()
 
     @property
     def words(self) -> str:

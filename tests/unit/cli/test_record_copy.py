@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import stat
 from pathlib import Path
@@ -59,6 +60,29 @@ def test_a_copy_has_every_line_and_no_name(state: StateDir, source: Path, tmp_pa
     assert [file.name for file in copied.files] == [file.name for file in original.files]
     assert len(copied.files) > 1
     assert copied.head.session != original.head.session
+
+
+def test_a_file_made_to_harm_is_left_out_and_does_not_keep_others_from_being_copied(
+    state: StateDir, source: Path, tmp_path: Path
+) -> None:
+    """Twenty megabytes of line feeds, each of which was told as a place of its own."""
+    first, second = the_session(source).files
+    whole = len(list(lines(second)))
+    first.write_bytes(first.read_bytes() + gzip.compress(b"\n" * 20_000_000, 9))
+    (source / "empty.jsonl.gz").touch()
+
+    done = copy(state, source, tmp_path / "given", "--json")
+
+    assert done.exit_code == 0, done.output
+    left_out = json.loads(done.stdout)["left_out"]
+    assert len(left_out) == 1_002
+    assert (
+        left_out[0]
+        == f"{source}/empty.jsonl.gz:1: no recording that can be read: there is nothing in it"
+    )
+    assert left_out[-1].endswith(": after 1,000 bad lines the rest is left out")
+    assert len(texts(tmp_path / "given")) > whole
+    assert "left out: 992 more places" in done.stderr
 
 
 def test_what_is_damaged_is_left_out_and_told(

@@ -53,6 +53,31 @@ def test_a_file_that_holds_none_is_told_and_whoever_needs_none_goes_on(
     assert insights_of(tmp_path, "prod") is not None
 
 
+@pytest.mark.parametrize(
+    ("figure", "other"),
+    [
+        (b'"most_at_once": 8', b'"most_at_once": 0'),
+        (b'"half_at": 0.25', b'"half_at": -8'),
+        (b'"most_bytes_s": 50000000.0', b'"most_bytes_s": 0'),
+        (b'"step_s": 2.0', b'"step_s": -1e308'),
+        (b'"moves": 72', b'"moves": 1' + b"0" * 5_000),
+        (b'"count": 70', b'"count": 1' + b"0" * 400),
+        (b'"stalls": [', b'"stalls": ' + b"[" * 5_000),
+        (b'"cluster_id": "prod"', b'"cluster_id": "\xff"'),
+    ],
+)
+def test_figures_that_cannot_be_are_refused_so_that_no_run_goes_by_them(
+    tmp_path: Path, figure: bytes, other: bytes
+) -> None:
+    text = encode(insights())
+    assert figure in text
+    (tmp_path / NAME).write_bytes(text.replace(figure, other, 1))
+
+    with pytest.raises(FileProblem, match="these are no insights"):
+        insights_in(tmp_path)
+    assert insights_of(tmp_path, "prod") is None
+
+
 def test_a_file_of_a_newer_ktui_is_told_to_be_one(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text('{"schema_version": 2, "made_at": "tomorrow"}')
     with pytest.raises(FileProblem, match="written by a newer ktui"):

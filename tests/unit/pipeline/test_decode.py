@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from ktui.pipeline import decode as decoding
 from ktui.pipeline.decode import ALL, KINDS, Choice, rows_of
 from ktui.recording.lines import Head, Line
+from support.faulty_segments import summed, unsummed
 from support.lake_recordings import looks, record
 
 
@@ -19,6 +23,10 @@ def texts(tmp_path: Path) -> list[bytes]:
     """The lines of a recording: a head, five looks, an end."""
     (segment,) = record(tmp_path / "recorded", looks(5)).iterdir()
     return gzip.decompress(segment.read_bytes()).splitlines(keepends=True)
+
+
+def batches_of(path: str, content: bytes) -> Iterator[pa.RecordBatch]:
+    return decoding._batches(path, content, ALL, to_arrow_schema(decoding.DECODED))
 
 
 def rows(texts: Iterable[bytes], kind: str) -> list[dict[str, Any]]:
@@ -100,6 +108,54 @@ def test_only_the_beginning_of_a_bad_line_is_kept(texts: list[bytes]) -> None:
 
     assert text.startswith("\ufffdxxx")
     assert len(text) == 200
+
+
+@pytest.mark.parametrize("cluster_id", ["", "__HIVE_DEFAULT_PARTITION__", "%" * 100])
+def test_a_cluster_whose_id_can_name_no_folder_is_quarantined(
+    texts: list[bytes], cluster_id: str
+) -> None:
+    head = unsummed(
+        texts[0].replace(b'"cluster_id":"a-cluster"', b'"cluster_id":"%b"' % cluster_id.encode())
+    )
+    texts[0] = summed(head)
+
+    assert [row["reason"] for row in rows(texts, "quarantine")] == [
+        "its cluster's id can be no folder's name; the rest is left out"
+    ]
+    assert rows(texts, "line") == []
+
+
+def test_looks_that_tell_of_more_and_more_partitions_have_a_bound(
+    texts: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoding, "MOST_SAMPLES", 7)
+
+    assert len(rows(texts, "sample")) == 9
+    (told,) = rows(texts, "quarantine")
+    assert told["reason"] == "it tells of more than 7 partitions and looks; the rest is left out"
+
+
+def test_a_row_that_its_table_cannot_hold_is_quarantined_and_the_rest_is_kept(
+    texts: list[bytes],
+) -> None:
+    """A throttle of 10^30 bytes a second, in the middle of others."""
+    look = unsummed(texts[2]).removesuffix(b"}")
+    texts[2] = summed(
+        look + b',"broker_configs":{"1":{"leader_throttle_rate":1' + b"0" * 30 + b"}}}"
+    )
+    texts[3] = summed(unsummed(texts[3]).removesuffix(b"}") + b',"broker_configs":{"1":null}}')
+    content = gzip.compress(b"".join(texts))
+
+    batches = list(batches_of("/x", content))
+
+    kinds = [row["kind"] for batch in batches for row in batch.to_pylist()]
+    assert sorted(set(kinds)) == ["line", "quarantine", "sample"]
+    assert kinds.count("line") == 7
+    assert kinds.count("sample") == 12
+    bad = [row["quarantine"] for batch in batches for row in batch.to_pylist() if row["quarantine"]]
+    assert [(row["line"], row["reason"]) for row in bad] == [
+        (3, "a figure in it is larger than a table holds")
+    ] * 3
 
 
 def test_whatever_is_in_a_file_it_becomes_rows(texts: list[bytes]) -> None:

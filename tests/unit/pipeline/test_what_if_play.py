@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ktui.execution.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.curve import Curve
 from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if_evidence import Evidence
 from ktui.pipeline.what_if_grid import Cell
 from ktui.pipeline.what_if_model import Model
 from ktui.pipeline.what_if_play import Played, RecordedRun, advise, play, recorded_run
@@ -16,6 +19,15 @@ MODEL = Model(
     curve=Curve(most_bytes_s=20.0 * MB, most_at_once=4, half_at=1.0, low=0.5, high=2.0),
     joining_s=2,
     other_s=1,
+    seen=Evidence(
+        runs=3,
+        steps=24,
+        broker_bytes_s=20.0 * MB,
+        free=True,
+        fewest_at_once=1,
+        most_at_once=8,
+        partitions=8,
+    ),
 )
 
 
@@ -73,6 +85,18 @@ def the_cells() -> list[Played]:
     moves = a_run().moves()
     own = play(moves, one_by_one(partitions=2), MODEL, own=True)
     return [own, *(play(moves, one_by_one(partitions=n), MODEL) for n in (1, 4, 8))]
+
+
+def test_ways_with_more_at_once_than_were_recorded_are_not_advised() -> None:
+    few = msgspec.structs.replace(MODEL.seen, most_at_once=2, partitions=2)
+    model = msgspec.structs.replace(MODEL, seen=few)
+    moves = a_run().moves()
+    own = play(moves, one_by_one(partitions=2), model, own=True)
+    more = play(moves, one_by_one(partitions=8), model)
+
+    assert own.beyond == ()
+    assert "8 partitions at once, and 2 at most were recorded" in more.beyond
+    assert advise([own, more], more.high_s).place is None
 
 
 def test_in_a_window_the_fewest_at_once_are_advised_that_end_in_it_at_the_slowest() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ktui.execution.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.curve import Curve
 from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if_evidence import Evidence
 from ktui.pipeline.what_if_grid import Cell
 from ktui.pipeline.what_if_model import Model
 from ktui.pipeline.what_if_play import RecordedRun, recorded_run
@@ -20,11 +21,23 @@ from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
 from support.journals import started
 
 MB = 1_000_000
+SEEN = Evidence(
+    runs=2,
+    steps=20,
+    broker_bytes_s=10.0 * MB,
+    free=True,
+    fewest_at_once=1,
+    most_at_once=4,
+    partitions=4,
+)
 
 
 def model(mb_s: float) -> Model:
     return Model(
-        curve=Curve(most_bytes_s=mb_s * MB, half_at=0.0, most_at_once=8), joining_s=0, other_s=1
+        curve=Curve(most_bytes_s=mb_s * MB, half_at=0.0, most_at_once=8),
+        joining_s=0,
+        other_s=1,
+        seen=SEEN,
     )
 
 
@@ -60,6 +73,15 @@ def test_every_row_tells_how_far_off_other_runs_are_about_this_one() -> None:
     told = rows_of(a_run(), Lasted(40_000, model(5.0)), Cell(Limits(partitions=1)))
     (error,) = {row["error_held_out"] for row in told}
     assert error == pytest.approx(1.0, abs=0.1)
+
+
+def test_nothing_is_advised_of_a_run_for_which_other_runs_tell_another_time() -> None:
+    told = rows_of(a_run(), Lasted(40_000, model(5.0)), Cell(Limits(partitions=1)))
+
+    assert not any(row["recommended"] for row in told)
+    (reason,) = (row["reason"] for row in told if row["reason"])
+    assert reason.startswith("what other runs tell is ")
+    assert all(row["beyond"] for row in told)
 
 
 def test_a_run_that_was_meddled_with_says_nothing_of_the_model() -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyarrow import dataset, fs
 
 from ktui.pipeline import manifest as manifests
+from ktui.pipeline.lake_links import check_links
 from ktui.pipeline.manifest import Manifest
 from ktui.pipeline.problem import PipelineProblem
 
@@ -39,11 +40,16 @@ class ArrowLake:
             folder = fs.SubTreeFileSystem(path, files)
             with folder.open_input_file(manifests.NAME) as file:
                 content = file.read()
-            return cls(folder, manifests.decode(content))
+            found = manifests.decode(content)
+            if isinstance(files, fs.LocalFileSystem):
+                check_links(Path(path), found)
+            return cls(folder, found)
         except FileNotFoundError:
             fix = f"Make one of recordings: ktui pipeline run --lake {place}"
             raise PipelineProblem(f"{place}: no lake. {fix}") from None
-        except (OSError, ValueError, msgspec.MsgspecError, pa.ArrowException) as error:
+        except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+            raise PipelineProblem(manifests.unreadable(place, error)) from None
+        except (OSError, pa.ArrowException) as error:
             raise PipelineProblem(f"{place}: the lake cannot be read: {error}") from None
 
     def dataset(self, table: str) -> dataset.Dataset | None:

@@ -161,6 +161,13 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     error_held_out: float | None = None
     recommended: bool = False
     reason: str | None = None
+    beyond: tuple[str, ...] | None = None
+    """Why it is not recommended: what would have to be recorded."""
+
+    @property
+    def foretold(self) -> bool:
+        """Whether its time is told: it is within what was recorded, or the run really had it."""
+        return self.own or not self.beyond
 
 
 class LimitsFrom(msgspec.Struct, frozen=True):

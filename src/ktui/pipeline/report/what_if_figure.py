@@ -10,7 +10,7 @@ from ktui.pipeline.report.figure import JSON, Figure, Missing, layout, rows
 from ktui.pipeline.report.names import plain
 from ktui.pipeline.report.records import Facts, WhatIf
 from ktui.planning.throttle_rates import rates_from
-from ktui.quantities import as_count, as_duration, as_rate
+from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
 ID, TITLE = "what-if", "Other limits: how long it would have taken"
 _CELL_PX, _EDGES_PX = 30, 150
@@ -45,14 +45,16 @@ def what_if_figure(facts: Facts) -> Figure | Missing:
             "A cell is the predicted duration under the limits of its row and the throttle of its"
             " column. P partitions, R replicas of one partition, M replica movements, L leader"
             " movements, B replicas a broker, E extra replicas, C cut together. ★ is recommended,"
-            " ● is how the run was." + (f" Of several runs, {run_id} is drawn." if several else "")
+            " ● is how the run was. An empty cell goes beyond what was recorded: no time is told of"
+            " it, and the table says what would have to be recorded."
+            + (f" Of several runs, {run_id} is drawn." if several else "")
         ),
         traces=[_heat(limits, throttles, cells)],
         layout=_layout(limits, throttles),
         height=len(limits) * _CELL_PX + _EDGES_PX,
         along_time=False,
         table=rows(
-            ("limits", "throttle", "predicted", "range", "in fact"),
+            ("limits", "throttle", "predicted", "range", "in fact", "to be recorded first"),
             map(_row, tried),
         ),
     )
@@ -109,9 +111,9 @@ def _heat(limits: Sequence[str], throttles: Sequence[str], cells: _Cells) -> JSO
         "type": "heatmap",
         "x": list(range(len(throttles))),
         "y": list(range(len(limits))),
-        "z": [[None if c is None else c.predicted_s for c in row] for row in grid],
+        "z": [[c.predicted_s if c and c.foretold else None for c in row] for row in grid],
         "text": [
-            ["" if c is None else f"{as_duration(c.predicted_s)}{_sign(c)}" for c in row]
+            [f"{as_duration(c.predicted_s)}{_sign(c)}" if c and c.foretold else "" for c in row]
             for row in grid
         ],
         "texttemplate": "%{text}",
@@ -147,9 +149,10 @@ def _row(one: WhatIf) -> tuple[str, ...]:
     return (
         f"{limits_words(one.limits)}{_sign(one)}",
         _rate(one.throttle),
-        as_duration(one.predicted_s),
-        f"{as_duration(one.low_s)} to {as_duration(one.high_s)}",
+        as_duration(one.predicted_s) if one.foretold else UNKNOWN,
+        f"{as_duration(one.low_s)} to {as_duration(one.high_s)}" if one.foretold else UNKNOWN,
         as_duration(one.actual_s),
+        "; ".join(one.beyond or ()),
     )
 
 
@@ -162,6 +165,9 @@ def _says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
         if one.own and one.actual_s is not None:
             told = f"{as_duration(one.predicted_s)} are predicted for it"
             words.append(f"The run took {as_duration(one.actual_s)} as it was; {told}.")
+    why_none = [one.reason for one in tried if one.reason is not None]
+    if why_none and not any(one.recommended for one in tried):
+        words.append(f"None is recommended: {why_none[0]}.")
     off = [one.error_held_out for one in tried if one.error_held_out is not None]
     if off:
         words.append(f"Foretold by other runs only, it would have been off by {abs(off[0]):.0%}.")

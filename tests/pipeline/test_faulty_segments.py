@@ -1,0 +1,173 @@
+"""What is wrong with a segment is that segment's alone: it is named, and all else is read."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from ktui.pipeline import job, segment_files
+from ktui.pipeline import run as running
+from ktui.pipeline.job import command
+from ktui.pipeline.manifest import Manifest
+from ktui.pipeline.problem import PipelineProblem
+from ktui.pipeline.schemas import QUARANTINE, SAMPLES
+from support.faulty_segments import put_faulty
+from support.follower import Heard, followed
+from support.lake_recordings import into_lake, looks, record, rows
+
+ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "c:d/e")
+
+
+@pytest.fixture
+def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
+    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+
+
+class NoSpark:
+    """Stands for a session where nothing of Spark is asked for."""
+
+    sparkContext = None  # noqa: N815 - as Spark calls it
+
+    def tell(self, doing: str) -> None:
+        """Take what is begun."""
+
+
+@contextmanager
+def no_spark(*_: object) -> Iterator[tuple[NoSpark, NoSpark]]:
+    yield NoSpark(), NoSpark()
+
+
+def told(problems: tuple[str, ...] | list[str]) -> dict[str, str]:
+    """What is said of each file, by its name and without the number of a line."""
+    found = {}
+    for problem in problems:
+        path, _, words = problem.partition(": ")
+        found[Path(path.rstrip("0123456789").rstrip(":")).name] = words
+    return found
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_a_faulty_segment_is_named_and_those_of_all_clusters_are_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    recorded = tmp_path / "recorded"
+    record(recorded, looks(3, cluster_id="one"))
+    record(recorded, looks(3, cluster_id="other"))
+    expected = put_faulty(recorded, tmp_path)
+
+    outcome = into_lake(spark, tmp_path / "lake", recorded)
+
+    assert {"one", "other"} <= set(outcome.clusters)
+    for cluster in ("one", "other"):
+        assert len(rows(spark, tmp_path / "lake", SAMPLES, ["t"], cluster_id=cluster)) == 9
+    assert all(problem.startswith(f"{recorded}/") for problem in outcome.problems)
+    said = told(outcome.problems)
+    assert said.keys() == expected.keys()
+    assert {name: said[name][: len(words)] for name, words in expected.items()} == expected
+    assert said["bomb.jsonl.gz"].endswith(", and 1,000 lines more")
+    assert len(rows(spark, tmp_path / "lake", QUARANTINE, ["line"])) < 1_100
+    assert outcome.manifest.clusters == ["a-cluster", "one", "other", "unknown"]
+
+    again = into_lake(spark, tmp_path / "lake", recorded)
+
+    assert not again.written
+    assert "empty.jsonl.gz" in told(again.problems)
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_a_segment_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "recorded").mkdir()
+    for number, name in enumerate(ODD_NAMES):
+        (segment,) = record(tmp_path / f"{number}", looks(1, cluster_id=f"c{number}")).iterdir()
+        path = tmp_path / "recorded" / f"{name}.jsonl.gz"
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(segment, path)
+
+    outcome = into_lake(spark, tmp_path / "lake", tmp_path / "recorded")
+
+    assert outcome.problems == ()
+    assert len(outcome.clusters) == len(ODD_NAMES)
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_a_segment_that_goes_away_before_it_is_read_leaves_the_others(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stays, goes = tmp_path / "recorded" / "stays", tmp_path / "recorded" / "goes"
+    record(stays, looks(1))
+    (segment,) = record(goes, looks(1, cluster_id="other")).iterdir()
+    find = segment_files.find
+
+    def found(*args: object) -> segment_files.Found:
+        there = find(*args)  # type: ignore[arg-type]
+        segment.unlink()
+        return there
+
+    monkeypatch.setattr(segment_files, "find", found)
+
+    outcome = into_lake(spark, tmp_path / "lake", tmp_path / "recorded")
+
+    assert outcome.clusters == ("a-cluster",)
+    assert outcome.problems == (f"{segment}: it could not be read; the next run tries again",)
+
+
+def test_a_segment_that_is_too_large_is_not_loaded(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_files, "LARGEST", 100)
+    (segment,) = record(tmp_path / "recorded", looks(1)).iterdir()
+
+    with pytest.raises(PipelineProblem) as refused:
+        into_lake(spark, tmp_path / "lake", tmp_path / "recorded")
+
+    assert "nothing is recorded" in str(refused.value)
+    assert f"{segment}: it has " in str(refused.value)
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_a_follower_goes_on_over_faulty_segments_and_names_each_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    recorded = tmp_path / "recorded"
+    expected = put_faulty(recorded, tmp_path)
+    heard = Heard()
+
+    with followed(spark, heard, tmp_path / "lake", recorded):
+        heard.until(lambda: bool(heard.found))
+        (recorded / "later.jsonl.gz").touch()
+        (segment,) = record(tmp_path / "good", looks(3, cluster_id="one")).iterdir()
+        shutil.copy(segment, recorded / "good")
+        (recorded / "good").rename(recorded / "good.jsonl.gz")
+        heard.until(lambda: any("one" in each.clusters for each in heard.outcomes))
+        heard.until(lambda: any("later.jsonl.gz" in each for each in heard.problems))
+
+    assert told(heard.problems).keys() == {*expected, "later.jsonl.gz"}
+    assert len(heard.problems) == len(expected) + 1
+
+
+def test_the_terminal_says_what_was_passed_over_and_how_many_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems = tuple(f"/r/{number}.jsonl.gz: \x1b[2J" for number in range(60))
+    outcome = running.Outcome(
+        found=1, read=0, copies=0, unfinished=0, clusters=(), manifest=Manifest(),
+        written=False, problems=problems,
+    )  # fmt: skip
+    monkeypatch.setattr(job, "run", lambda *_: outcome)
+    monkeypatch.setattr(job, "see_executors", lambda *_: None)
+    monkeypatch.setattr(job, "spark_for", no_spark)
+
+    done = CliRunner().invoke(command, ["--recordings", "/r", "--lake", str(tmp_path)])
+
+    assert done.exit_code == 0, done.output
+    lines = done.stderr.splitlines()
+    assert lines[0] == r"ktui: /r/0.jsonl.gz: \x1b[2J"
+    assert len(lines) == 51
+    assert lines[-1] == "ktui: and 10 more files with something wrong"

@@ -1,0 +1,129 @@
+"""A lake that was given to somebody reads and writes nothing outside of its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.pipeline.lake import read_manifest
+from ktui.pipeline.lake_files import LocalFiles
+from ktui.pipeline.manifest import NAME, DataFile, Manifest, Written, encode
+from ktui.pipeline.problem import PipelineProblem
+from ktui.pipeline.report.arrow_lake import ArrowLake
+
+FOLDER = "moves/lake_version=000001-aa/cluster_id=c"
+
+
+def write(lake: Path, folder: str, *files: str) -> Path:
+    """Write a lake of one part, whose folder is there where it may be."""
+    lake.mkdir(exist_ok=True)
+    part = Written(folder, tuple(DataFile(file, 1) for file in files), 1)
+    (lake / NAME).write_bytes(encode(Manifest(version=1, tables={"moves": {"c": part}})))
+    return lake
+
+
+def refusals(lake: Path) -> set[str]:
+    """What the pipeline says of a lake, and what a report does."""
+
+    def said(open_: object) -> str:
+        with pytest.raises(PipelineProblem) as refused:
+            open_()  # type: ignore[operator]
+        return str(refused.value).removeprefix("file://")
+
+    return {
+        said(lambda: read_manifest(LocalFiles(lake))),
+        said(lambda: ArrowLake.open(str(lake))),
+        said(lambda: ArrowLake.open(f"file://{lake}")).replace("file://", ""),
+    }
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "../secret",
+        "/etc",
+        "moves/../../secret",
+        "moves/./x",
+        "moves//x",
+        "",
+        "moves",
+        "s3://bucket/x",
+        "file:/etc",
+        "moves/a\0b",
+    ],
+)
+def test_a_manifest_whose_folder_is_elsewhere_is_refused_by_its_entry(
+    tmp_path: Path, folder: str
+) -> None:
+    lake = write(tmp_path / "lake", folder)
+
+    (said,) = refusals(lake)
+
+    assert said == (
+        f"{lake}/{NAME}: the lake cannot be read: tables.moves.c.folder: {folder!r} leaves the "
+        "lake; ktui never writes that. Make a lake anew: ktui pipeline run --lake DIR"
+    )
+
+
+@pytest.mark.parametrize(
+    "file", ["../secret.parquet", "/etc/passwd", f"{FOLDER}/../x", "moves/x", f"{FOLDER}x/y"]
+)
+def test_a_manifest_whose_file_is_not_in_its_folder_is_refused(tmp_path: Path, file: str) -> None:
+    (said,) = refusals(write(tmp_path / "lake", FOLDER, file))
+
+    assert (
+        f"{NAME}: the lake cannot be read: tables.moves.c.files: {file!r} leaves the lake" in said
+    )
+
+
+@pytest.mark.parametrize("link", ["moves", "moves/lake_version=000001-aa", FOLDER, f"{FOLDER}/x"])
+def test_a_link_out_of_the_lake_is_refused(tmp_path: Path, link: str) -> None:
+    (tmp_path / "secret" / "lake_version=000001-aa" / "cluster_id=c").mkdir(parents=True)
+    lake = write(tmp_path / "lake", FOLDER)
+    (lake / link).parent.mkdir(parents=True, exist_ok=True)
+    (lake / link).symlink_to(tmp_path / "secret")
+
+    (said,) = refusals(lake)
+
+    assert f"/{NAME}: " in said
+    assert "leaves the lake" in said
+
+
+def test_a_link_by_which_the_next_version_would_be_written_elsewhere_is_refused(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "samples").symlink_to(tmp_path)
+
+    with pytest.raises(PipelineProblem, match=r"samples: .* leaves the lake"):
+        read_manifest(LocalFiles(tmp_path / "lake"))
+
+
+def test_links_within_the_lake_and_to_the_lake_are_followed(tmp_path: Path) -> None:
+    lake = write(tmp_path / "lake", FOLDER)
+    (lake / FOLDER).mkdir(parents=True)
+    (lake / FOLDER / "part").symlink_to(lake / NAME)
+    (tmp_path / "by-another-name").symlink_to(lake)
+
+    for place in (lake, tmp_path / "by-another-name"):
+        assert ArrowLake.open(str(place)).manifest.version == 1
+        assert read_manifest(LocalFiles(place)) is not None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[" * 100_000,
+        b'{"schema_version":1,"version":-1}',
+        b'{"schema_version":1,"version":1' + b"0" * 5_000 + b"}",
+        b'{"schema_version":1,"tables":[]}',
+        b'{"schema_version":1,"program":"\xff"}',
+    ],
+)
+def test_a_manifest_that_is_none_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / NAME).write_bytes(content)
+
+    for said in refusals(tmp_path):
+        assert said.startswith(f"{tmp_path}/{NAME}: ")

@@ -1,0 +1,97 @@
+"""A run whose recorded events cannot be leaves no table of others without its rows."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from ktui.execution.events import Event, Planned, PlannedPart, encode
+from ktui.insights.curve import Curve
+from ktui.pipeline import eta_backtest, eta_replay, run_folds, what_if
+from ktui.pipeline.what_if_grid import Cell
+from ktui.pipeline.what_if_model import Model
+from ktui.recording import lines
+from ktui.recording.encoding import Encoder
+from ktui.recording.lines import AnyLine, Head, RunLine
+from support.journals import started
+from support.lake_recordings import looks
+
+MODEL = Model(curve=Curve(most_bytes_s=1e6, half_at=0.0, most_at_once=1), joining_s=0, other_s=1)
+
+
+def planned(partition: int = 0, *, original: tuple[int, ...] = (1,), **more: Any) -> PlannedPart:
+    part = Planned(
+        topic="orders", partition=partition, topic_id=None, target=(4,), original=original,
+        leader=None, **{"size": 1_000, **more},
+    )  # fmt: skip
+    return PlannedPart(partitions=(part,))
+
+
+def rows(events: Sequence[Event]) -> list[dict[str, Any]]:
+    return [
+        {"cluster_id": "c", "run": "r", "run_id": "r@1", "entry": n, "t": n, "lot": 0,
+         "event": encode(event).decode(), "done": False, "lasted_ms": None}
+        for n, event in enumerate(events, start=1)
+    ]  # fmt: skip
+
+
+def key(*parts: object) -> tuple[pa.Scalar, ...]:
+    return tuple(map(pa.scalar, parts))
+
+
+def test_a_run_of_a_partition_without_replicas_is_not_played_and_raises_nothing() -> None:
+    play = what_if._lot((Cell(started(1).limits),), 1, what_if.Models({"c": MODEL}, {}))
+    for original, count in (((1,), 1), ((), 0)):
+        events = pa.Table.from_pylist(rows([started(1), planned(original=original)]))
+        table = play(key("c", "r@1", 0), events)
+        assert table.num_rows == count
+        assert what_if._advised(None)(table).num_rows == count
+
+
+def test_a_run_with_figures_that_no_table_holds_is_left_out() -> None:
+    fold = run_folds._folded()
+    for partition, count in ((0, 1), (2**40, 0)):
+        events = pa.Table.from_pylist(rows([started(1), planned(partition)]))
+        assert fold(key("c", "r@1"), events).num_rows == count
+
+
+def test_events_that_do_not_fit_those_before_them_are_left_out_of_a_run() -> None:
+    told = rows([started(1), planned(), planned()])
+    told[1:1] = [{**told[0], "event": text} for text in ("", "[" * 5_000, "{}", '{"event":"x"}')]
+
+    facts = run_folds.fold(told)
+
+    assert [part.topic for part in facts.partitions] == ["orders"]
+
+
+def test_a_session_that_the_fold_cannot_take_tells_no_forecasts_and_raises_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = pa.table({"cluster_id": ["c"], "session": ["s"], "content": [a_session()]})
+    assert eta_backtest._replayed(table).num_rows == 1
+
+    def stumbles(_fold: object, _progress: object) -> NoReturn:
+        raise IndexError("of a partition without replicas")
+
+    monkeypatch.setattr(eta_replay, "fold", stumbles)
+
+    assert eta_backtest._replayed(table).num_rows == 0
+
+
+def a_session() -> bytes:
+    """A session of a run of one partition, and five looks."""
+    head = Head(seq=0, at=0, ms=0, schema_version=1, session="s", segment=0, cluster_id="c")
+    events: list[Event] = [started(1), planned()]
+    of_run = [
+        RunLine(seq=n, at=0, ms=0, run="r", run_id="r@1", entry=n, event=msgspec.Raw(encode(event)))
+        for n, event in enumerate(events, start=1)
+    ]
+    encoder = Encoder()
+    seen = [encoder.look(look, seq=3 + n) for n, look in enumerate(looks(5))]
+    told: list[AnyLine] = [head, *of_run, *seen]
+    return gzip.compress(b"".join(map(lines.encode, told)))

@@ -1,0 +1,235 @@
+"""Nothing is advised beyond what was recorded; what has to be recorded is said instead."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if_evidence import (
+    LEAST_RUNS,
+    LEAST_STEPS,
+    TELLING_S,
+    Evidence,
+    Use,
+    beyond,
+    lacking,
+    too_far_off,
+)
+from ktui.pipeline.what_if_grid import Cell
+from ktui.pipeline.what_if_model import Inflow, Step, fit
+from ktui.pipeline.what_if_play import Played, advise
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
+
+MB = 1_000_000
+SEEN = Evidence(
+    runs=3,
+    steps=24,
+    broker_bytes_s=40.0 * MB,
+    free=True,
+    throttle=20 * MB,
+    fewest_at_once=1,
+    most_at_once=4,
+    partitions=8,
+)
+USE = Use(
+    throttle=rates_from("none"),
+    broker_bytes_s=40.0 * MB,
+    fewest_at_once=1,
+    most_at_once=4,
+    partitions=8,
+)
+FEW = st.integers(0, 6)
+RATES = st.none() | st.integers(1, 100 * MB)
+
+
+@st.composite
+def evidence(draw: st.DrawFn) -> Evidence:
+    fewest = draw(FEW)
+    return Evidence(
+        runs=draw(FEW),
+        steps=draw(st.integers(0, 30)),
+        broker_bytes_s=draw(st.floats(0, 100.0 * MB)),
+        free=draw(st.booleans()),
+        throttle=draw(st.integers(0, 100 * MB)),
+        fewest_at_once=fewest,
+        most_at_once=fewest + draw(FEW),
+        partitions=draw(FEW),
+    )
+
+
+@st.composite
+def uses(draw: st.DrawFn) -> Use:
+    own = tuple(BrokerRate(n, draw(RATES)) for n in range(draw(st.integers(0, 2))))
+    fewest = draw(FEW)
+    return Use(
+        throttle=ThrottleRates(draw(RATES), own),
+        broker_bytes_s=draw(st.floats(0, 100.0 * MB)),
+        fewest_at_once=fewest,
+        most_at_once=fewest + draw(FEW),
+        partitions=draw(FEW),
+    )
+
+
+@given(use=uses(), seen=evidence())
+def test_what_is_within_asks_for_no_more_than_was_recorded(use: Use, seen: Evidence) -> None:
+    if list(beyond(use, seen)):
+        return
+    rates = [use.throttle.every, *(each.bytes_s for each in use.throttle.brokers)]
+    most = max(seen.throttle, seen.broker_bytes_s)
+    assert seen.free or None not in rates
+    assert all(rate <= most * 1.001 for rate in rates if rate is not None)
+    assert use.broker_bytes_s <= seen.broker_bytes_s * 1.001
+    assert seen.fewest_at_once <= use.fewest_at_once <= use.most_at_once <= seen.most_at_once
+    assert use.partitions <= seen.partitions
+
+
+@given(use=uses(), seen=evidence(), more=evidence())
+def test_more_that_is_recorded_never_takes_a_way_out_of_what_is_within(
+    use: Use, seen: Evidence, more: Evidence
+) -> None:
+    both = Evidence(
+        runs=seen.runs + more.runs,
+        steps=seen.steps + more.steps,
+        broker_bytes_s=max(seen.broker_bytes_s, more.broker_bytes_s),
+        free=seen.free or more.free,
+        throttle=max(seen.throttle, more.throttle),
+        fewest_at_once=min(seen.fewest_at_once, more.fewest_at_once),
+        most_at_once=max(seen.most_at_once, more.most_at_once),
+        partitions=max(seen.partitions, more.partitions),
+    )
+    assert len(list(beyond(use, both))) <= len(list(beyond(use, seen)))
+    assert len(list(lacking(both))) <= len(list(lacking(seen)))
+
+
+def test_a_way_as_it_was_recorded_is_within() -> None:
+    assert list(beyond(USE, SEEN)) == []
+    assert list(lacking(SEEN)) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"throttle": rates_from("1GB/s")}, "no throttle above 40 MB/s was recorded"),
+        ({"broker_bytes_s": 50.0 * MB}, "50 MB/s into a broker, and 40 MB/s at most were recorded"),
+        ({"most_at_once": 5}, "5 at once into a broker, and 4 at most were recorded"),
+        ({"fewest_at_once": 0}, "0 at once into a broker, and 1 at least were recorded"),
+        ({"partitions": 9}, "9 partitions at once, and 8 at most were recorded"),
+    ],
+)
+def test_what_goes_beyond_is_named_with_what_was_recorded(
+    more: dict[str, object], told: str
+) -> None:
+    assert list(beyond(msgspec.structs.replace(USE, **more), SEEN)) == [told]
+
+
+def test_a_throttle_of_fifty_times_the_one_that_was_seen_is_beyond() -> None:
+    """All that was recorded was held up by it: how fast brokers are without it is not known."""
+    step = Step("run", adds=True, took_s=30.0, copying_s=28.0)
+    model = fit([Inflow("run", 1, 2, 60.0, 60.0 * 2 * MB, 2 * MB)], [step] * 12, 2)
+    assert model is not None
+    assert model.assumed
+    use = msgspec.structs.replace(USE, fewest_at_once=2, most_at_once=2, partitions=2)
+    for throttle in ("100MB/s", "none"):
+        faster = msgspec.structs.replace(
+            use, throttle=rates_from(throttle), broker_bytes_s=model.curve.bytes_s(2, None)
+        )
+        assert "50 MB/s into a broker, and 2.0 MB/s at most were recorded" in list(
+            beyond(faster, model.seen)
+        )
+    same = msgspec.structs.replace(
+        use, throttle=rates_from("2MB/s"), broker_bytes_s=model.curve.bytes_s(2, 2 * MB)
+    )
+    assert list(beyond(same, model.seen)) == []
+
+
+def test_a_throttle_that_held_nothing_up_is_as_good_as_none() -> None:
+    """Kafka's largest rate stands for "no limit" on many clusters."""
+    model = fit([Inflow("run", 1, 2, 60.0, 60.0 * 20 * MB, 2**63 - 1)], [])
+    assert model is not None
+    assert model.seen.free
+    assert model.seen.throttle == 0
+    use = msgspec.structs.replace(
+        USE, throttle=rates_from("1GB/s"), broker_bytes_s=20.0 * MB, fewest_at_once=2,
+        most_at_once=2, partitions=0,
+    )  # fmt: skip
+    assert list(beyond(use, model.seen)) == ["no throttle above 20 MB/s was recorded"]
+
+
+def test_what_was_recorded_for_a_moment_only_tells_nothing() -> None:
+    long, short = TELLING_S, TELLING_S / 4
+    model = fit(
+        [
+            Inflow("a", 1, 2, long, 1.0, None),
+            *(Inflow("b", n, 9, short, 1.0, None) for n in (1, 2)),
+        ],
+        [],
+    )
+    assert model is not None
+    assert (model.seen.fewest_at_once, model.seen.most_at_once) == (2, 2)
+    assert list(lacking(model.seen)) == [
+        f"{LEAST_STEPS} steps that copy have to be recorded, and there are 0"
+    ]
+    alone = msgspec.structs.replace(SEEN, runs=1)
+    assert list(lacking(alone)) == [f"{LEAST_RUNS} runs have to be recorded, and there is 1"]
+
+
+@pytest.mark.parametrize(
+    ("error", "far"), [(None, 0), (0.5, 0), (-0.5, 0), (0.51, 1), (-0.6, 1), (float("nan"), 1)]
+)
+def test_a_model_that_is_far_off_for_a_run_advises_nothing(error: float | None, far: int) -> None:
+    assert len(list(too_far_off(error))) == far
+
+
+played = st.builds(
+    Played,
+    cell=st.builds(
+        Cell, st.builds(Limits, partitions=st.integers(1, 50)), st.just(rates_from("none"))
+    ),
+    own=st.just(False),  # noqa: FBT003 - Hypothesis' own signature
+    predicted_s=st.floats(1, 1e6),
+    low_s=st.floats(1, 1e6),
+    high_s=st.floats(1, 1e6),
+    peak_extra_replicas=st.integers(0, 20),
+    batches=st.integers(1, 9),
+    broker_bytes_s=st.floats(1, 1e9),
+    beyond=st.lists(st.sampled_from(["more", "faster"]), max_size=2).map(tuple),
+)
+
+
+@given(cells=st.lists(played, min_size=1, max_size=8), window=st.none() | st.floats(1, 1e6))
+def test_nothing_that_goes_beyond_is_ever_advised_nor_its_time_told(
+    cells: list[Played], window: float | None
+) -> None:
+    cells[0] = msgspec.structs.replace(cells[0], own=True)
+
+    advice = advise(cells, window)
+
+    assert advice.place is None or not cells[advice.place].beyond
+    if cells[0].beyond:
+        assert advice.place is None
+        assert advice.reason == "; ".join(cells[0].beyond)
+    elif window is None:
+        assert advice.place is not None
+
+
+def test_a_faster_way_beyond_is_said_to_need_recording_without_a_time() -> None:
+    def way(predicted_s: float, *further: str, own: bool = False) -> Played:
+        return Played(
+            cell=Cell(Limits()), own=own, predicted_s=predicted_s, low_s=1.0, high_s=predicted_s,
+            peak_extra_replicas=1, batches=1, broker_bytes_s=1.0, beyond=further,
+        )  # fmt: skip
+
+    cells = [way(100.0, own=True), way(10.0, "nothing was recorded without a throttle")]
+    faster = "beyond what was recorded: nothing was recorded without a throttle"
+
+    advice = advise(cells, None)
+    assert advice.place == 0
+    assert advice.reason.endswith(f": 1m 40s (1 s to 1m 40s); others might be faster, {faster}")
+    in_a_window = advise(cells, 20.0)
+    assert in_a_window.place is None
+    assert in_a_window.reason == (
+        f"none fits 20 s; the soonest is 1m 40s (1 s to 1m 40s); others might fit, {faster}"
+    )

@@ -1,0 +1,230 @@
+"""Files made to harm whoever reads them cost little, and hide nothing of those beside them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+from io import BytesIO
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from ktui.fileproblem import FileProblem
+from ktui.recording import unzipping
+from ktui.recording.lines import Head
+from ktui.recording.reading import MOST_BAD, Bad, lines, recordings, segments
+from ktui.recording.sealing import seal
+from ktui.recording.segments import session_folder
+from ktui.recording.unzipping import Unzipped
+from support.recordings import Recording, bad, files_in, good
+
+MIB = 1024 * 1024
+FEW_BYTES = 4 * MIB
+"""What may be unzipped of a file that has many times as much, before it is given up."""
+
+
+class Counted(Unzipped):
+    """Keeps every reader that was made, to see how much each has unzipped."""
+
+    made: list[Unzipped]
+
+    def __init__(self, file: BytesIO) -> None:
+        super().__init__(file)
+        self.made.append(self)
+
+
+@pytest.fixture
+def unzipped(monkeypatch: pytest.MonkeyPatch) -> list[Unzipped]:
+    """Give those that unzip files from here on."""
+    Counted.made = []
+    for module in ("reading", "sealing"):
+        monkeypatch.setattr(f"ktui.recording.{module}.Unzipped", Counted)
+    return Counted.made
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Recording:
+    recording = Recording(tmp_path / "recordings")
+    recording.looks(3)
+    recording.recorder.close()
+    return recording
+
+
+def summed(text: bytes) -> bytes:
+    return text + b',"crc":"%08x"}\n' % crc32(text)
+
+
+def zipped(*texts: bytes) -> bytes:
+    return gzip.compress(b"".join(texts), 9, mtime=0)
+
+
+HEAD = (
+    b'{"kind":"head","seq":0,"at":1,"ms":1,"schema_version":1,"session":"s","segment":0,'
+    b'"cluster_id":"c"'
+)
+
+
+def test_a_file_of_line_feeds_is_given_up_after_a_thousand_of_them(
+    tmp_path: Path, unzipped: list[Unzipped]
+) -> None:
+    """20 KB of gzip that stand for 20 MB: each would become an object, and a row of a table."""
+    bomb = tmp_path / "bomb.jsonl.gz"
+    bomb.write_bytes(zipped(summed(HEAD), b"\n" * 20 * MIB))
+    assert bomb.stat().st_size < 25_000
+
+    told = bad(bomb)
+
+    assert len(told) == MOST_BAD + 1
+    assert told[-1].reason == "after 1,000 bad lines the rest is left out"
+    assert unzipped[0].text_bytes < FEW_BYTES
+    (session,) = recordings(bomb)
+    assert session.head.session == "s"
+
+
+def test_what_is_unzipped_of_a_file_has_a_bound(
+    monkeypatch: pytest.MonkeyPatch, unzipped: list[Unzipped]
+) -> None:
+    monkeypatch.setattr(unzipping, "MOST_TEXT", 3 * MIB)
+    line = summed(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":"' + b"x" * 1_000 + b'"')
+    content = zipped(summed(HEAD), line * 40_000)
+
+    told = list(lines(content))
+
+    assert isinstance(told[-1], Bad)
+    assert told[-1].reason == "it unzips to more than 3,145,728 bytes: the rest is left out"
+    assert len(told) > 2_000
+    assert unzipped[0].text_bytes <= FEW_BYTES
+
+
+def test_the_lines_of_a_file_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unzipping, "MOST_LINES", 50)
+    line = summed(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":""')
+
+    told = list(lines(zipped(summed(HEAD), line * 100)))
+
+    assert len(told) == 51
+    assert isinstance(told[-1], Bad)
+    assert told[-1].reason == "it has 50 lines or more: the rest is left out"
+
+
+def test_a_long_line_is_joined_once_however_small_its_pieces_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unzipping, "_TEXT_BYTES", 7)
+    line = bytes(range(33, 127)) * 50
+
+    reader = Unzipped(BytesIO(zipped(line, b"\n", line, b"\n", line)))
+
+    assert list(reader.lines()) == [line, line]
+    assert reader.rest == line
+
+
+def test_sealing_gives_up_a_file_that_unzips_without_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unzipped: list[Unzipped]
+) -> None:
+    monkeypatch.setattr(unzipping, "MOST_LINES", 5_000)
+    left = tmp_path / "000000.jsonl.gz.tmp"
+    left.write_bytes(zipped(b"\n" * 20 * MIB))
+
+    sealed = seal(tmp_path)
+
+    assert sealed.files == ()
+    (problem,) = sealed.problems
+    assert problem.path == left
+    assert problem.problem == "it has 5,000 lines or more: the rest is left out"
+    assert unzipped[0].text_bytes < FEW_BYTES
+    assert files_in(tmp_path) == [left]
+
+
+def test_what_has_a_segments_name_and_is_no_file_is_named_and_passed_over(
+    recording: Recording,
+) -> None:
+    folder = recording.folder
+    os.mkfifo(folder / "fifo.jsonl.gz")
+    os.mkfifo(folder / "fifo.jsonl.gz.tmp")
+    (folder / "folder.jsonl.gz").mkdir()
+    (folder / "nowhere.jsonl.gz").symlink_to("nothing")
+    (folder / "device.jsonl.gz").symlink_to("/dev/zero")
+    (folder / "empty.jsonl.gz").touch()
+
+    found, problems = segments(folder)
+
+    assert len(found) == 1
+    told = {problem.path.name: str(problem).split(": ", 1)[1] for problem in problems}
+    assert told == {
+        "device.jsonl.gz": "a device, not a file",
+        "empty.jsonl.gz": "no recording that can be read: there is nothing in it",
+        "fifo.jsonl.gz": "a FIFO, not a file",
+        "fifo.jsonl.gz.tmp": "a FIFO, not a file",
+        "folder.jsonl.gz": "cannot be read: Is a directory",
+        "nowhere.jsonl.gz": "cannot be read: No such file or directory",
+    }
+    assert len(recordings(folder)) == 1
+    assert [problem.path.name for problem in seal(folder).problems] == ["fifo.jsonl.gz.tmp"]
+
+
+def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+
+    with pytest.raises(FileProblem, match="fifo: a FIFO, not a file"):
+        list(lines(tmp_path / "fifo"))
+
+
+def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket")
+        with pytest.raises(FileProblem, match="socket: cannot be read"):
+            list(lines(Path("socket")))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        b',"cluster":"' + b"x" * 3_000 + b'"',
+        b',"segment":-1',
+        b',"segment":2147483648',
+        b',"at":221845392000000',
+        b',"ms":8796093022209',
+        b',"cluster_id":"\\ud800"',
+        b',"seq":9007199254740993',
+        b',"session":"' + b"\xff" + b'"',
+        b',"session":{"a":' * 5_000 + b"1" + b"}" * 5_000,
+        b',"ms":1' + b"0" * 5_000,
+    ],
+)
+def test_a_head_that_tells_what_no_recorder_does_is_refused(more: bytes) -> None:
+    (told,) = lines(zipped(summed(HEAD + more)))
+
+    assert isinstance(told, Bad)
+    assert told.reason.startswith("it is no line that this ktui knows: ")
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        b'"controller":2147483648',
+        b'"names":[[0,"t",4294967296,null]]',
+        b'"states":[[0,[4294967296],[],null,null,[],[],[],null,true]]',
+        b'"brokers":{"4294967296":null}',
+        b'"names":[[0,"' + b"t" * 3_000 + b'",0,null]]',
+    ],
+)
+def test_a_look_with_numbers_that_kafka_does_not_have_is_refused(look: bytes) -> None:
+    line = summed(b'{"kind":"look","seq":1,"at":1,"ms":1,"took_ms":1,"whole":true,%b' % look)
+
+    _head, told = lines(zipped(summed(HEAD), line))
+
+    assert isinstance(told, Bad)
+
+
+def test_names_with_nul_and_signs_of_paths_stay_text(tmp_path: Path) -> None:
+    head = HEAD.replace(b'"session":"s"', rb'"session":"../../\u0000x"')
+
+    (told,) = good(zipped(summed(head)))
+
+    assert isinstance(told.line, Head)
+    assert session_folder(tmp_path, told.line).parent.parent == tmp_path
+    assert session_folder(tmp_path, told.line).name == "19700101T000000Z--x"
