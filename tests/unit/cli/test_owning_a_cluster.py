@@ -12,17 +12,21 @@ import pytest
 from click.testing import Result
 
 from ktui.cli.claiming import Hold, claiming
+from ktui.cli.watch_engines import ProcessEngines
 from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ownership import Free, Others, Ours, Standing
+from ktui.execution.cancel_foreign_outcome import listed_in
 from ktui.execution.ownership import take
 from ktui.execution.problem import RunRefused
 from ktui.execution.state_id import own_id
-from ktui.execution.statedir import RunDir
+from ktui.execution.statedir import RunDir, StateDir
+from ktui.simulated import acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cancel_office import CancelOffice
 from support.journals import planned, started, written
-from support.moving_clusters import a_cluster
+from support.moving_clusters import a_cluster, tp
 from support.named_cluster import NamedCluster
 from support.office import Office
 from support.owners import owner
@@ -231,6 +235,23 @@ def test_cancels_of_what_others_began_are_refused_on_a_cluster_of_another(
 
     assert taken.exit_code == 0, taken.output
     assert isinstance(asyncio.run(bob.check()), Others)
+
+
+async def test_nor_are_they_cancelled_from_the_view(tmp_path: Path) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    cluster.do(acts.Alter({tp("orders-0"): (4, 2, 3)}))
+    named: Any = NamedCluster(
+        reader=cluster.reader, writer=cluster.writer, groups=cluster.memberships
+    )
+    await claim_on(cluster, "bob").claim(take_over=True)
+    engines = ProcessEngines(named, cluster.reader(), {}, StateDir(tmp_path / "state"))
+    listed = listed_in(await Observer(cluster.reader(), cluster.clock).poll(Interest()))
+
+    with pytest.raises(RunRefused, match="bob on ops1"):
+        await engines.cancel_foreign(listed[tp("orders-0")])
+
+    cluster.catch_up()
+    assert cluster.controller.reassigning
 
 
 def test_throttles_are_not_taken_off_a_cluster_of_another(
