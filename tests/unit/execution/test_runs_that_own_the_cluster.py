@@ -14,12 +14,14 @@ from ktui.cluster.ownership import Free, Others, Ours
 from ktui.cluster.send_guard import SendGuard
 from ktui.execution.cancel_events import Kind
 from ktui.execution.commands import CallOff, Pause
-from ktui.execution.events import Entry, Event, Gate, Left, StepBegun
+from ktui.execution.events import Entry, Event, Gate, Left, Request, StepBegun
 from ktui.execution.states import State
 from ktui.execution.throttle_events import Configure
+from ktui.simulated import acts
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import tp
 from support.owners import owner
+from support.runs_stories import of_request
 from support.runs_throttled import TWO, ThrottledStory
 from support.throttle_rules import settings_in
 
@@ -164,6 +166,22 @@ def test_what_is_called_off_is_cancelled_also_while_the_owner_cannot_be_asked(
     assert story.state("orders-0") in (State.STOPPED, State.ROLLED_BACK)
     assert story.replicas(tp("orders-0")) == (1, 2, 3)
     assert not story.sent("orders-1")
+
+
+def test_a_cancel_does_not_wait_for_a_coordinator_that_hangs(tmp_path: Path) -> None:
+    story = OwnedStory(tmp_path)
+    coordinator = story.cluster.groups.coordinator(f"ktui-{story.cluster.spec.name}")
+    assert coordinator is not None
+    story.befalls(3.0, acts.Hang(coordinator))
+    story.asked(4.0, CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+    story.deny(12.0, 300.0)  # nor does anybody else tell
+
+    story.played(until_s=60.0)
+
+    (cancelled,) = story.seconds(of_request(Request.CANCEL, "orders-0"))
+    assert cancelled < 11.0
+    assert story.sent("orders-0")[-1] is None
+    assert any("no answer within 3 s" in e.reason for e in story.events if isinstance(e, Gate))
 
 
 def test_what_was_done_already_is_rolled_back_also_while_the_owner_cannot_be_asked(
