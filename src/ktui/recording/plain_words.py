@@ -51,7 +51,7 @@ lower made maintained make malformed mapping mark match matches max maximum may 
 meanwhile mechanism meet member membership memory mention message messages metadata mib
 microseconds middle min min.insync.replicas minimum mismatch mismatched missing mode
 monotonically more most mostly mounts move moved movements moves moving ms much must name named
-names need needed needs negative nested network never new newer no nobody non none nor not
+names need needed needs negative nested network never new newer no nobody node non none nor not
 nothing now nul null number oauth object occurs of off offline offset offsets old older on once
 one ones ongoing only op open opened operation operations operator options or order org original
 other others otherwise our ours out outage outdated outside over overloaded oversize own owned
