@@ -10,7 +10,7 @@ from ktui.cluster.clock import Clock, first_of
 from ktui.cluster.errors import TimedOut, Unsupported
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.cluster.ports import ClusterReader, TopicConfigsAnswer, TopicsAnswer
+from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicConfigsAnswer, TopicsAnswer
 
 FRESH_AGAIN_S = 60.0
 """How long a cluster that does not tell how old metadata is is not asked for it again."""
@@ -89,9 +89,7 @@ class FreshRead:
             ClusterError: the list, the brokers, the metadata or the settings could not be read.
         """
         asked_s = self._clock.monotonic()
-        cluster, listed = await asyncio.gather(
-            self._reader.describe_cluster(), self._reader.list_reassignments()
-        )
+        cluster, listed = await cluster_and_list(self._reader)
         names = frozenset(tp.topic for tp in partitions)
         (topics, fresh), configs = await asyncio.gather(
             self._metadata.describe(names, within_s=FRESH_WITHIN_S),
@@ -118,6 +116,17 @@ class FreshRead:
 
     async def _configs(self, names: frozenset[str]) -> TopicConfigsAnswer:
         return await self._reader.topic_configs(names) if names else TopicConfigsAnswer({})
+
+
+async def cluster_and_list(
+    reader: ClusterReader,
+) -> tuple[ClusterDescription, Mapping[TopicPartition, Reassignment]]:
+    """Ask who is there and what is being reassigned, both at once.
+
+    Raises:
+        ClusterError: one of them is not told.
+    """
+    return await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
 
 
 def with_reassignments(

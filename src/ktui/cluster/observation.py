@@ -80,6 +80,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         return self.monotonic_s - self.took_s
 
     @property
+    def online(self) -> frozenset[int]:
+        """The brokers that are registered and not fenced."""
+        return frozenset(broker.id for broker in self.brokers.values() if broker.alive)
+
+    @property
     def reassigning(self) -> dict[TopicPartition, PartitionState]:
         """The partitions that the controller lists as being reassigned."""
         return {tp: state for tp, state in self.partitions.items() if state.reassigning}

@@ -14,7 +14,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.figures import Figures
 from ktui.cluster.following import Following
-from ktui.cluster.fresh_read import FreshMetadata, with_reassignments
+from ktui.cluster.fresh_read import FreshMetadata, cluster_and_list, with_reassignments
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
@@ -96,7 +96,7 @@ class Observer:
         """
         async with self._polling:
             started = self._clock.monotonic()
-            cluster, listed = await self._cluster_and_list()
+            cluster, listed = await cluster_and_list(self._reader)
             census = self._last_census(interest, cluster)
             followed = self._following.due(listed)
             wanted = {*listed, *followed, *interest.partitions, *_unhealthy(interest, census)}
@@ -108,13 +108,6 @@ class Observer:
                 everyone=interest.census,
             )
             return self._observation(cluster, look, census, started)
-
-    async def _cluster_and_list(
-        self,
-    ) -> tuple[ClusterDescription, Mapping[TopicPartition, Reassignment]]:
-        return await asyncio.gather(
-            self._reader.describe_cluster(), self._reader.list_reassignments()
-        )
 
     def _last_census(self, interest: Interest, cluster: ClusterDescription) -> Census | None:
         self._census.harvest()

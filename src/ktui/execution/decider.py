@@ -161,8 +161,7 @@ class Decider:
 
     def look(self, seen: Observation) -> list[Event]:
         """Take in a look: what became of steps in flight, and how those that wait are."""
-        online = frozenset(broker.id for broker in seen.brokers.values() if broker.alive)
-        self._absent.look(online, seen.monotonic_s)
+        self._absent.look(seen.online, seen.monotonic_s)
         self._look = look = Look(seen, self._absent.restarting)
         self._at, self._at_s = seen.at, seen.monotonic_s
         self._follow(look)

@@ -17,7 +17,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observations
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Ways, WriteResult
+from ktui.cluster.ports import Verdict, Ways, WriteResult
 from ktui.execution.cancel_events import CancelGate
 from ktui.execution.decider import Decider
 from ktui.execution.event_words import who_paused
@@ -300,18 +300,17 @@ class Engine:
         cancels = [event.tp for event in judged if isinstance(event, Cancel)]
         if cancels:
             sending = Sending(Request.CANCEL, dict.fromkeys(cancels))
-            self._check_owned()
             results = await self._requests.send(sending, read.seen)
             self._record(decider.answered(Request.CANCEL, results))
 
     def _outdated(self, sending: Sending, look: Look) -> Mapping[TopicPartition, WriteResult]:
         """Give the outcome of what does not hold any more by the read made for it."""
-        held: dict[TopicPartition, WriteResult] = {}
-        for tp in sending.partitions:
-            track = self._run.tracks[tp]
-            if why := why_not_sent(sending.request, track, look, self._run.limits):
-                held |= not_sent(sending.only({tp}), why)
-        return held
+        tracks, limits = self._run.tracks, self._run.limits
+        return {
+            tp: WriteResult(Verdict.REFUSED, message=why)
+            for tp in sending.partitions
+            if (why := why_not_sent(sending.request, tracks[tp], look, limits))
+        }
 
     def _unthrottled(
         self, sending: Sending, decided: Turn, decider: Decider

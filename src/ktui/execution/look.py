@@ -27,7 +27,7 @@ class Look:
     def __init__(self, seen: Observation, restarting: frozenset[int] = frozenset()) -> None:
         self.seen = seen
         self._restarting = restarting
-        self.online = frozenset(broker.id for broker in seen.brokers.values() if broker.alive)
+        self.online = seen.online
         self._denied = frozenset(
             failure.topic
             for failure in seen.failures

@@ -57,7 +57,7 @@ class Poll:
         self._all_passed_s = passed_s
         self._wall_times: dict[float, datetime] = {}
         self.throttles = Throttles(observation, progress.timelines.values(), self.now_s)
-        self.alive = frozenset(b.id for b in observation.brokers.values() if b.alive)
+        self.alive = observation.online
 
     @property
     def typical_s(self) -> float | None:
