@@ -214,6 +214,7 @@ class TestADeadBroker:
     ) -> None:
         await writer.elect_preferred_leaders([tp])
         proxied.kill(3)
+        await writer.elect_preferred_leaders([tp])  # by then it has seen connections end
         dead, alive = (
             setting(ConfigScope.BROKER, broker, RATE, ConfigOp.SET, "1000000")
             for broker in ("3", "4")
@@ -230,6 +231,7 @@ class TestADeadBroker:
     ) -> None:
         await writer.elect_preferred_leaders([tp])
         proxied.kill(3)
+        await writer.elect_preferred_leaders([tp])
 
         with pytest.raises(Unreachable, match="broker 3"):
             await writer.alter_configs([setting(ConfigScope.BROKER, "3", RATE, ConfigOp.DELETE)])

@@ -94,7 +94,7 @@ def test_interrupted_once_it_waits_for_what_is_in_flight_and_can_be_resumed(
     shell: Shell, topic: SlowTopic, plan: str
 ) -> None:
     follower = shell.begin("start", plan, *SLOW)
-    shell.wait_for("drain", StepBegun, 2)
+    shell.wait_for("drain", Answered, 2)
 
     follower.send_signal(signal.SIGINT)
     shell.wait_for("drain", Paused)
@@ -115,7 +115,7 @@ def test_interrupted_twice_or_terminated_it_is_left_at_once_and_kafka_goes_on(
     lab: Lab, shell: Shell, topic: SlowTopic, plan: str, signals: tuple[signal.Signals, ...]
 ) -> None:
     follower = shell.begin("start", plan, *SLOW)
-    shell.wait_for("drain", StepBegun, 2)
+    shell.wait_for("drain", Answered, 2)
     for number in signals[:-1]:
         follower.send_signal(number)
         shell.wait_for("drain", Paused)
