@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection import Connection
+from ktui.kafka.reader import KafkaReader
+from ktui.lab import clients
 from ktui.lab.layout import Lab
 from ktui.lab.up import Wanted
 from support.labs import a_lab
+from support.owners import release
 from support.real_world import RealWorld
 
 BEFORE_43 = "4.1.2"
+_LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of")
+
+
+@pytest.fixture(autouse=True)
+def unowned(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have nobody own a shared lab after a test: the next one has another state directory."""
+    yield
+    for name in _LABS:
+        if name in request.fixturenames:
+            asyncio.run(_released(request.getfixturevalue(name)))
+
+
+async def _released(lab: Lab) -> None:
+    connection = Connection.of(clients.librdkafka(lab), where="the lab")
+    reader, groups = KafkaReader(connection), KafkaGroups(connection)
+    try:
+        await release(groups, (await reader.describe_cluster()).cluster_id)
+    finally:
+        await reader.aclose()
+        await groups.aclose()
 
 
 @pytest.fixture

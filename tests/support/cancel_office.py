@@ -114,7 +114,12 @@ class CancelOffice:
 
     def _chosen(self, *_: object) -> object:
         context = Context(read_only=self.read_only)
-        return NamedCluster(reader=self.cluster.reader, writer=self.writer, context=context)
+        return NamedCluster(
+            reader=self.cluster.reader,
+            writer=self.writer,
+            context=context,
+            groups=self.cluster.memberships,
+        )
 
     async def _beside_runs(self, *arguments: Any) -> int:
         async with AsyncExitStack() as stack:

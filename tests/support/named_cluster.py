@@ -8,8 +8,13 @@ from typing import Any
 import msgspec
 
 from ktui.cli.config import Context
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.membership import GroupMembership
+from ktui.cluster.ownership import ClusterClaim, ClusterOwner
 from ktui.cluster.ports import ClusterReader
 from ktui.kafka.capabilities import GRANTS, Permissions
+from ktui.simulated.clock import VirtualClock
+from support.owners import GoodClaim
 
 EVERYTHING = frozenset(grant.operation for grant in GRANTS)
 
@@ -25,6 +30,14 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
     unverified: tuple[str, ...] = ()
     not_granted: frozenset[tuple[str, str]] = frozenset()
     """What the principal may not do: "cluster" or a topic, and the operation."""
+
+    groups: Callable[[], GroupMembership] | None = None
+    """The way to its consumer groups; without one, every claim of it is good."""
+
+    def claim(self, me: ClusterOwner, cluster_id: str) -> ClusterClaim:
+        if self.groups is None:
+            return GoodClaim(me)
+        return GroupClaim(self.groups(), cluster_id, me, VirtualClock(leaping=True))
 
     async def permissions(self, topics: Collection[str]) -> Permissions:
         def granted(resource: str) -> frozenset[str]:

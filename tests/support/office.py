@@ -44,6 +44,7 @@ class Office:
         self._monkeypatch.setattr("ktui.cli.start_launch.SystemClock", lambda: cluster.clock)
         named = NamedCluster(
             reader=cluster.reader,
+            groups=cluster.memberships,
             context=Context(**context),
             unverified=unverified,
             not_granted=frozenset(not_granted),

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.kafka import load
+from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection import Connection
 from ktui.kafka.errors import Purpose
 from ktui.kafka.metadata import PAGE, page_request
@@ -31,6 +33,9 @@ class RealWorld:
         self.writer = KafkaWriter(connection, timeout_s=timeout_s)
         self._wire = Wire(connection, timeout_s=timeout_s)
         self._topics: list[str] = []
+
+    def memberships(self) -> GroupMembership:
+        return KafkaGroups(self.connection)
 
     async def create_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
         await self.make_topic(name, partitions)

@@ -12,6 +12,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter, Ways
+from ktui.cluster.send_guard import Guard
 from ktui.execution.beginning import first_events
 from ktui.execution.engine import Engine
 from ktui.execution.events import Entry, Event, Owned, StepBegun
@@ -88,6 +89,8 @@ class PlannedRun:
         """Who has shut the cluster's cancel gate; None while it is open."""
         self.lost: Callable[[], str | None] = lambda: None
         """Why its process does not own it any more; None while it does."""
+        self.guarded: Callable[[], Guard | None] = lambda: None
+        """What decides for each engine whether it may send; None for nothing."""
         self.prior: Prior | None = None
         """What earlier runs tell."""
 
@@ -118,6 +121,7 @@ class PlannedRun:
                 self.clock,
                 gate_shut=lambda: self.gate_shut,
                 lost=self.lost,
+                guard=self.guarded(),
                 earlier=lambda _cluster_id: self.prior,
             )
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated import acts
 from ktui.simulated.clock import VirtualClock
@@ -26,6 +27,9 @@ class SimulatedWorld:
         self.cluster = SimulatedCluster(spec, self.clock)
         self.reader = self.cluster.reader()
         self.writer = self.cluster.writer()
+
+    def memberships(self) -> GroupMembership:
+        return self.cluster.memberships()
 
     async def create_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
         await self.make_topic(name, partitions)

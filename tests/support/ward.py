@@ -65,7 +65,12 @@ class Ward:
 
     def _chosen(self, *_: object) -> object:
         context = Context(read_only=self.read_only)
-        return NamedCluster(reader=self.patient.reader, writer=self.writer, context=context)
+        return NamedCluster(
+            reader=self.patient.reader,
+            writer=self.writer,
+            context=context,
+            groups=self.patient.memberships,
+        )
 
     def given(self, resource: ConfigResource, key: str, value: str) -> None:
         self.patient.do(acts.Configure((ConfigChange(resource, key, ConfigOp.SET, value),)))

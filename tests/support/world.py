@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,
@@ -40,6 +41,10 @@ class World(Protocol):
     @property
     def writer(self) -> ClusterWriter:
         """The way to change."""
+        ...
+
+    def memberships(self) -> GroupMembership:
+        """Another way to the consumer groups, to be closed by who asks for it."""
         ...
 
     async def create_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:

@@ -76,6 +76,7 @@ def command(
             everything=wanted.everything,
             dry_run=wanted.dry_run,
             json=json,
+            take_over=wanted.take_over,
         )
 
 

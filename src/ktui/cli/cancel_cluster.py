@@ -14,6 +14,7 @@ from ktui.cli.asking import asker
 from ktui.cli.cancel_cluster_runs import RunOnCluster, claimed, runs_on
 from ktui.cli.cancel_cluster_told import Told, found_text, outcome_text, told_json
 from ktui.cli.cancel_options import Wanted
+from ktui.cli.claiming import claiming, refuse_another
 from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.errors import BadInput
 from ktui.cli.main import INTERRUPTED
@@ -25,7 +26,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ClusterWriter
+from ktui.cluster.ports import ClusterReader, ClusterWriter
 from ktui.execution.cancel_events import Kind
 from ktui.execution.cancel_foreign import ForeignCancel
 from ktui.execution.cancel_foreign_log import CancelLog
@@ -38,6 +39,8 @@ from ktui.planning.names import among, shown
 
 PATIENCE_S = MAY_COME_S
 """How long it is watched what becomes of it: a request whose answer was lost may come so late."""
+CANCELLING = "ktui cancel --cluster"
+"""What a claim names in place of a run."""
 _LOOK_S = 0.5
 _SLOW_BROKER_S = 2.0
 """How long one look waits for a slow broker's settings."""
@@ -55,6 +58,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
     everything: bool,
     dry_run: bool,
     json: bool,
+    take_over: bool = False,
 ) -> NoReturn:
     """Cancel what is being reassigned on a cluster; ends the program.
 
@@ -64,7 +68,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
     Raises:
         BadInput: no such cluster, topic or partition, or the context is read-only.
         ClusterError: the cluster cannot be looked at; nothing was sent.
-        RunProblem: the state directory cannot be used.
+        RunProblem: the state directory cannot be used, or another one owns the cluster.
     """
     wanted = Wanted(
         kind=kind,
@@ -73,6 +77,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
         everything=everything,
         dry_run=dry_run,
         json=json,
+        take_over=take_over,
     )
     names = bootstrap_server, command_config, context
     cluster = choose_cluster(*names) if dry_run else target(*names).cluster
@@ -84,12 +89,24 @@ async def _cancelled(cluster: Cluster, state: StateDir, wanted: Wanted) -> int:
     observer = Observer(reader, clock, patience_s=_SLOW_BROKER_S)
     cancelling = _Cancelling(observer, writer, clock, state, wanted)
     try:
+        if not wanted.dry_run:
+            await _refuse_owned(cluster, reader, state, wanted)
         return await cancelling.to_the_end(cluster.name)
     finally:
         cancelling.close()
         await observer.aclose()
         await reader.aclose()
         await writer.aclose()
+
+
+async def _refuse_owned(
+    cluster: Cluster, reader: ClusterReader, state: StateDir, wanted: Wanted
+) -> None:
+    """See that no other state directory owns the cluster, whose runs would begin all anew."""
+    described = await reader.describe_cluster()
+    how = claiming(cluster, state, described.cluster_id, CANCELLING, take_over=wanted.take_over)
+    if how is not None:
+        await refuse_another(how)
 
 
 class _Cancelling:

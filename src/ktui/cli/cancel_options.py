@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from ktui.cli import options
+from ktui.cli.claiming import take_over_option
 from ktui.cli.errors import BadInput
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel_events import Kind
@@ -46,6 +47,7 @@ _OPTIONS = (
         REMOVE_CANCEL, is_flag=True, help="Open the cancel gate that --all has shut (KIP-236)."
     ),
     click.option("--dry-run", is_flag=True, help="Say what would be done, and ask for nothing."),
+    take_over_option,
 )
 
 
@@ -59,6 +61,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Whether --all was given."""
     dry_run: bool
     json: bool
+    take_over: bool = False
+    """Whether the cluster is taken from another state directory."""
 
     @property
     def scope_words(self) -> str:
@@ -84,9 +88,9 @@ def taken(values: dict[str, Any], *, json: bool) -> Wanted | None:
     kinds = [kind for kind in Kind if values.pop(kind.value)]
     opens, everything = values.pop("remove_cancel"), values.pop("everything")
     topics, partitions = values.pop("topics"), values.pop("partitions")
-    dry_run = values.pop("dry_run")
+    dry_run, take_over = values.pop("dry_run"), values.pop("take_over")
     if opens:
-        _check_alone(kinds or everything or topics or partitions or dry_run)
+        _check_alone(kinds or everything or topics or partitions or dry_run or take_over)
         return None
     if len(kinds) != 1:
         which = "exclude each other" if kinds else "say what is to become of it"
@@ -100,6 +104,7 @@ def taken(values: dict[str, Any], *, json: bool) -> Wanted | None:
         everything=everything,
         dry_run=dry_run,
         json=json,
+        take_over=take_over,
     )
 
 

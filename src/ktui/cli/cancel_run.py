@@ -11,6 +11,7 @@ from ktui.cli.cancel_gate_told import gate_json, gate_line, gate_of
 from ktui.cli.cancel_json import cancel_json
 from ktui.cli.cancel_options import Wanted, check_scope_given
 from ktui.cli.cancel_text import preview_text
+from ktui.cli.claiming import claiming
 from ktui.cli.errors import BadInput
 from ktui.cli.partition_json import encode
 from ktui.cli.resume_left import LeftRun, found_run
@@ -138,6 +139,14 @@ class _Cancel(msgspec.Struct, frozen=True):
             names=self.where.names,
             until=None,
             concurrent=True,
+            owner=claiming(
+                self.where.cluster,
+                self.state,
+                self.found.begun.cluster_id,
+                name,
+                take_over=self.told.wanted.take_over,
+                only_ends=True,
+            ),
         )
         try:
             take_up(launch, ask)

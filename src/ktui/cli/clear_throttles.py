@@ -9,6 +9,7 @@ from functools import partial
 import click
 import msgspec
 
+from ktui.cli.claiming import claiming, refuse_another
 from ktui.cli.cleared import NOT_AT_REST, Cleared, cleared_json, found_text, outcome_text
 from ktui.cli.cluster import Cluster
 from ktui.cli.partition_json import encode
@@ -35,11 +36,20 @@ READ_AGAIN_S = 0.1
 _OTHER = "it was changed meanwhile, or is needed by now, and is left to whoever did that"
 _UNANSWERED = WriteResult(Verdict.UNKNOWN)
 
+CLEARING = "ktui doctor --clear-throttles"
+"""What a claim names in place of a run."""
+
 _BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
 
 
 async def clear(
-    cluster: Cluster, state: StateDir, *, dry_run: bool, json: bool, yes: bool = False
+    cluster: Cluster,
+    state: StateDir,
+    *,
+    dry_run: bool,
+    json: bool,
+    yes: bool = False,
+    take_over: bool = False,
 ) -> int:
     """Take off what was left behind in a cluster, and print it; gives the exit code.
 
@@ -49,8 +59,10 @@ async def clear(
         dry_run: whether nothing is to be taken off.
         json: whether one JSON object is printed, and nobody is asked.
         yes: whether it is to be taken off also while something moves or changes.
+        take_over: whether the cluster is taken from another state directory that owns it.
 
     Raises:
+        RunRefused: another state directory owns the cluster, and may need them.
         ClusterError: it cannot be told what is needed; nothing was changed.
         StateDirProblem: the same.
     """
@@ -58,6 +70,9 @@ async def clear(
     try:
         names, hidden = await topic_names(reader)
         described = await reader.describe_cluster()
+        how = claiming(cluster, state, described.cluster_id, CLEARING, take_over=take_over)
+        if how is not None and not dry_run:
+            await refuse_another(how)
         again = partial(look_at_throttles, reader, described, names, claims_of(state))
         look = await again()
         look = msgspec.structs.replace(look, unread=(*hidden, *look.unread))

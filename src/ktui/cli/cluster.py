@@ -10,8 +10,12 @@ import msgspec
 
 from ktui.cli.config import Config, Context, load_config
 from ktui.cli.errors import BadInput
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.ownership import ClusterClaim, ClusterOwner
 from ktui.cluster.text import clean
 from ktui.kafka.capabilities import Capabilities, Permissions
+from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection import Connection
 from ktui.kafka.problem import ConnectionProblem
 from ktui.kafka.reader import KafkaReader
@@ -56,6 +60,10 @@ class Cluster(msgspec.Struct, frozen=True):
     def writer(self) -> KafkaWriter:
         """Make a writer; it connects at its first call."""
         return KafkaWriter(self.connection)
+
+    def claim(self, me: ClusterOwner, cluster_id: str) -> ClusterClaim:
+        """Make a claim; it connects at its first call."""
+        return GroupClaim(KafkaGroups(self.connection), cluster_id, me, SystemClock())
 
 
 def choose_cluster(

@@ -29,6 +29,8 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A client properties file as Kafka's own tools take it; `properties` win over it."""
     read_only: bool = False
     """Verbs that change the cluster are refused."""
+    ownership: bool = True
+    """Whether runs own the cluster for their state directory; off where nobody may join groups."""
     poll_interval: Annotated[float, msgspec.Meta(ge=0.1, le=3600)] = DEFAULT_POLL_INTERVAL_S
     """Seconds."""
     theme: str | None = None

@@ -11,12 +11,14 @@ import click
 import msgspec
 
 from ktui.cli import options
+from ktui.cli.claiming import TAKE_OVER, look_claim, take_over_option
 from ktui.cli.clear_throttles import clear
 from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.doctor_abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor_facts import gather_facts
 from ktui.cli.doctor_findings import Finding, Level, judge
 from ktui.cli.doctor_late_requests import judge_late
+from ktui.cli.doctor_ownership import judge_ownership
 from ktui.cli.doctor_secrets import judge_secret_files
 from ktui.cli.doctor_throttles import judge_throttles
 from ktui.cli.errors import BadInput
@@ -61,6 +63,7 @@ Sections = dict[str, list[Finding]]
     "--yes", is_flag=True, help="With --clear-throttles: also while something moves or changes."
 )
 @click.option("--dry-run", is_flag=True, help="With --clear-throttles: show them, and no more.")
+@take_over_option
 @options.state_dir_option
 @options.json_option
 def command(  # noqa: PLR0913 - an option each
@@ -71,6 +74,7 @@ def command(  # noqa: PLR0913 - an option each
     clear_throttles: bool,
     yes: bool,
     dry_run: bool,
+    take_over: bool,
     state: StateDir,
     json: bool,
 ) -> None:
@@ -83,13 +87,14 @@ def command(  # noqa: PLR0913 - an option each
     nobody can be asked. Exit code 1 when something of it is there still, 2 when it refused, or
     there are throttles and each is needed.
     """
-    for option, given in (("--dry-run", dry_run), ("--yes", yes)):
+    for option, given in (("--dry-run", dry_run), ("--yes", yes), (TAKE_OVER, take_over)):
         if given and not clear_throttles:
             raise BadInput(f"{option}: it goes with --clear-throttles; without, nothing is changed")
     if clear_throttles:
         choose = choose_cluster if dry_run else choose_to_change
         cluster = choose(bootstrap_server, command_config, context)
-        sys.exit(asyncio.run(clear(cluster, state, dry_run=dry_run, json=json, yes=yes)))
+        clearing = clear(cluster, state, dry_run=dry_run, json=json, yes=yes, take_over=take_over)
+        sys.exit(asyncio.run(clearing))
     cluster = choose_cluster(bootstrap_server, command_config, context)
     sections = asyncio.run(_examine(cluster, state))
     click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
@@ -118,11 +123,26 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
         sections["cluster"] = judge(facts)
         sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
         sections["cluster"] += await _late(reader, state)
+        sections["ownership"] = await _ownership(cluster, reader, state)
     except ClusterError as error:
         sections.setdefault("cluster", []).append(Finding(Level.TROUBLE, str(error)))
     finally:
         await asyncio.gather(capabilities.aclose(), reader.aclose())
     return sections
+
+
+async def _ownership(cluster: Cluster, reader: ClusterReader, state: StateDir) -> list[Finding]:
+    """Tell who owns the cluster, and what a run will create on it."""
+    cluster_id = (await reader.describe_cluster()).cluster_id
+    try:
+        claim = look_claim(cluster, state, cluster_id)
+    except RunProblem as problem:
+        return [Finding(Level.WARNING, f"could not look who owns the cluster: {problem}")]
+    try:
+        standing, preview = await claim.look(), await claim.preview()
+        return judge_ownership(standing, preview, off=not cluster.context.ownership)
+    finally:
+        await claim.aclose()
 
 
 async def _late(reader: ClusterReader, state: StateDir) -> list[Finding]:

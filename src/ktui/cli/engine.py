@@ -14,7 +14,8 @@ from types import FrameType
 import click
 
 from ktui.cli import options
-from ktui.cli.cluster import choose_cluster
+from ktui.cli.claiming import Hold, claiming, no_ownership_option
+from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.engine_log import EngineLog, JournalWait, log_to
 from ktui.cli.engine_recording import EngineRecording, recording
 from ktui.cli.recording_options import run_recorded_option
@@ -35,9 +36,6 @@ from ktui.execution.process import close_inherited
 from ktui.execution.run import Run
 from ktui.execution.statedir import StateDir
 from ktui.execution.unfinished import check_one_throttle
-from ktui.kafka.connection import Connection
-from ktui.kafka.reader import KafkaReader
-from ktui.kafka.writer import KafkaWriter
 
 PATIENCE = 0.75
 """Share of the poll interval that a slow broker may take before the poll goes on without it."""
@@ -123,7 +121,8 @@ class Beating:
 @options.state_dir_option
 @click.option("--until", type=datetime.fromisoformat)
 @run_recorded_option
-def command(
+@no_ownership_option
+def command(  # noqa: PLR0913 - an option each
     name: str,
     bootstrap_server: str | None,
     command_config: Path | None,
@@ -132,6 +131,7 @@ def command(
     state: StateDir,
     until: datetime | None,
     record: bool | None,
+    no_ownership: bool,
 ) -> None:
     """Own RUN, and carry it on until it has ended or is to be left."""
     close_inherited()
@@ -149,8 +149,17 @@ def command(
         with recording(run_dir, run, cluster.name, clock, record=record) as recorded:
             recorded.take(journal.entries())
             journal.recording = recorded
-            where = cluster.connection
-            going = _carry_on(run, journal, where, owned, until, state, recorded, wait)
+            going = _carry_on(
+                run,
+                journal,
+                cluster,
+                owned,
+                until,
+                state,
+                recorded,
+                wait,
+                owns=not no_ownership,
+            )
             asyncio.run(going)
 
 
@@ -184,17 +193,21 @@ def drop_what_is_past(journal: Journal) -> None:
 async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each used once
     run: Run,
     journal: Journal,
-    connection: Connection,
+    cluster: Cluster,
     owned: Ownership,
     until: datetime | None,
     state: StateDir,
     recorded: EngineRecording,
     wait: JournalWait,
+    *,
+    owns: bool,
 ) -> None:
     if run.started is None:
         return
     check_throttle = partial(check_one_throttle, state, run.started.cluster_id, run.name)
-    clock, reader, writer = SystemClock(), KafkaReader(connection), KafkaWriter(connection)
+    clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
+    how = claiming(cluster, state, run.started.cluster_id, run.name, off=not owns)
+    hold = None if how is None else Hold(how, clock)
     observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
     source = OneCluster(observer, run.started.cluster_id)
     engine = Engine(
@@ -206,14 +219,25 @@ async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each
         check_throttle=check_throttle,
         gate_shut=CancelGateFile(state, run.started.cluster_id).words,
         lost=owned.lost,
+        guard=None if hold is None else hold.guard,
         recording=recorded.state,
         earlier=EarlierRuns(state),
     )
     leave_on_signals(engine.leave, wait)
     owner = owned.holder
     try:
-        await engine.carry_on(Owned(pid=owner.pid, host=owner.host, user=owner.user, until=until))
+        await engine.carry_on(
+            Owned(
+                pid=owner.pid,
+                host=owner.host,
+                user=owner.user,
+                until=until,
+                ownership_off=hold is None,
+            )
+        )
     finally:
+        if hold is not None:
+            await hold.end(ended=run.ended)
         await observer.aclose()
         await reader.aclose()
         await writer.aclose()

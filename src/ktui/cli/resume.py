@@ -10,6 +10,7 @@ import click
 
 from ktui.cli import options
 from ktui.cli.cancel_gate_told import gate_line, gate_of
+from ktui.cli.claiming import claiming, ownership_options
 from ktui.cli.recording_options import run_recorded_option
 from ktui.cli.resume_left import left_run, opens_anew
 from ktui.cli.runs import moment
@@ -39,6 +40,7 @@ from ktui.execution.statedir import StateDir
 @click.option("--headless", is_flag=True, help="Without the live view: a line of progress.")
 @click.option("--json", is_flag=True, help="Each new event as a line of JSON on standard output.")
 @click.option("--concurrent", is_flag=True, help="Also beside another live run on the cluster.")
+@ownership_options
 @options.state_dir_option
 def command(  # noqa: PLR0913 - an option each
     name: str,
@@ -51,6 +53,8 @@ def command(  # noqa: PLR0913 - an option each
     headless: bool,
     json: bool,
     concurrent: bool,
+    take_over: bool,
+    no_ownership: bool,
     state: StateDir,
 ) -> None:
     """Go on with RUN, after a crash, an interrupt or a failure.
@@ -77,6 +81,9 @@ def command(  # noqa: PLR0913 - an option each
     where = target(*run_names((bootstrap_server, command_config, context), left.begun))
     warn_of_tls(where.cluster)
     asyncio.run(check_cluster(where, left.begun.cluster_id))
+    owner = claiming(
+        where.cluster, state, left.begun.cluster_id, name, off=no_ownership, take_over=take_over
+    )
     launch = Launch(
         state=state,
         name=name,
@@ -85,6 +92,7 @@ def command(  # noqa: PLR0913 - an option each
         until=until_at,
         concurrent=concurrent,
         record=record,
+        owner=owner,
     )
     code = shown(
         lambda: take_up(launch),

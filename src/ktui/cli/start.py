@@ -11,6 +11,7 @@ import click
 
 from ktui.cli import options
 from ktui.cli.cancel_gate_told import gate_findings, of_cluster
+from ktui.cli.claiming import claiming, ownership_options
 from ktui.cli.plan_limits import given_limits, limits_for, limits_options
 from ktui.cli.plan_permissions import permission_findings
 from ktui.cli.plan_report import finding_line
@@ -43,6 +44,7 @@ from ktui.quantities import as_count
 @click.option("--headless", is_flag=True, help="Without the live view: a line of progress.")
 @click.option("--json", is_flag=True, help="Each event as a line of JSON on standard output.")
 @click.option("--concurrent", is_flag=True, help="Also beside another live run on the cluster.")
+@ownership_options
 @options.state_dir_option
 def command(  # noqa: PLR0913 - an option each
     path: Path,
@@ -56,6 +58,8 @@ def command(  # noqa: PLR0913 - an option each
     headless: bool,
     json: bool,
     concurrent: bool,
+    take_over: bool,
+    no_ownership: bool,
     state: StateDir,
     **chosen: Any,
 ) -> None:
@@ -101,11 +105,21 @@ def command(  # noqa: PLR0913 - an option each
         until=until_at,
         now=now,
     )
+    owner = claiming(where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over)
     if dry_run:
         _dry_run(wanted, json=json)
     else:
         headless = is_headless(headless=headless, json=json)
-        _start(wanted, state, concurrent=concurrent, headless=headless, json=json)
+        launch = Launch(
+            state=state,
+            name=name,
+            cluster_id=cluster_id,
+            names=where.names,
+            until=until_at,
+            concurrent=concurrent,
+            owner=owner,
+        )
+        _start(wanted, launch, headless=headless, json=json)
 
 
 def _dry_run(wanted: Wanted, *, json: bool) -> None:
@@ -114,23 +128,13 @@ def _dry_run(wanted: Wanted, *, json: bool) -> None:
     sys.exit(BAD_PLAN if told.checked.problems else 0)
 
 
-def _start(
-    wanted: Wanted, state: StateDir, *, concurrent: bool, headless: bool, json: bool
-) -> None:
+def _start(wanted: Wanted, launch: Launch, *, headless: bool, json: bool) -> None:
     _tell(wanted)
-    _warn_of_unfinished(wanted, state)
-    launch = Launch(
-        state=state,
-        name=wanted.name,
-        cluster_id=wanted.cluster_id,
-        names=wanted.target.names,
-        until=wanted.until,
-        concurrent=concurrent,
-    )
+    _warn_of_unfinished(wanted, launch.state)
     code = shown(
         lambda: begin(launch, wanted.first_events()),
         wanted.target,
-        state,
+        launch.state,
         headless=headless,
         json=json,
     )

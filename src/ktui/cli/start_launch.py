@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import click
 import msgspec
 
 from ktui.cli.cancel_gate_told import cluster_options, of_cluster, refuse_shut
+from ktui.cli.claiming import NO_OWNERSHIP, Claiming, owned
 from ktui.cli.cluster import Cluster, choose_cluster, named
 from ktui.cli.errors import BadInput
 from ktui.cli.options import state_option
@@ -148,6 +150,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether another run may be live on the cluster."""
     record: bool | None = None
     """Whether the process records what it sees; None for as the run's options say."""
+    owner: Claiming | None = None
+    """How the cluster is owned; None for not at all."""
 
     @property
     def arguments(self) -> list[str]:
@@ -155,7 +159,13 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         named = cluster_options(self.names)
         until = [] if self.until is None else ["--until", self.until.isoformat()]
         record = {None: [], True: ["--record"], False: ["--no-record"]}[self.record]
-        return ["engine", self.name, "--state-dir", str(self.state.path), *named, *until, *record]
+        unowned = [] if self.owner is not None else [NO_OWNERSHIP]
+        where = ["--state-dir", str(self.state.path)]
+        return ["engine", self.name, *where, *named, *until, *record, *unowned]
+
+    def owned(self) -> AbstractContextManager[None]:
+        """Own the cluster while the run is made, and from then on; see `claiming.owned`."""
+        return nullcontext() if self.owner is None else owned(self.owner)
 
 
 def begin(launch: Launch, first: Sequence[Event]) -> EngineProcess:
@@ -163,7 +173,7 @@ def begin(launch: Launch, first: Sequence[Event]) -> EngineProcess:
 
     Raises:
         RunRefused: the name is taken, the state directory cannot be used, the cluster's cancel
-            gate is shut, or another run is live on it.
+            gate is shut, another run is live on it, or another state directory owns it.
         RunProblem: the journal cannot be written, or the process has died.
     """
     with starting(launch.state, launch.cluster_id) as live:
@@ -172,9 +182,11 @@ def begin(launch: Launch, first: Sequence[Event]) -> EngineProcess:
         _beside(live, launch)
         if throttled:
             check_one_throttle(launch.state, launch.cluster_id, launch.name)
-        run = launch.state.create_run(launch.name)
-        _write(run, first)
-        return spawn(run, launch.arguments)
+        launch.state.free_name(launch.name)
+        with launch.owned():
+            run = launch.state.create_run(launch.name)
+            _write(run, first)
+            return spawn(run, launch.arguments)
 
 
 def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EngineProcess:
@@ -185,7 +197,8 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
         ask: asks of the process what it is to begin with, once nothing is in its way.
 
     Raises:
-        RunRefused: a process owns it by now, or another run is live on the cluster.
+        RunRefused: a process owns it by now, another run is live on the cluster, or another state
+            directory owns that.
         RunProblem: the journal cannot be read or written, or the process has died.
     """
     with starting(launch.state, launch.cluster_id) as live:
@@ -198,8 +211,9 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
         _beside(live, launch)
         if follower.run.throttled.rates:
             check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
-        ask()
-        return spawn(run, launch.arguments)
+        with launch.owned():
+            ask()
+            return spawn(run, launch.arguments)
 
 
 def say(line: str) -> None:

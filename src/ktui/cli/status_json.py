@@ -133,6 +133,8 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str | None
     ended_at: str | None
     owner: OwnerJson | None
+    ownership_off: bool
+    """Whether its process was told not to ask who owns the cluster."""
     left: str | None
     """Why the last owner went, where it said so."""
     limits: Limits
@@ -194,6 +196,7 @@ def status_json(
         started_at=_utc(run.started_at),
         ended_at=_utc(run.ended_at),
         owner=owner_json(owner),
+        ownership_off=run.ownership_off,
         left=run.left,
         limits=run.limits,
         limits_since_batch=run.limits_changed_at + 1,

@@ -73,7 +73,8 @@ def _origin(run: Run) -> Iterator[tuple[str, str]]:
         for each in run.additions.plans:
             count = as_count(each.added.partitions, "partition")
             yield "added", f"{each.added.plan}, {count}, {moment(each.at)}"
-        yield "cluster", run.started.cluster_id
+        off = ", without owning it: nobody is kept from it" if run.ownership_off else ""
+        yield "cluster", f"{run.started.cluster_id}{off}"
         yield "started", moment(run.started_at)
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from ktui.cli.cancel_one_foreign import cancel_one
+from ktui.cli.claiming import claiming, refuse_another
 from ktui.cli.cluster import Cluster
 from ktui.cli.plan_permissions import permission_findings
 from ktui.cli.start_launch import Launch, begin, take_up
@@ -112,7 +113,14 @@ class ProcessEngines:
         await asyncio.to_thread(take_up, self._launch(run.name, cluster_id), ask)
 
     async def cancel_foreign(self, move: Listed) -> Settled:
-        """Cancel a reassignment that no run has begun, and give what became of it."""
+        """Cancel a reassignment that no run has begun, and give what became of it.
+
+        Raises:
+            RunRefused: another state directory owns the cluster: it may be of one of its runs.
+        """
+        how = claiming(self._cluster, self._state, await self._cluster_id(), "")
+        if how is not None:
+            await refuse_another(how)
         writer = self._cluster.writer()
         try:
             ways = Ways(self._reader, writer)
@@ -131,6 +139,7 @@ class ProcessEngines:
             names=self._names,
             until=None,
             concurrent=concurrent,
+            owner=claiming(self._cluster, self._state, cluster_id, name),
         )
 
 

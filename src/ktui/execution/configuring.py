@@ -21,6 +21,7 @@ from ktui.cluster.ports import (
     Ways,
     WriteResult,
 )
+from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.cluster.throttle_settings import ALL, entries
 from ktui.execution.events import Event
 from ktui.execution.refusals import DENIALS, NOT_ALLOWED
@@ -57,6 +58,7 @@ class Configuring:
         clock: time.
         record: writes events down and applies them.
         heard: tells which brokers answer.
+        guard: decides whether anything may be changed.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class Configuring:
         record: Record,
         *,
         heard: Heard = always_heard,
+        guard: Guard | None = None,
     ) -> None:
         self._throttled = throttled
+        self._guard = guard or Unguarded()
         self._ways = ways
         self._source = source
         self._clock = clock
@@ -152,7 +156,8 @@ class Configuring:
             return {}
         resources = {resource for resource, _ in keys}
         try:
-            answer = await self._ways.reader.settings(resources, {name for _, name in keys})
+            reading = self._ways.reader.settings(resources, {name for _, name in keys})
+            answer = await self._guard.beside(reading)
         except ClusterError as error:
             if isinstance(error, NotAuthorized):
                 self.denied = self.denied or str(error)
@@ -175,15 +180,17 @@ class Configuring:
         changes: Sequence[ConfigChange],
         *,
         puts_back: bool = False,
+        begins_step: bool = False,
         leaves_within_s: float = FOUND_STALE_S,
     ) -> None:
         """Write an intent down, carry it out, and write down what came of it.
 
-        What was never looked at, or too long ago, is not changed.
+        What was never looked at, or too long ago, is not changed. Nothing is while the cluster may
+        be another's.
         """
         stale, ours = set(self.outdated()), self._throttled.ours
         known = [c for c in changes if (c.resource, c.key) in ours.keys() - stale]
-        if not known or leaves_within_s <= 0:
+        if not known or leaves_within_s <= 0 or self._guard.why_not(begins_step=begins_step):
             return
         self._record([Configure(changes=tuple(known), puts_back=puts_back)])
         results = await self._sent(known, leaves_within_s)

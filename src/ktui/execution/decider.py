@@ -159,8 +159,14 @@ class Decider:
 
     # ---------------------------------------------------------------- looking
 
-    def look(self, seen: Observation) -> list[Event]:
-        """Take in a look: what became of steps in flight, and how those that wait are."""
+    def look(self, seen: Observation, *, unowned: str | None = None) -> list[Event]:
+        """Take in a look: what became of steps in flight, and how those that wait are.
+
+        Args:
+            seen: what was seen of the cluster.
+            unowned: why no new step begins as far as it counts who owns the cluster; None where
+                one may.
+        """
         self._absent.look(seen.online, seen.monotonic_s)
         self._look = look = Look(seen, self._absent.restarting)
         self._at, self._at_s = seen.at, seen.monotonic_s
@@ -173,7 +179,7 @@ class Decider:
         waiting = (tp for tp in self._watched - landed if tp in self._roster)
         events += self._waiting.look(sorted(waiting, key=self._roster.rank), look)
         self._waiting.certain |= landed
-        events += self._gate(look)
+        events += self._gate(look, unowned)
         self._others = look.others(self._roster.in_flight)
         self._watched = self._worth_watching()
         return events
@@ -212,10 +218,12 @@ class Decider:
     def _blocked_due(self) -> bool:
         return self._at_s - self._blocked_at_s >= BLOCKED_EVERY_S
 
-    def _gate(self, look: Look) -> list[Event]:
+    def _gate(self, look: Look, unowned: str | None) -> list[Event]:
         """Say that the gate was shut or opened, or is shut for another reason."""
         gated = self._options.gated
-        reason = gate(self._options, look.seen, self.run.tracks) if gated else None
+        unhealthy = gate(self._options, look.seen, self.run.tracks) if gated else None
+        self._while_shut.unhealthy = unhealthy is not None
+        reason = unhealthy or unowned
         now = Gate(shut=reason is not None, reason=reason or "")
         return [] if now == self.run.gate else [now]
 

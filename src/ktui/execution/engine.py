@@ -18,6 +18,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observations
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, Ways, WriteResult
+from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.execution.cancel_events import CancelGate
 from ktui.execution.decider import Decider
 from ktui.execution.event_words import who_paused
@@ -77,6 +78,7 @@ class Engine:
         check_throttle: raises RunRefused where the run may not have a throttle, for another has.
         gate_shut: says who has shut the cluster's cancel gate; None while it is open.
         lost: says why this process does not own the run any more; None while it does.
+        guard: decides by who owns the cluster whether anything may be sent; None asks nobody.
         recording: says whether what is seen is recorded, and why not.
         earlier: tells how fast earlier runs on a cluster went, where that is known.
     """
@@ -92,6 +94,7 @@ class Engine:
         check_throttle: Callable[[], None] = lambda: None,
         gate_shut: Callable[[], str | None] = lambda: None,
         lost: Callable[[], str | None] = lambda: None,
+        guard: Guard | None = None,
         recording: Callable[[], Recording] = lambda: NOT_RECORDED,
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
     ) -> None:
@@ -102,8 +105,15 @@ class Engine:
         cluster_id = None if run.started is None else run.started.cluster_id
         self._requests = Requests(cluster, clock, cluster_id)
         self._probe = NodeProbe(cluster.reader, clock)
+        self._guard = guard or Unguarded()
         self._throttling = Throttling(
-            run, cluster, source, clock, self._record, heard=self._probe.heard
+            run,
+            cluster,
+            source,
+            clock,
+            self._record,
+            heard=self._probe.heard,
+            guard=self._guard,
         )
         self._check_throttle = check_throttle
         self._gate_shut = gate_shut
@@ -148,7 +158,8 @@ class Engine:
             await self._turn(decider, obeying)
             await self._pause(decider.pause_s, obeying)
         if not self._run.ended:
-            await self._tidy(decider)
+            if self._guard.lost is None:
+                await self._tidy(decider)
             self._record([Left(reason=self._reason)])
 
     def leave(self, reason: str) -> None:
@@ -209,15 +220,25 @@ class Engine:
     async def _look(self, decider: Decider, obeying: Obeying) -> bool:
         """Take in a look; say whether anything may be decided by it."""
         seen = await self._listening(self._seen(decider), decider, obeying)
+        if self._has_lost():
+            return False
         if seen is not None:
-            self._record(decider.look(seen))
+            self._record(decider.look(seen, unowned=self._guard.unknown))
         return seen is not None and not self._leaving.is_set()
+
+    def _has_lost(self) -> bool:
+        """Whether the cluster is another's: then the run is left as it is."""
+        if self._guard.lost is None:
+            return False
+        stay = "; its throttles stay set" if self._run.throttled.brokers else ""
+        self.leave(f"{self._guard.lost}{stay}")
+        return True
 
     async def _seen(self, decider: Decider) -> Observation | None:
         """Look at the cluster; while it is lost nothing is decided, and nothing is given up."""
         self._probe.ask(decider.silent_brokers | self._throttling.silent_brokers)
         try:
-            seen = await self._source.poll(decider.interest)
+            seen = await self._guard.beside(self._source.poll(decider.interest))
         except ClusterError as error:
             self._outage(str(error))
             return None
@@ -253,12 +274,12 @@ class Engine:
     ) -> Mapping[TopicPartition, WriteResult]:
         """Read for a request, and send what of it still holds, and was not called off."""
         reading = self._requests.read(sending.partitions, settings=sending.request is Request.ALTER)
-        read = await self._listening(reading, decider, obeying)
+        read = await self._listening(self._guard.beside(reading), decider, obeying)
         obeying.take_commands()
         self._look_at_gate()
         self._check_owned()
-        if obeying.leave_reason or self._leaving.is_set():
-            return not_sent(sending, "the run is being left")
+        if self._has_lost() or obeying.leave_reason or self._leaving.is_set():
+            return not_sent(sending, self._guard.lost or "the run is being left")
         if read.seen is None:
             return not_sent(sending, read.problem)
         if self._clock.monotonic() - decider.asked_s >= LOOK_STALE_S:
@@ -267,6 +288,7 @@ class Engine:
             **self._outdated(sending, decider.reading(read.seen)),
             **self._unthrottled(sending, decided, decider),
             **self._called_off(sending, decided),
+            **self._unowned(sending, decided),
         }
         kept = sending.without(held)
         if not kept.partitions:
@@ -292,8 +314,8 @@ class Engine:
     async def _cancel(self, decider: Decider) -> None:
         """Cancel what is to be, before anything else is sent or waited for."""
         due = list(decider.cancels_due)
-        read = await self._requests.read(due) if due else Read(None)
-        if read.seen is None:
+        read = await self._guard.beside(self._requests.read(due)) if due else Read(None)
+        if read.seen is None or self._guard.why_not(begins_step=False):
             return  # the next look asks again
         judged = decider.judge_cancels(decider.reading(read.seen))
         self._record(judged)
@@ -337,6 +359,17 @@ class Engine:
             **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),
         }
 
+    def _unowned(self, sending: Sending, decided: Turn) -> Mapping[TopicPartition, WriteResult]:
+        """Give the outcome of what may not be sent by the last answer of who owns the cluster."""
+        tracks = self._run.tracks
+        begins = {tp for tp in decided.begun if tracks[tp].cancel is None}
+        held: dict[TopicPartition, WriteResult] = {}
+        for begins_step in (True, False):
+            if why := self._guard.why_not(begins_step=begins_step):
+                those = {tp for tp in sending.partitions if (tp in begins) == begins_step}
+                held |= not_sent(sending.only(those), why)
+        return held
+
     def _check_owned(self) -> None:
         """See that nobody else may have taken the run, or cannot see what is done to it.
 
@@ -349,6 +382,7 @@ class Engine:
     async def _tidy(self, decider: Decider) -> None:
         """Leave no throttle behind that nothing in flight needs, where the cluster answers."""
         if self._run.outage is None and decider.has_looked:
+            await self._guard.ask()
             await self._throttling.loosen(decider.seen, leaving=True)
 
     async def _give_back(self, decider: Decider, problem: JournalProblem) -> None:
@@ -375,6 +409,8 @@ class Engine:
             left_s = until_s - self._clock.monotonic()
             if left_s <= 0:
                 return
+            if self._guard.is_due:
+                await self._guard.ask()
             await self._clock.sleep(min(left_s, LISTENS_S))
 
     def _record(self, events: Sequence[Event]) -> None:

@@ -186,7 +186,8 @@ def _of_life(event: Started | PlannedPart | Owned | Left | Recovered | Ended) ->
         case PlannedPart():
             return _planned(event)
         case Owned():
-            return f"process {event.pid} of {event.user} on {event.host} carries it on"
+            off = ", and does not ask who owns the cluster" if event.ownership_off else ""
+            return f"process {event.pid} of {event.user} on {event.host} carries it on{off}"
         case Left():
             return f"its process has left it: {event.reason}"
         case Recovered():

@@ -98,6 +98,8 @@ class Owned(RunEvent, frozen=True, kw_only=True, tag="owned"):
     user: str
     until: datetime | None = None
     """It begins nothing that is not expected to end by then."""
+    ownership_off: bool = False
+    """It was told not to ask who owns the cluster."""
 
 
 class Left(RunEvent, frozen=True, kw_only=True, tag="left"):

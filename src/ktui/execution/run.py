@@ -97,6 +97,8 @@ class Run:
         self.pauses = Pauses()
         self.gate = Gate(shut=False)
         self.cancel_gate = CancelGate(shut=False)
+        self.ownership_off = False
+        """Whether its process was told not to ask who owns the cluster."""
         self.recording = NOT_RECORDED
         self.outage: Lost | None = None
         self.owner: Owner | None = None
@@ -199,6 +201,7 @@ class Run:
             case Owned():
                 self.owner, self.left = Owner(event.pid, event.host, event.user, at), None
                 self.until, self.outage = event.until, None
+                self.ownership_off = event.ownership_off
                 self.throttled.look_anew()
             case Left():
                 self.left, self.outage = event.reason, None

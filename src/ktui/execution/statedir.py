@@ -104,6 +104,11 @@ class StateDir(msgspec.Struct, frozen=True):
         """Names are hidden by it, alike in all recordings."""
         return self.path / "redaction.key"
 
+    @property
+    def id_file(self) -> Path:
+        """Its random id, by which clusters know it as their owner."""
+        return self.path / "id"
+
     def check(self) -> None:
         """See that it is on a disk of this machine, and ours alone to write to; it need not exist.
 

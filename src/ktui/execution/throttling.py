@@ -20,6 +20,7 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.resources import of_topic
+from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries
 from ktui.execution.configuring import FOUND_STALE_S, SETTLE_S, Configuring, Record
 from ktui.execution.options import OnForeignThrottle
@@ -44,6 +45,7 @@ class Throttling:
         clock: time.
         record: writes events down and applies them.
         heard: tells which brokers answer.
+        guard: decides whether anything may be changed.
     """
 
     def __init__(
@@ -55,13 +57,17 @@ class Throttling:
         record: Record,
         *,
         heard: Heard = always_heard,
+        guard: Guard | None = None,
     ) -> None:
         self._run = run
+        self._guard = guard or Unguarded()
         self._throttled = run.throttled
         self._clock = clock
         self._near = Near(run)
         self._record = record
-        self._settings = Configuring(run.throttled, ways, source, clock, record, heard=heard)
+        self._settings = Configuring(
+            run.throttled, ways, source, clock, record, heard=heard, guard=self._guard
+        )
         self._unread: frozenset[ConfigResource] = frozenset()
         """The topics that did not tell what others have in their lists."""
         self._read_back_s: dict[Key, float] = {}
@@ -111,12 +117,13 @@ class Throttling:
         resting = self.resting
         due = {*self._due(seen).unread(), *self._settings.outdated()}
         await self._settings.find([key for key in sorted(due) if key[0] not in resting])
-        await self._set(seen)
+        begins = any(self._run.tracks[tp].cancel is None for tp in adding)
+        await self._set(seen, begins_step=begins)
         for again in (True, False):
             await self._read_back(seen, adding)
             if not again or not self._lacks(seen):
                 return
-            await self._set(seen)
+            await self._set(seen, begins_step=begins)
 
     def not_in_force(
         self, seen: Observation, adding: Collection[TopicPartition]
@@ -141,10 +148,14 @@ class Throttling:
         """The brokers that have answered nothing since they got a change of settings."""
         return self._settings.unanswered.silent
 
-    async def _set(self, seen: Observation) -> None:
+    async def _set(self, seen: Observation, *, begins_step: bool) -> None:
         """Set the rates that are lacking, and then the entries of lists."""
-        await self._settings.change(self._left_out(self.resting, self._due(seen).rates()))
-        await self._settings.change(self._left_out(self.resting, self._due(seen).additions()))
+        rates = self._left_out(self.resting, self._due(seen).rates())
+        await self._settings.change(rates, begins_step=begins_step)
+        if rates:
+            await self._guard.ask()
+        additions = self._left_out(self.resting, self._due(seen).additions())
+        await self._settings.change(additions, begins_step=begins_step)
 
     def _lacks(self, seen: Observation) -> bool:
         due, resting = self._due(seen), self.resting
@@ -295,7 +306,9 @@ class Throttling:
         for key in sorted(keys & foreign.keys()):
             why = self._foreign_in_words(key)
             return WriteResult(Verdict.REFUSED, message=f"its throttle does not hold: {why}")
-        why = self._throttled.refusal or self._settings.denied or "no answer, or not in time"
+        unasked = self._guard.why_not(begins_step=True)
+        denied = self._settings.denied
+        why = self._throttled.refusal or unasked or denied or "no answer, or not in time"
         return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
 
 

@@ -16,6 +16,8 @@ class WhileShut:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._run = memory.run
+        self.unhealthy = False
+        """Whether the cluster's health lets no new step begin."""
 
     def apply(self, *, shut: bool) -> None:
         """Take those off their places that may not go on; or give them back once they may."""
@@ -34,7 +36,7 @@ class WhileShut:
 
         The cluster's health holds back what adds to its load, and nothing that takes from it.
         """
-        return self._goes_back(move.tp) and not (self._run.gate.shut and move.step.adds)
+        return self._goes_back(move.tp) and not (self.unhealthy and move.step.adds)
 
     def _goes_back(self, tp: TopicPartition) -> bool:
         return tp in self._run.called_off and not self._run.pauses.stop(tp)

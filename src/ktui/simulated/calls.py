@@ -22,6 +22,7 @@ _LEAST_S = 0.001
 PORT = 9092
 DENIED = "CLUSTER_AUTHORIZATION_FAILED"
 """Kafka's answer to a call that is denied as a whole."""
+_NO_GROUP = "GROUP_AUTHORIZATION_FAILED"
 
 
 def host(broker: int) -> str:
@@ -124,7 +125,7 @@ class Calls:
         if call in self._cluster.denied:
             needs = _CALLS[call].needs
             fix = f"Grant {needs} to this principal; `ktui doctor` shows all that is missing"
-            raise NotAuthorized(attempted(call), where=where, answer=DENIED, fix=fix)
+            raise NotAuthorized(attempted(call), where=where, answer=_CALLS[call].denial, fix=fix)
 
 
 def attempted(call: str) -> str:
@@ -135,6 +136,7 @@ def attempted(call: str) -> str:
 class _Call(NamedTuple):
     attempted: str
     needs: str
+    denial: str = DENIED
 
 
 _CALLS = {
@@ -150,4 +152,6 @@ _CALLS = {
     "alter_reassignments": _Call("altering reassignments", "Alter on the cluster"),
     "elect_preferred_leaders": _Call("electing preferred leaders", "Alter on the cluster"),
     "alter_configs": _Call("altering settings", "AlterConfigs on the topics or the cluster"),
+    "describe_group": _Call("asking who owns the cluster", "Describe on the group", _NO_GROUP),
+    "join_group": _Call("owning the cluster", "Read on the group", _NO_GROUP),
 }

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from ktui.cluster.clock import Clock
+from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,
@@ -24,8 +25,10 @@ from ktui.simulated.controller.controller import ELECTIONS, Controller
 from ktui.simulated.controller.registration import Change, Registration
 from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind, Replication
 from ktui.simulated.data.throttles import EVERYWHERE, Listed
+from ktui.simulated.groups import Groups
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 from ktui.simulated.machines import Machines, Power
+from ktui.simulated.membership import SimulatedGroups
 from ktui.simulated.metadata import Metadata
 from ktui.simulated.performing import perform
 from ktui.simulated.reader import SimulatedReader
@@ -63,6 +66,7 @@ class SimulatedCluster:
         self.replication = Replication(spec, seed=seed)
         self.controller = Controller(spec, self._decided, seed=seed)
         self.metadata = Metadata(self.controller, lag_s=0.0)
+        self.groups = Groups(self.machines)
         for topic in spec.topics:
             if (made := self.create_topic(topic)).verdict is not Verdict.ACCEPTED:
                 raise ValueError(f"topic {topic.name}: {made.message}")
@@ -85,6 +89,10 @@ class SimulatedCluster:
         """Give a way to change it, which leaves it running when closed."""
         return SimulatedWriter(self)
 
+    def memberships(self) -> GroupMembership:
+        """Return a way to its consumer groups, which leaves them as they are when closed."""
+        return SimulatedGroups(self)
+
     def schedule(self, due: Due) -> None:
         """Have an act happen at its second; at once if that has passed."""
         self.at(due.at_s, lambda: perform(self, due.act))
@@ -93,7 +101,7 @@ class SimulatedCluster:
         """Have an act happen now."""
         self.catch_up()
         perform(self, act)
-        self.metadata.note_fenced(self.now_s)
+        self._note_fenced()
 
     def at(self, at_s: float, deed: Deed) -> None:
         """Have something happen at its second; at once if that has passed."""
@@ -163,9 +171,13 @@ class SimulatedCluster:
             self._flow_to(next_s)
             while self._due.next_s <= self.now_s:
                 self._due.take()()
-            self.metadata.note_fenced(self.now_s)
+            self._note_fenced()
         self._flow_to(until_s)
         self.metadata.learn(self.now_s)
+
+    def _note_fenced(self) -> None:
+        self.metadata.note_fenced(self.now_s)
+        self.groups.catch_up(self.now_s, self.controller.fenced)
 
     def _flow_to(self, at_s: float) -> None:
         """Let data flow until `at_s`, which is no later than the next event, and act on it."""

@@ -42,6 +42,16 @@ def test_contexts_carry_properties_and_preferences(tmp_path: Path) -> None:
     assert config.context("lab").poll_interval == 1.0
 
 
+@pytest.mark.parametrize(("word", "owns"), [("off", False), ("false", False), ("on", True)])
+def test_a_context_may_do_without_owning_its_cluster(
+    tmp_path: Path, word: str, *, owns: bool
+) -> None:
+    config = load(tmp_path, f"contexts:\n  a:\n    ownership: {word}\n  b: {{}}\n")
+
+    assert config.context("a").ownership is owns
+    assert config.context("b").ownership
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [

@@ -219,6 +219,7 @@ def test_a_process_of_its_own_is_told_names_and_absolute_paths(
         *("--bootstrap-server", "b1:9092"),
         *("--command-config", str(tmp_path / "client.properties")),
         *("--until", "2026-11-21T15:00:00+00:00"),
+        "--no-ownership",
     ]
 
 

@@ -92,6 +92,18 @@ def test_a_run_that_nobody_owns_says_why_and_how_to_go_on(tmp_path: Path) -> Non
     assert "owner none (its process got SIGTERM); go on with: ktui resume drain-b3" in lines
 
 
+@pytest.mark.parametrize("off", [False, True])
+def test_a_run_that_does_not_own_its_cluster_says_so(tmp_path: Path, *, off: bool) -> None:
+    run = a_run(tmp_path, Owned(pid=1, host="ops1", user="ada", ownership_off=off))
+
+    (line,) = [line for line in text(status(run)) if line.startswith("cluster ")]
+
+    without = ", without owning it: nobody is kept from it" if off else ""
+    assert line == f"cluster {CLUSTER}{without}"
+    assert told(status(run, "--json"))["ownership_off"] is off
+    assert ("does not ask who owns" in status(run, "--events").stdout) is off
+
+
 def test_pauses_and_the_gate_are_told_with_their_reasons(tmp_path: Path) -> None:
     run = a_run(
         tmp_path,

@@ -1,0 +1,121 @@
+"""Consumer groups with one static member on a real cluster, over kafka-python's raw requests.
+
+See docs/owning.md for what brokers do with them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ktui.cluster.errors import Refused
+from ktui.cluster.membership import Heard, Member, SeenGroup
+from ktui.kafka import codes
+from ktui.kafka import group_requests as requests
+from ktui.kafka.connection import Connection
+from ktui.kafka.coordinators import Coordinators, check
+from ktui.kafka.errors import Purpose
+from ktui.kafka.wire import Wire
+
+_STORE = Purpose("asking whether brokers keep groups")
+_LOOK = Purpose("asking who owns the cluster", needs='Describe on the groups "ktui-" (prefixed)')
+_JOIN = Purpose("taking ownership of the cluster", needs='Read on the groups "ktui-" (prefixed)')
+_BEAT = Purpose("asking whether we own the cluster", needs='Read on the groups "ktui-" (prefixed)')
+_LEAVE = Purpose("releasing the cluster", needs='Read on the groups "ktui-" (prefixed)')
+
+_QUICK_S = 3.0
+"""What looking and heartbeats get: an engine waits for them at each turn."""
+_GONE = frozenset({"FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
+"""Answers to one that is no member, or no longer as it was when it joined."""
+_STIRRED = frozenset({"REBALANCE_IN_PROGRESS"})
+_NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"
+_NO_STORE_FIX = (
+    "Brokers could not create the topic __consumer_offsets, in which they keep groups: see whether "
+    "offsets.topic.replication.factor is more than there are brokers"
+)
+
+
+class KafkaGroups:
+    """A `GroupMembership` on a real cluster. Connects at the first call.
+
+    It has connections of its own: brokers answer the requests of a connection one after the other,
+    and joining may have to wait.
+    """
+
+    def __init__(
+        self, connection: Connection, *, timeout_s: float | None = None, wire: Wire | None = None
+    ) -> None:
+        self._wire = wire or Wire(connection, timeout_s=timeout_s)
+        self._limit_s = self._wire.timeout_s
+        self._quick_s = min(_QUICK_S, self._limit_s)
+        self._coordinators = Coordinators(self._wire, _LOOK)
+
+    async def describe(self, group: str) -> SeenGroup:
+        """The group as it is. Creates nothing."""
+        if not self._coordinators.knows(group) and await self.stores_groups() is False:
+            return SeenGroup("", settled=True, members=())
+        request = partial(requests.describe_request, group)
+        return await self._coordinators.ask(_LOOK, group, request, _described, self._quick_s)
+
+    async def join(
+        self, group: str, note: bytes, session_s: float, member_id: str = ""
+    ) -> Member | None:
+        """Join as the group's one member; None where another has done so meanwhile."""
+        try:
+            joining = partial(requests.join_request, group, note, session_s, member_id)
+            told = await self._coordinators.ask(_JOIN, group, joining, _whole, self._limit_s)
+            member = Member(told.member_id, told.generation_id)
+            syncing = partial(requests.sync_request, group, member)
+            await self._coordinators.ask(_JOIN, group, syncing, _whole, self._limit_s)
+        except Refused as refused:
+            if refused.code in _GONE | _STIRRED:
+                return None
+            if refused.code == _NO_COORDINATOR and await self.stores_groups() is False:
+                refused.fix = _NO_STORE_FIX
+            raise
+        return member
+
+    async def heartbeat(self, group: str, member: Member) -> Heard:
+        """Begin the member's session anew."""
+        request = partial(requests.heartbeat_request, group, member)
+        try:
+            await self._coordinators.ask(_BEAT, group, request, _whole, self._quick_s)
+        except Refused as refused:
+            if refused.code in _GONE:
+                return Heard.GONE
+            if refused.code in _STIRRED:
+                return Heard.REJOIN
+            raise
+        return Heard.STAYS
+
+    async def leave(self, group: str, member: Member) -> None:
+        """Leave at once; one that is no member any more changes nothing."""
+        request = partial(requests.leave_request, group, member)
+        await self._coordinators.ask(_LEAVE, group, request, _left, self._quick_s)
+
+    async def stores_groups(self) -> bool | None:
+        """Whether the topic of the groups exists; None where this principal is not told."""
+        answer = await self._wire.ask(_STORE, requests.store_request, limit_s=self._quick_s)
+        return requests.stores_groups(answer)
+
+    async def aclose(self) -> None:
+        """Close every connection and thread; memberships stay. Idempotent."""
+        await self._wire.aclose()
+
+
+def _whole(answer: Any) -> Any:
+    """Take an answer as it is: its error code has been looked at."""
+    return answer
+
+
+def _described(answer: Any) -> SeenGroup:
+    told = answer.groups[0]
+    check(_LOOK, told.error_code, None)
+    return requests.seen(answer)
+
+
+def _left(answer: Any) -> None:
+    for told in answer.members:
+        code = told.error_code
+        if code and codes.name_of(code) not in _GONE:
+            check(_LEAVE, code, None)

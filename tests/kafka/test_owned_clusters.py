@@ -1,0 +1,102 @@
+"""State directories that want the same real cluster: one owns it, also after its engine died."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.events import Answered, Left
+from ktui.kafka.load import delete_topics
+from ktui.lab.layout import Lab
+from support.shell import Done, Shell, ended
+from support.slow_topic import SlowTopic
+
+SLOW = ("--headless", "--partitions", "1", "--poll", "200ms")
+
+
+@pytest.fixture
+def ada(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
+    (tmp_path / "ada").mkdir()
+    shell = Shell(lab, tmp_path / "ada")
+    yield shell
+    shell.close()
+
+
+@pytest.fixture
+def bob(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
+    (tmp_path / "bob").mkdir()
+    shell = Shell(lab, tmp_path / "bob")
+    yield shell
+    shell.close()
+
+
+@pytest.fixture
+def topic(lab: Lab, topic_name: str, ada: Shell, bob: Shell) -> Iterator[SlowTopic]:
+    topic = SlowTopic(lab, topic_name)
+    yield topic
+    topic.let_go()
+    ada.close()
+    bob.close()
+    delete_topics(topic.connection, [topic_name])
+
+
+def doctor(shell: Shell) -> str:
+    """Give what the doctor says first of who owns the cluster."""
+    done = shell.ktui("doctor", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    what: str = json.loads(done.stdout)["ownership"][0]["what"]
+    return what
+
+
+def refused(done: Done, run: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert f"(run {run}, since " in done.stderr
+    assert "--take-over" in done.stderr
+
+
+def test_a_live_run_is_told_of_its_cluster_being_taken_over_and_sends_nothing_more(
+    ada: Shell, bob: Shell, topic: SlowTopic
+) -> None:
+    plan = ada.plan("drain", topic.targets)
+    going = ada.begin("start", plan, *SLOW)
+    ada.wait_for("drain", Answered)
+    refused(bob.ktui("start", plan, *SLOW, "--name", "mine"), "drain")
+    assert not bob.state.runs.exists()
+    assert "drain, since" in doctor(bob)
+    assert doctor(ada).startswith("this state directory owns the cluster")
+    sent = len(ada.events("drain", Answered))
+
+    taking = bob.begin("start", plan, *SLOW, "--name", "mine", "--take-over")
+    left = ended(going)
+    topic.let_go()
+
+    assert left.returncode == 130, left.stderr
+    assert "has taken the cluster over: this engine sends nothing more" in left.stderr
+    assert "(run mine, since " in ada.events("drain", Left)[-1].reason
+    assert len(ada.events("drain", Answered)) == sent
+    refused(ada.ktui("resume", "drain", "--headless"), "mine")
+    assert ended(taking).returncode in (0, 3)
+    assert doctor(ada) == "nobody owns the cluster"
+    assert ada.ktui("resume", "drain", "--headless").returncode in (0, 3)
+
+
+def test_a_run_whose_engine_was_killed_keeps_the_cluster_for_its_own_state_directory(
+    ada: Shell, bob: Shell, topic: SlowTopic
+) -> None:
+    plan = ada.plan("drain", topic.targets)
+    going = ada.begin("start", plan, *SLOW)
+    ada.wait_for("drain", Answered)
+    os.kill(ada.owner("drain").pid, signal.SIGKILL)
+    ended(going)
+
+    refused(bob.ktui("start", plan, *SLOW, "--name", "mine"), "drain")
+    topic.let_go()
+    resumed = ada.ktui("resume", "drain", "--headless")
+
+    assert resumed.returncode == 0, resumed.stderr
+    assert doctor(bob) == "nobody owns the cluster"

@@ -1,0 +1,411 @@
+"""Owning a cluster through outages, missing permissions and engines that die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import msgspec
+import pytest
+
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.membership import INSTANCE, Heard, Member, SeenGroup, SeenMember
+from ktui.cluster.ownership import ClusterOwner, Free, Others, Ours, Unknown
+from ktui.simulated import acts
+from ktui.simulated.cluster import SimulatedCluster
+from support.clusters import a_cluster, wait
+from support.owners import Owners, owner
+
+ADA, BOB = owner("ada"), owner("bob")
+CLUSTER = "prod"
+HOUR_S = 3_600.0
+ALL_BROKERS = range(1, 6)
+
+
+@pytest.fixture
+def cluster() -> SimulatedCluster:
+    return a_cluster()
+
+
+@pytest.fixture
+async def owners(cluster: SimulatedCluster) -> AsyncIterator[Owners]:
+    owners = Owners(cluster.memberships, cluster.clock, CLUSTER)
+    yield owners
+    await owners.aclose()
+
+
+async def claimed(owners: Owners, me: ClusterOwner = ADA) -> GroupClaim:
+    claim = owners.claim_of(me)
+    assert await claim.claim(take_over=False) == Ours(me)
+    return claim
+
+
+async def checked(
+    cluster: SimulatedCluster, claims: Iterable[GroupClaim], for_s: float, every_s: float = 1.0
+) -> None:
+    """Let engines check at each of their turns, all of which find the cluster theirs."""
+    until_s = cluster.clock.monotonic() + for_s
+    while cluster.clock.monotonic() < until_s:
+        for claim in claims:
+            assert isinstance(await claim.check(), Ours)
+        wait(cluster, every_s)
+
+
+async def test_an_engine_that_checks_at_each_turn_owns_the_cluster_for_hours(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    ada = await claimed(owners)
+
+    await checked(cluster, [ada], 2 * HOUR_S, every_s=4.0)
+
+    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+
+
+async def test_an_owner_whose_engine_died_owns_for_half_an_hour(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    await claimed(owners)
+    bob = owners.claim_of(BOB)
+
+    wait(cluster, 19.0)
+    just_before = await bob.look()
+    wait(cluster, 2.0)
+    silent = await bob.look()
+    wait(cluster, 1_770.0)
+    still = await bob.look()
+    wait(cluster, 10.0)
+
+    assert just_before == Others(ADA, lives=True)
+    assert silent == still == Others(ADA, lives=False)
+    assert await bob.look() == Free()
+
+
+async def test_a_resume_in_the_same_directory_needs_no_take_over(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    before = await claimed(owners)
+    wait(cluster, 600.0)
+
+    assert await owners.claim_of(ADA).claim(take_over=False) == Ours(ADA)
+    assert await before.check() == Ours(ADA)
+
+
+async def test_an_engine_that_was_away_for_too_long_does_not_take_the_cluster_again_unasked(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    ada = await claimed(owners)
+    wait(cluster, HOUR_S)
+
+    assert await ada.check() == Free()
+    assert await ada.check() == Free()
+    assert await ada.claim(take_over=False) == Ours(ADA)
+
+
+async def test_an_older_engine_keeps_the_cluster_when_the_newer_one_of_its_directory_dies(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    older = await claimed(owners)
+    newer = await claimed(owners)
+    await checked(cluster, [older, newer], 60.0)
+
+    await checked(cluster, [older], 2 * HOUR_S, every_s=4.0)
+
+    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+
+
+async def test_while_the_coordinator_is_down_nobody_knows_and_then_the_owner_is_the_same(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    ada = await claimed(owners)
+    coordinator = cluster.groups.coordinator(f"ktui-{CLUSTER}")
+    assert coordinator is not None
+    cluster.do(acts.Kill(coordinator))
+
+    down = await ada.check()
+    wait(cluster, cluster.spec.session_timeout_s + 1.0)
+
+    assert isinstance(down, Unknown)
+    assert f"broker {coordinator}" in down.reason
+    assert not down.denied
+    assert await ada.check() == Ours(ADA)
+
+
+async def test_an_outage_of_all_brokers_costs_no_owner_the_cluster(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    ada = await claimed(owners)
+    for broker in ALL_BROKERS:
+        cluster.do(acts.Kill(broker))
+    wait(cluster, HOUR_S)
+    away = await ada.check()
+    for broker in ALL_BROKERS:
+        cluster.do(acts.Start(broker))
+    wait(cluster, 60.0)
+
+    assert isinstance(away, Unknown)
+    assert await ada.check() == Ours(ADA)
+
+
+async def test_who_may_not_join_is_told_which_permission_is_missing_and_owns_once_it_is_granted(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    ada = owners.claim_of(ADA)
+    cluster.do(acts.Deny("join_group"))
+
+    denied = await ada.claim(take_over=False)
+
+    assert isinstance(denied, Unknown)
+    assert denied.denied
+    assert "Grant Read on the group" in denied.reason
+    assert await ada.check() == denied
+    cluster.do(acts.Allow("join_group"))
+    assert await ada.check() == Ours(ADA)
+
+
+async def test_without_describe_on_the_group_nobody_knows(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    await claimed(owners)
+    cluster.do(acts.Deny("describe_group"))
+
+    assert isinstance(await owners.claim_of(BOB).claim(take_over=True), Unknown)
+
+
+async def test_a_cluster_that_cannot_be_released_says_why_and_stays_ours(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    ada = await claimed(owners)
+    cluster.do(acts.Deny("join_group"))
+
+    why = await ada.release()
+
+    assert why is not None
+    assert "GROUP_AUTHORIZATION_FAILED" in why
+    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+
+
+async def test_whether_an_owner_lives_is_not_known_while_that_cannot_be_asked(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    await claimed(owners)
+    for_engines = cluster.groups.coordinator(f"ktui-{CLUSTER}-engine")
+    assert for_engines is not None
+    assert for_engines != cluster.groups.coordinator(f"ktui-{CLUSTER}")
+    cluster.do(acts.Kill(for_engines))
+
+    assert await owners.claim_of(BOB).look() == Others(ADA, lives=None)
+
+
+NOTE = (
+    b'{"state_dir":"d","user":"\\u001b[2Jmallory","host":"h","run":"r",'
+    b'"since":"2026-11-22T09:30:00Z"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [
+        (NOTE, r"\x1b[2Jmallory on h"),
+        (NOTE.replace(b"00Z", b"00"), "does not name itself"),
+        (b"\xff\x00", "does not name itself"),
+        (b"", "does not name itself"),
+    ],
+)
+async def test_what_others_write_into_a_group_is_shown_harmlessly_or_not_at_all(
+    cluster: SimulatedCluster, owners: Owners, note: bytes, shown: str
+) -> None:
+    await cluster.memberships().join(f"ktui-{CLUSTER}", note, 60.0)
+    bob = owners.claim_of(BOB)
+
+    standing = await bob.claim(take_over=False)
+
+    assert isinstance(standing, Others)
+    assert shown in str(standing)
+    assert await bob.claim(take_over=True) == Ours(BOB)
+
+
+class InUse:
+    """Groups that another program uses, or that somebody joins without ever coming to an end."""
+
+    def __init__(self, kind: str, *, settled: bool) -> None:
+        self._seen = SeenGroup(kind, settled, (SeenMember("x", INSTANCE, b""),))
+        self.joins = 0
+
+    async def describe(self, _group: str) -> SeenGroup:
+        return self._seen
+
+    async def join(self, *_: object) -> None:
+        self.joins += 1
+
+
+@pytest.mark.parametrize(
+    ("groups", "reason"),
+    [
+        (InUse("consumer", settled=True), "in other use (consumer)"),
+        (InUse("ktui", settled=False), "joining"),
+    ],
+)
+async def test_a_group_in_other_use_is_left_alone(
+    cluster: SimulatedCluster, groups: InUse, reason: str
+) -> None:
+    claim = GroupClaim(groups, CLUSTER, ADA, cluster.clock)  # type: ignore[arg-type]
+
+    standing = await claim.claim(take_over=True)
+
+    assert isinstance(standing, Unknown)
+    assert reason in standing.reason
+    assert groups.joins == 0
+
+
+class Watched:
+    """Groups of a simulated cluster that answer a moment late, and count what they are asked."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._groups = cluster.memberships()
+        self.asked: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._groups, name)
+
+        async def late(group: str, *given: Any) -> Any:
+            self.asked[f"{name} {group}"] += 1
+            await asyncio.sleep(0)
+            return await call(group, *given)
+
+        return late
+
+
+async def test_an_engine_that_claims_and_checks_at_the_same_time_joins_once(
+    cluster: SimulatedCluster,
+) -> None:
+    groups = Watched(cluster)
+    ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
+
+    standings = await asyncio.gather(ada.check(), ada.check(), ada.check())
+
+    assert all(standing == Ours(ADA) for standing in standings)
+    assert groups.asked[f"join ktui-{CLUSTER}"] == 1
+
+
+async def test_a_name_that_goes_on_and_on_is_cut(cluster: SimulatedCluster, owners: Owners) -> None:
+    note = NOTE.replace(b"mallory", b"m" * 20_000)
+    await cluster.memberships().join(f"ktui-{CLUSTER}", note, 60.0)
+
+    assert len(str(await owners.claim_of(BOB).look())) < 400
+
+
+async def test_who_is_overtaken_while_it_claims_is_told_at_once(cluster: SimulatedCluster) -> None:
+    claims = [GroupClaim(Watched(cluster), CLUSTER, me, cluster.clock) for me in (ADA, BOB)]
+
+    standings = await asyncio.gather(*(claim.claim(take_over=False) for claim in claims))
+
+    assert standings == [Others(BOB, lives=False), Ours(BOB)]
+    ada, bob = claims
+    await bob.release()
+    assert await ada.check() == Free()  # and it does not claim what it had lost
+
+
+async def test_a_check_costs_one_request_and_a_sign_of_life_every_five_seconds_another(
+    cluster: SimulatedCluster,
+) -> None:
+    groups = Watched(cluster)
+    ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
+    await ada.claim(take_over=False)
+    groups.asked.clear()
+
+    await checked(cluster, [ada], 60.0)
+
+    assert groups.asked == {
+        f"heartbeat ktui-{CLUSTER}": 60,
+        f"heartbeat ktui-{CLUSTER}-engine": 11,
+    }
+
+
+async def test_an_engine_that_hung_for_a_minute_is_seen_to_live_again(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    ada, bob = await claimed(owners), owners.claim_of(BOB)
+    wait(cluster, 60.0)
+    hanging = await bob.look()
+
+    await ada.check()
+
+    assert hanging == Others(ADA, lives=False)
+    assert await bob.look() == Others(ADA, lives=True)
+
+
+async def test_an_engine_of_somebody_else_is_no_sign_that_the_owner_lives(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    await claimed(owners)
+    await cluster.memberships().join(f"ktui-{CLUSTER}", msgspec.json.encode(BOB), 60.0)
+
+    assert await owners.claim_of(ADA).look() == Others(BOB, lives=False)
+
+
+async def test_engines_of_a_directory_stay_and_can_be_released_while_nobody_tells_who_lives(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    older, newer = await claimed(owners), await claimed(owners)
+    cluster.do(acts.Kill(cluster.groups.coordinator(f"ktui-{CLUSTER}-engine") or 0))
+
+    assert await older.check() == Ours(ADA, lives=None)
+    assert await newer.check() == Ours(ADA)
+    assert await newer.release() is None
+    assert await owners.claim_of(BOB).look() == Free()
+
+
+async def test_a_release_leaves_no_member_behind(cluster: SimulatedCluster, owners: Owners) -> None:
+    ada = await claimed(owners)
+
+    await ada.release()
+
+    groups = cluster.memberships()
+    for name in (await ada.preview()).groups:
+        assert (await groups.describe(name)).members == ()
+
+
+class Stirred:
+    """Groups of a simulated cluster in which a member has to join again, once."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._groups = cluster.memberships()
+        self.rejoined: list[str] = []
+        self.stirred = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._groups, name)
+
+    async def heartbeat(self, group: str, member: Member) -> Heard:
+        return Heard.REJOIN if self.stirred else await self._groups.heartbeat(group, member)
+
+    async def join(
+        self, group: str, note: bytes, session_s: float, member_id: str = ""
+    ) -> Member | None:
+        self.stirred = False
+        self.rejoined.append(member_id)
+        return await self._groups.join(group, note, session_s, member_id)
+
+
+@pytest.mark.parametrize("taken_over", [False, True])
+async def test_an_owner_that_has_to_join_again_does_so_as_itself_and_replaces_nobody(
+    cluster: SimulatedCluster,
+    owners: Owners,
+    taken_over: bool,  # noqa: FBT001 - both cases, in turn
+) -> None:
+    groups = Stirred(cluster)
+    ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
+    await ada.claim(take_over=False)
+    if taken_over:
+        await owners.claim_of(BOB).claim(take_over=True)
+    groups.rejoined.clear()
+    groups.stirred = True
+
+    standing = await ada.check()
+
+    assert standing == (Others(BOB, lives=True) if taken_over else Ours(ADA))
+    assert len(groups.rejoined) == 1
+    assert "" not in groups.rejoined
+    assert await ada.check() == standing

@@ -1,0 +1,244 @@
+"""Consumer groups on brokers whose coordinator moves, or that keep no groups yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kafka.protocol.admin.groups import DescribeGroupsResponse
+from kafka.protocol.consumer.group import HeartbeatResponse, LeaveGroupResponse
+from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
+
+from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, Unreachable
+from ktui.cluster.membership import Heard, Member
+from ktui.kafka import codes
+from ktui.kafka.claim import KafkaGroups
+from ktui.kafka.connection import Connection
+
+LOADING, NOT_THERE, MOVED, DENIED, FENCED, UNKNOWN_MEMBER = 14, 15, 16, 30, 82, 25
+REBALANCING, UNKNOWN_TOPIC, NO_TOPIC_PERMISSION, UNEXPECTED = 27, 3, 29, 42
+MEMBER = Member("owner-1", 3)
+
+
+class Brokers:
+    """Brokers that answer from a list, the last answer again and again."""
+
+    timeout_s = 5.0
+
+    def __init__(self) -> None:
+        self.coordinators: list[tuple[int, int]] = [(0, 1)]
+        """Error code and broker of each look-up."""
+        self.heartbeats: list[int | ClusterError] = [0]
+        self.store = 0
+        self.left = 0
+        self.described = 0
+        self.asked: list[tuple[str, int | None]] = []
+
+    async def ask(
+        self,
+        purpose: Any,
+        build: Callable[[], Any],
+        *,
+        broker: int | None = None,
+        limit_s: float | None = None,
+    ) -> Any:
+        assert limit_s is not None
+        kind = type(build()).__name__.removesuffix("Request")
+        self.asked.append((kind, broker))
+        answer = getattr(self, f"_{kind}")()
+        if getattr(answer, "error_code", 0):
+            code = answer.error_code
+            raise codes.refusal(
+                code, None, attempted=purpose.attempted, where="", needs=purpose.needs
+            )
+        return answer
+
+    def _Metadata(self) -> Any:  # noqa: N802 - named as the request
+        topic = MetadataResponse.MetadataResponseTopic(
+            version=9, error_code=self.store, name="__consumer_offsets", partitions=[]
+        )
+        return MetadataResponse(version=9, brokers=[], controller_id=1, topics=[topic])
+
+    def _FindCoordinator(self) -> Any:  # noqa: N802
+        code, broker = _next(self.coordinators)
+        told = FindCoordinatorResponse.Coordinator(
+            version=4, key="g", node_id=broker, host="h", port=1, error_code=code
+        )
+        return FindCoordinatorResponse(version=4, coordinators=[told])
+
+    def _DescribeGroups(self) -> Any:  # noqa: N802
+        told = DescribeGroupsResponse.DescribedGroup(
+            version=5,
+            error_code=self.described,
+            group_id="g",
+            group_state="Dead",
+            protocol_type="",
+            protocol_data="",
+            members=[],
+        )
+        return DescribeGroupsResponse(version=5, groups=[told])
+
+    def _Heartbeat(self) -> Any:  # noqa: N802
+        told = _next(self.heartbeats)
+        if isinstance(told, ClusterError):
+            raise told
+        return HeartbeatResponse(version=4, error_code=told)
+
+    def _LeaveGroup(self) -> Any:  # noqa: N802
+        told = LeaveGroupResponse.MemberResponse(
+            version=4, member_id="owner-1", group_instance_id="owner", error_code=self.left
+        )
+        return LeaveGroupResponse(version=4, error_code=0, members=[told])
+
+    def kinds(self) -> list[str]:
+        return [kind for kind, _ in self.asked]
+
+
+def _next(answers: list[Any]) -> Any:
+    return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+@pytest.fixture
+def brokers() -> Brokers:
+    return Brokers()
+
+
+@pytest.fixture
+def groups(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> KafkaGroups:
+    monkeypatch.setattr("ktui.kafka.coordinators._PAUSE_S", 0.0)
+    return KafkaGroups(Connection.to("127.0.0.1:1"), wire=brokers)  # type: ignore[arg-type]
+
+
+async def test_looking_at_a_cluster_without_groups_looks_up_no_coordinator_as_that_makes_a_topic(
+    brokers: Brokers, groups: KafkaGroups
+) -> None:
+    brokers.store = UNKNOWN_TOPIC
+
+    seen = await groups.describe("g")
+
+    assert seen.members == ()
+    assert await groups.stores_groups() is False
+    assert brokers.kinds() == ["Metadata", "Metadata"]
+
+
+async def test_who_may_not_see_the_topic_of_groups_can_look_all_the_same(
+    brokers: Brokers, groups: KafkaGroups
+) -> None:
+    brokers.store = NO_TOPIC_PERMISSION
+
+    assert (await groups.describe("g")).members == ()
+    assert await groups.stores_groups() is None
+
+
+@pytest.mark.parametrize("code", [LOADING, NOT_THERE, MOVED])
+async def test_a_coordinator_that_moves_is_looked_up_again(
+    brokers: Brokers, groups: KafkaGroups, code: int
+) -> None:
+    brokers.coordinators = [(0, 1), (NOT_THERE, -1), (0, 2)]
+    brokers.heartbeats = [code, 0]
+
+    assert await groups.heartbeat("g", MEMBER) is Heard.STAYS
+
+    assert brokers.asked == [
+        ("FindCoordinator", None),
+        ("Heartbeat", 1),
+        ("FindCoordinator", None),
+        ("FindCoordinator", None),
+        ("Heartbeat", 2),
+    ]
+
+
+async def test_a_coordinator_that_cannot_be_reached_is_looked_up_again(
+    brokers: Brokers, groups: KafkaGroups
+) -> None:
+    brokers.coordinators = [(0, 1), (0, 2)]
+    brokers.heartbeats = [Unreachable("asking"), 0]
+
+    assert await groups.heartbeat("g", MEMBER) is Heard.STAYS
+
+    assert brokers.asked[-1] == ("Heartbeat", 2)
+
+
+async def test_a_coordinator_that_is_known_is_not_looked_up_for_each_heartbeat(
+    brokers: Brokers, groups: KafkaGroups
+) -> None:
+    for _ in range(3):
+        await groups.heartbeat("g", MEMBER)
+
+    assert brokers.kinds() == ["FindCoordinator", *["Heartbeat"] * 3]
+
+
+@pytest.mark.parametrize(
+    ("code", "heard"),
+    [
+        (FENCED, Heard.GONE),
+        (UNKNOWN_MEMBER, Heard.GONE),
+        (22, Heard.GONE),
+        (REBALANCING, Heard.REJOIN),
+    ],
+)
+async def test_a_member_hears_that_it_is_gone_or_has_to_join_again(
+    brokers: Brokers, groups: KafkaGroups, code: int, heard: Heard
+) -> None:
+    brokers.heartbeats = [code]
+
+    assert await groups.heartbeat("g", MEMBER) is heard
+
+
+async def test_an_answer_that_means_neither_is_an_error_with_its_name(
+    brokers: Brokers, groups: KafkaGroups
+) -> None:
+    brokers.heartbeats = [UNEXPECTED]
+
+    with pytest.raises(Refused) as refused:
+        await groups.heartbeat("g", MEMBER)
+
+    assert refused.value.code == "INVALID_REQUEST"
+
+
+@pytest.mark.parametrize("part", ["look-up", "answer"])
+async def test_a_permission_that_is_missing_is_named_wherever_an_answer_tells_it(
+    brokers: Brokers, groups: KafkaGroups, part: str
+) -> None:
+    if part == "look-up":
+        brokers.coordinators = [(DENIED, -1)]
+    else:
+        brokers.described = DENIED
+
+    with pytest.raises(NotAuthorized, match=r"Grant Describe on the groups"):
+        await groups.describe("g")
+
+
+@pytest.mark.parametrize("code", [0, FENCED, UNKNOWN_MEMBER])
+async def test_leaving_is_done_where_one_is_no_member_any_more(
+    brokers: Brokers, groups: KafkaGroups, code: int
+) -> None:
+    brokers.left = code
+
+    await groups.leave("g", MEMBER)
+
+
+async def test_leaving_that_is_refused_for_another_reason_is_an_error(
+    brokers: Brokers, groups: KafkaGroups
+) -> None:
+    brokers.left = UNEXPECTED
+
+    with pytest.raises(Refused):
+        await groups.leave("g", MEMBER)
+
+
+async def test_brokers_that_cannot_create_the_topic_of_groups_are_told_from_busy_ones(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brokers, "timeout_s", 0.01)
+    groups = KafkaGroups(Connection.to("127.0.0.1:1"), wire=brokers)  # type: ignore[arg-type]
+    brokers.coordinators = [(NOT_THERE, -1)]
+
+    with pytest.raises(Refused) as busy:
+        await groups.join("g", b"", 60.0)
+    brokers.store = UNKNOWN_TOPIC
+    with pytest.raises(Refused, match=r"offsets\.topic\.replication\.factor"):
+        await groups.join("g", b"", 60.0)
+
+    assert "offsets.topic.replication.factor" not in str(busy.value)

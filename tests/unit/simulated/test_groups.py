@@ -1,0 +1,86 @@
+"""Consumer groups with one member on a simulated cluster, as on a real one."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cluster.errors import Refused
+from ktui.cluster.membership import Heard, Member
+from ktui.simulated import acts
+from ktui.simulated.cluster import SimulatedCluster
+from support.clusters import a_cluster, wait
+
+GROUP = "ktui-prod"
+SESSION_S = 60.0
+
+
+async def joined(cluster: SimulatedCluster, member_id: str = "") -> Member:
+    member = await cluster.memberships().join(GROUP, b"note", SESSION_S, member_id)
+    assert member is not None
+    return member
+
+
+async def heard(cluster: SimulatedCluster, member: Member) -> Heard:
+    return await cluster.memberships().heartbeat(GROUP, member)
+
+
+async def test_who_joins_without_an_id_replaces_the_member_and_the_generation_stays() -> None:
+    cluster = a_cluster()
+    first = await joined(cluster)
+
+    second = await joined(cluster)
+
+    assert second.id != first.id
+    assert second.generation == first.generation
+    assert await heard(cluster, first) is Heard.GONE
+    assert await heard(cluster, second) is Heard.STAYS
+
+
+async def test_who_was_replaced_can_neither_join_again_by_its_id_nor_remove_its_successor() -> None:
+    cluster = a_cluster()
+    first = await joined(cluster)
+    second = await joined(cluster)
+    groups = cluster.memberships()
+
+    assert await groups.join(GROUP, b"", SESSION_S, first.id) is None
+    await groups.leave(GROUP, first)
+
+    assert await heard(cluster, second) is Heard.STAYS
+
+
+async def test_a_member_that_joins_again_is_of_the_next_generation() -> None:
+    cluster = a_cluster()
+    first = await joined(cluster)
+
+    again = await joined(cluster, first.id)
+
+    assert again == Member(first.id, first.generation + 1)
+    assert await heard(cluster, first) is Heard.GONE
+
+
+@pytest.mark.parametrize("session_s", [5.999, 1_800.001])
+async def test_a_session_that_kafka_does_not_allow_is_refused(session_s: float) -> None:
+    with pytest.raises(Refused) as refused:
+        await a_cluster().memberships().join(GROUP, b"", session_s)
+
+    assert refused.value.code == "INVALID_SESSION_TIMEOUT"
+
+
+async def test_a_session_begins_anew_at_another_coordinator_and_not_for_who_was_gone_before() -> (
+    None
+):
+    cluster = a_cluster(session_timeout_s=9.0)
+    member = await joined(cluster)
+    coordinator = cluster.groups.coordinator(GROUP)
+    assert coordinator is not None
+    wait(cluster, SESSION_S - 1.0)
+    cluster.do(acts.Kill(coordinator))
+    wait(cluster, SESSION_S - 1.0)  # the session begins anew when the dead one is fenced, at 9 s
+
+    assert cluster.groups.coordinator(GROUP) != coordinator
+    assert await heard(cluster, member) is Heard.STAYS
+
+    wait(cluster, SESSION_S)
+    cluster.do(acts.Kill(cluster.groups.coordinator(GROUP) or 0))
+    wait(cluster, 10.0)
+    assert await heard(cluster, member) is Heard.GONE
