@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -36,6 +37,29 @@ def make_folder(folder: Path) -> None:
         else:
             each.chmod(0o700)  # a umask may have taken from the owner
             sync_folder(each.parent)
+
+
+def copy_new(source: int, path: Path) -> None:
+    """Copy an open file to where nothing is yet, for its owner's eyes only.
+
+    Args:
+        source: the file's descriptor; it is read from where it stands.
+        path: of the copy.
+
+    Raises:
+        FileExistsError: something is there.
+        OSError: it cannot be written; nothing is left of it.
+    """
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as new:
+        try:
+            with os.fdopen(os.dup(source), "rb") as old:
+                shutil.copyfileobj(old, new)
+            new.flush()
+            os.fsync(new.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+    sync_folder(path.parent)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import Answered, Left
+from ktui.execution.events import Answered, Left, StepBegun
 from ktui.kafka.load import delete_topics
 from ktui.lab.layout import Lab
 from support.shell import Done, Shell, ended
-from support.slow_topic import SlowTopic
+from support.slow_topic import PARTITIONS, SlowTopic
 
 SLOW = ("--headless", "--partitions", "1", "--poll", "200ms")
 
@@ -100,3 +100,28 @@ def test_a_run_whose_engine_was_killed_keeps_the_cluster_for_its_own_state_direc
 
     assert resumed.returncode == 0, resumed.stderr
     assert doctor(bob) == "nobody owns the cluster"
+
+
+def test_a_run_is_handed_over_to_another_state_directory_with_its_steps_in_flight(
+    ada: Shell, bob: Shell, topic: SlowTopic, tmp_path: Path
+) -> None:
+    plan, file = ada.plan("drain", topic.targets), str(tmp_path / "drain.run")
+    going = ada.begin("start", plan, *SLOW)
+    ada.wait_for("drain", Answered)
+    going.send_signal(signal.SIGTERM)
+    assert ended(going).returncode == 130
+
+    exported = ada.ktui("runs", "export", "drain", file)
+    imported = bob.ktui("runs", "import", file)
+
+    assert exported.returncode == 0, exported.stderr
+    assert "1 step in flight goes on in Kafka" in exported.stdout
+    assert imported.returncode == 0, imported.stderr
+    refused(ada.ktui("start", plan, *SLOW, "--name", "mine"), "drain")
+    topic.let_go()
+    resumed = bob.ktui("resume", "drain", "--headless")
+    assert resumed.returncode == 0, resumed.stderr
+    begun = [each for each in bob.events("drain", StepBegun) if each.adding]
+    assert sorted(each.partition for each in begun) == list(range(PARTITIONS))
+    assert "was exported to" in ada.ktui("resume", "drain", "--headless").stderr
+    assert doctor(ada) == "nobody owns the cluster"

@@ -15,6 +15,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.commands import Answer, Command
 from ktui.execution.follow import RunFollower
+from ktui.execution.hand_over import refuse_exported
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import holder, this_process
 from ktui.execution.problem import RunProblem
@@ -43,6 +44,7 @@ def owned_run(run_dir: RunDir) -> Run:
 
     Raises:
         BadInput: it has ended, or no process owns it: nothing would answer.
+        RunRefused: it was exported.
         RunProblem: its journal cannot be read.
     """
     with RunFollower(run_dir.journal) as follower:
@@ -50,6 +52,7 @@ def owned_run(run_dir: RunDir) -> Run:
     run, name = follower.run, run_dir.name
     if run.ended:
         raise BadInput(f"run {name} has ended; see what became of it: ktui status {name}")
+    refuse_exported(run)
     if holder(run_dir) is None:
         raise BadInput(
             f"no process carries run {name} on; have one do it first: ktui resume {name}"

@@ -24,6 +24,7 @@ from ktui.execution.cancel_scope import in_scope
 from ktui.execution.cancel_words import KIND_IN_WORDS
 from ktui.execution.commands import Answer, CallOff, Pause
 from ktui.execution.events import By
+from ktui.execution.hand_over import refuse_exported
 from ktui.execution.ownership import holder
 from ktui.execution.problem import RunProblem
 from ktui.execution.run import Run
@@ -35,12 +36,14 @@ def cancel_run(run_dir: RunDir, wanted: Wanted, names: Names, state: StateDir) -
 
     Raises:
         BadInput: it cannot be asked of the run.
-        RunRefused: the cluster is not the run's, or another run's throttle is in its way.
+        RunRefused: it was exported, the cluster is not its own, or another run's throttle is in
+            its way.
         RunProblem: no answer came, or no process could be started.
         ClusterError: the cluster cannot be asked, and has to be.
     """
     found = found_run(run_dir)
     run = found.run
+    refuse_exported(run)
     _check(run, wanted)
     where = target(*run_names(names, found.begun), changes=not wanted.dry_run)
     live = holder(run_dir) is not None

@@ -21,6 +21,7 @@ from ktui.cluster.ownership import (
     Free,
     Others,
     Ours,
+    Standing,
     Unknown,
 )
 from ktui.cluster.send_guard import SendGuard
@@ -28,6 +29,7 @@ from ktui.execution.ownership import live_runs, starting, this_process
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.state_id import known_id, own_id
 from ktui.execution.statedir import StateDir
+from ktui.planning.finding import Finding, Kind, Severity
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +125,7 @@ def owned(how: Claiming) -> Iterator[None]:
         yield
     except BaseException:
         if made and not live_runs(how.state, how.cluster_id):
-            asyncio.run(_released(how))
+            asyncio.run(given_up(how))
         raise
 
 
@@ -149,6 +151,34 @@ async def refuse_another(how: Claiming) -> None:
 def look_claim(cluster: Cluster, state: StateDir, cluster_id: str) -> ClusterClaim:
     """Make a claim for looking only: a state directory without an id gets none by it."""
     return cluster.claim(_owner(known_id(state) or "", ""), cluster_id)
+
+
+async def owner_findings(how: Claiming | None) -> tuple[Finding, ...]:
+    """Tell what a start would meet with that is to own its cluster. Changes nothing."""
+    if how is None:
+        return ()
+    claim = look_claim(how.cluster, how.state, how.cluster_id)
+    try:
+        standing, preview = await claim.look(), await claim.preview()
+    finally:
+        await claim.aclose()
+    warning = _warning(standing, how)
+    if warning is not None:
+        return (Finding(Severity.WARNING, Kind.OWNER, (), warning),)
+    if isinstance(standing, Free) and preview.makes_topic:
+        return (Finding(Severity.NOTE, Kind.OWNER, (), _will_be_made(preview)),)
+    return ()
+
+
+def _warning(standing: Standing, how: Claiming) -> str | None:
+    match standing:
+        case Others() if how.take_over:
+            return f"{standing}. It is taken over: its engines send nothing more then"
+        case Others():
+            return f"{standing}. A start is refused without {TAKE_OVER}"
+        case Unknown():
+            return f"{standing}. A start is refused until that is known. {_WITHOUT}"
+    return None
 
 
 class Hold:
@@ -199,10 +229,14 @@ async def _made(how: Claiming) -> bool:
     return isinstance(standing, Ours) and not isinstance(before, Ours)
 
 
-async def _released(how: Claiming) -> None:
+async def given_up(how: Claiming) -> str | None:
+    """Release a cluster; why it stays owned by this state directory, or None.
+
+    Whoever calls this keeps others of the state directory from starting meanwhile.
+    """
     claim = how.claim()
     try:
-        await _let_go(claim)
+        return await _let_go(claim)
     finally:
         await claim.aclose()
 
@@ -224,7 +258,7 @@ def _will_be_made(preview: ClaimPreview) -> str:
     )
 
 
-def _refuse(standing: Ours | Free | Others | Unknown, *, only_ends: bool) -> None:
+def _refuse(standing: Standing, *, only_ends: bool) -> None:
     match standing:
         case Others():
             raise RunRefused(

@@ -36,9 +36,9 @@ def _of_runs(found: Sequence[Throttle]) -> Iterator[Finding]:
         where = places([(t.resource, t.key) for t in found if t.run == run])
         yield Finding(
             Level.WARNING,
-            f"run {run}, which waits for resume, has left its throttle on {where}",
-            f"`ktui resume {run}` goes on with it, and puts back what stood there. See each value "
-            f"with `ktui throttle {run}`.",
+            f"run {run}, which no process carries on, has left its throttle on {where}",
+            f"`ktui resume {run}` goes on with it, and puts back what stood there; a run that was "
+            f"exported does so where it is imported. See each value with `ktui throttle {run}`.",
         )
 
 

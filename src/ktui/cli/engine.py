@@ -28,6 +28,7 @@ from ktui.execution.commands import Answer, Leave, LeaveThrottles, Pause
 from ktui.execution.earlier_runs import EarlierRuns
 from ktui.execution.engine import Engine
 from ktui.execution.events import By, Entry, Event, Owned
+from ktui.execution.hand_over import refuse_exported
 from ktui.execution.heartbeat import Heartbeat
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import Ownership, take
@@ -144,6 +145,7 @@ def command(  # noqa: PLR0913 - an option each
     with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
         owned.watch_journal()
         run = folded(journal, name)
+        refuse_exported(run)
         drop_what_is_past(journal)
         journal.log = EngineLog(run)
         with recording(run_dir, run, cluster.name, clock, record=record) as recorded:

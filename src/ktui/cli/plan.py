@@ -11,6 +11,7 @@ import click
 
 from ktui.cli import options, plan_remaining, plan_rollback
 from ktui.cli.cancel_gate_told import gate_findings, of_cluster
+from ktui.cli.claiming import claiming, owner_findings
 from ktui.cli.cluster import Cluster, choose_cluster
 from ktui.cli.partition_json import encode
 from ktui.cli.plan_json import check_json
@@ -105,6 +106,7 @@ def check(  # noqa: PLR0913 - an option each
             *lacking,
             *check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
             *gate_findings(state, cluster_id, whose),
+            *asyncio.run(owner_findings(claiming(cluster, state, cluster_id, ""))),
         ),
         preflight=preflight(
             plan,

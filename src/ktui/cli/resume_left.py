@@ -9,6 +9,7 @@ from ktui.execution.cancel_scope import act_on, in_scope
 from ktui.execution.commands import CallOff
 from ktui.execution.events import Started
 from ktui.execution.follow import RunFollower
+from ktui.execution.hand_over import refuse_exported
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import Held, holder
 from ktui.execution.problem import RunProblem
@@ -30,12 +31,15 @@ def left_run(run_dir: RunDir) -> LeftRun:
 
     Raises:
         Held: a process owns it.
+        RunRefused: it was exported.
         RunProblem: nothing of it can be read, or its start was cut off.
     """
     who = holder(run_dir)
     if who is not None:
         raise Held(run_dir.name, who)
-    return found_run(run_dir)
+    left = found_run(run_dir)
+    refuse_exported(left.run)
+    return left
 
 
 def found_run(run_dir: RunDir) -> LeftRun:

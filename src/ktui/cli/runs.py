@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 import msgspec
 
-from ktui.cli import options
+from ktui.cli import options, runs_export, runs_import
 from ktui.cli.cancel_gate_told import CancelGateJson, gate_json, gate_line, gate_of
 from ktui.cli.partition_json import SCHEMA_VERSION, encode, utc
 from ktui.cli.table import table
@@ -29,6 +29,7 @@ _CALLED_OFF = (
     State.ROLLING_BACK,
     State.REFUSED,
 )
+_LISTS, _GIVEN = ("state", "json"), click.core.ParameterSource.COMMANDLINE
 _STATES = {RunState.RESUMABLE: "waiting for resume"}
 
 
@@ -91,11 +92,28 @@ class RunsJson(msgspec.Struct, frozen=True):
     """Those that are shut, of the runs' clusters."""
 
 
-@click.command("runs")
+@click.group("runs", invoke_without_command=True)
 @options.state_dir_option
 @options.json_option
-def command(*, state: StateDir, json: bool) -> None:
-    """List the runs that this machine remembers, the last one started first."""
+@click.pass_context
+def command(context: click.Context, *, state: StateDir, json: bool) -> None:
+    """List the runs that this machine remembers, the last one started first.
+
+    With a verb: have one go on in another state directory.
+    """
+    if context.invoked_subcommand is None:
+        _list(state, json=json)
+    elif given := [name for name in _LISTS if context.get_parameter_source(name) is _GIVEN]:
+        option = f"--{given[0].replace('state', 'state-dir')}"
+        verb = context.invoked_subcommand
+        raise click.UsageError(f"{option} goes behind the verb: ktui runs {verb} ... {option}")
+
+
+command.add_command(runs_export.command)
+command.add_command(runs_import.command)
+
+
+def _list(state: StateDir, *, json: bool) -> None:
     runs = all_runs(state)
     clusters = dict.fromkeys(run.cluster_id for run in runs if run.cluster_id is not None)
     gates = [shut for each in clusters if (shut := gate_of(state, each)) is not None]

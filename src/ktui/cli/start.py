@@ -11,7 +11,7 @@ import click
 
 from ktui.cli import options
 from ktui.cli.cancel_gate_told import gate_findings, of_cluster
-from ktui.cli.claiming import claiming, ownership_options
+from ktui.cli.claiming import claiming, owner_findings, ownership_options
 from ktui.cli.plan_limits import given_limits, limits_for, limits_options
 from ktui.cli.plan_permissions import permission_findings
 from ktui.cli.plan_report import finding_line
@@ -87,6 +87,7 @@ def command(  # noqa: PLR0913 - an option each
         permission_findings(where.cluster, plan, throttled=is_throttled, starts=True)
     )
     cluster_id, seen = asyncio.run(look(where, plan, measure=is_throttled and not lacking))
+    own = claiming(where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over)
     wanted = Wanted(
         name=name,
         source=source,
@@ -99,13 +100,13 @@ def command(  # noqa: PLR0913 - an option each
             *lacking,
             *check_plan(plan, seen, allowed),
             *(gate_findings(state, cluster_id, of_cluster(where.names)) if dry_run else ()),
+            *(asyncio.run(owner_findings(own)) if dry_run else ()),
         ),
         limits=limits_for(seen, where.cluster.context.limits, given),
         options=run_options,
         until=until_at,
         now=now,
     )
-    owner = claiming(where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over)
     if dry_run:
         _dry_run(wanted, json=json)
     else:
@@ -117,7 +118,7 @@ def command(  # noqa: PLR0913 - an option each
             names=where.names,
             until=until_at,
             concurrent=concurrent,
-            owner=owner,
+            owner=own,
         )
         _start(wanted, launch, headless=headless, json=json)
 

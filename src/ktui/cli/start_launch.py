@@ -20,11 +20,13 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.events import Event, Started
 from ktui.execution.follow import RunFollower
+from ktui.execution.hand_over import refuse_exported
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import Held, LiveRun, starting
 from ktui.execution.problem import RunRefused
 from ktui.execution.process import EngineProcess, spawn
 from ktui.execution.rollback_plan import write_rollback
+from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.unfinished import check_one_throttle
 from ktui.planning.finding import ClusterSnapshot
@@ -197,8 +199,8 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
         ask: asks of the process what it is to begin with, once nothing is in its way.
 
     Raises:
-        RunRefused: a process owns it by now, another run is live on the cluster, or another state
-            directory owns that.
+        RunRefused: a process owns it by now, it was exported, another run is live on the cluster,
+            or another state directory owns that.
         RunProblem: the journal cannot be read or written, or the process has died.
     """
     with starting(launch.state, launch.cluster_id) as live:
@@ -208,6 +210,8 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
         run = launch.state.run(launch.name)
         with RunFollower(run.journal) as follower:
             follower.refresh()
+        refuse_exported(follower.run)
+        _refuse_copy(launch.state, follower.run, live)
         _beside(live, launch)
         if follower.run.throttled.rates:
             check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
@@ -243,6 +247,25 @@ def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
             "end; or let both go on with --concurrent"
         )
     say(f"warning: also live on this cluster: {others}. The limits of both add up")
+
+
+def _refuse_copy(state: StateDir, run: Run, live: Sequence[LiveRun]) -> None:
+    """See that a run is not the copy of one that is live.
+
+    Each would take the other's steps for its own.
+
+    Raises:
+        RunRefused: it is.
+    """
+    for other in live:
+        with RunFollower(state.run(other.name).journal) as follower:
+            follower.refresh()
+        theirs = follower.run
+        if theirs.started_at == run.started_at:
+            raise RunRefused(
+                f"run {run.name} is a copy of run {other.name}, which is owned by {other.holder}. "
+                f"One of them may go on. Wait for the end of run {other.name}"
+            )
 
 
 def _write(run: RunDir, first: Sequence[Event]) -> None:

@@ -9,7 +9,14 @@ from ktui.cli.table import table
 from ktui.cluster.text import clean
 from ktui.execution.cancel_words import KIND_IN_WORDS
 from ktui.execution.estimate import BY_EARLIER_RUNS, UNTOLD, Copied
-from ktui.execution.event_words import brokers, counted, limits_in_words, scope_in_words, who_paused
+from ktui.execution.event_words import (
+    brokers,
+    counted,
+    limits_in_words,
+    scope_in_words,
+    sentence,
+    who_paused,
+)
 from ktui.execution.headless import lost_since
 from ktui.execution.ownership import Holder
 from ktui.execution.run import Run
@@ -83,6 +90,8 @@ def _ownership(run: Run, owner: Holder | None, state: RunState) -> Iterator[tupl
         yield "ended", moment(run.ended_at)
     elif owner is not None:
         yield "owner", str(owner)
+    elif run.exported is not None:
+        yield "exported", f"{moment(run.at)}, {sentence(run.exported)}"
     else:
         why = f" ({run.left})" if run.left else ""
         yield "owner", f"none{why}; go on with: ktui resume {run.name}"

@@ -20,7 +20,9 @@ from ktui.execution.events import (
     Elect,
     Ended,
     Event,
+    Exported,
     Gate,
+    Imported,
     Left,
     LimitsChanged,
     NowIn,
@@ -96,7 +98,16 @@ def _words(event: Event) -> str:
             return _of_request(event)
         case StepOver() | NowIn() | Replanned():
             return _of_outcome(event)
-        case Started() | PlannedPart() | Owned() | Left() | Recovered() | Ended():
+        case (
+            Started()
+            | PlannedPart()
+            | Recovered()
+            | Ended()
+            | Owned()
+            | Left()
+            | Exported()
+            | Imported()
+        ):
             return _of_life(event)
         case LimitsChanged() | Paused() | Continued() | Gate() | Outage() | Recording():
             return _of_will(event)
@@ -176,7 +187,9 @@ def _answer(event: Answered) -> str:
     return f"{request} {what}{f': {why}' if why else ''}"
 
 
-def _of_life(event: Started | PlannedPart | Owned | Left | Recovered | Ended) -> str:
+def _of_life(
+    event: Started | PlannedPart | Recovered | Ended | Owned | Left | Exported | Imported,
+) -> str:
     match event:
         case Started():
             of = f"{as_count(event.partitions, 'partition')} of cluster {event.cluster_id}"
@@ -185,16 +198,27 @@ def _of_life(event: Started | PlannedPart | Owned | Left | Recovered | Ended) ->
             return f"run of {event.plan}, {of}; {limits_in_words(event.limits)}{throttle}"
         case PlannedPart():
             return _planned(event)
-        case Owned():
-            off = ", and does not ask who owns the cluster" if event.ownership_off else ""
-            return f"process {event.pid} of {event.user} on {event.host} carries it on{off}"
-        case Left():
-            return f"its process has left it: {event.reason}"
         case Recovered():
             return f"the journal was damaged and is recovered: {event.lost}"
         case Ended():
             counts = (f"{n:,} {s.words}" for s, n in event.counts.items() if n)
             return f"ended: {', '.join(counts)}{_still_open(event)}"
+        case _:
+            return _of_owner(event)
+
+
+def _of_owner(event: Owned | Left | Exported | Imported) -> str:
+    match event:
+        case Owned():
+            off = ", and does not ask who owns the cluster" if event.ownership_off else ""
+            return f"process {event.pid} of {event.user} on {event.host} carries it on{off}"
+        case Left():
+            return f"its process has left it: {event.reason}"
+        case Exported():
+            where = f"{event.file}: it goes on where that is imported"
+            return f"{event.user} on {event.host} exported it to {where}"
+        case Imported():
+            return f"{event.user} on {event.host} imported it: it goes on in this state directory"
 
 
 def _still_open(event: Ended) -> str:

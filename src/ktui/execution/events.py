@@ -108,6 +108,28 @@ class Left(RunEvent, frozen=True, kw_only=True, tag="left"):
     reason: str
 
 
+class Exported(RunEvent, frozen=True, kw_only=True, tag="exported"):
+    """The run was written into a file, and goes on in the state directory that takes it from there.
+
+    It is the last event in the file. Here nothing more happens until the run is imported again.
+    """
+
+    run: str
+    """Its name here."""
+    file: str
+    host: str
+    user: str
+
+
+class Imported(RunEvent, frozen=True, kw_only=True, tag="imported"):
+    """The run was taken from a file, and goes on in this state directory."""
+
+    host: str
+    user: str
+    connection: dict[str, str]
+    """How the cluster is named from now on: bootstrap_server, command_config, context."""
+
+
 class LimitsChanged(RunEvent, frozen=True, kw_only=True, tag="limits"):
     """Other limits were put in force, for every decision after `batch`."""
 
@@ -290,7 +312,8 @@ class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
 
 
 Event = (
-    Started | PlannedPart | Owned | Left | LimitsChanged | Paused | Continued | Gate | Outage
+    Started | PlannedPart | Owned | Left | Exported | Imported | LimitsChanged | Paused | Continued
+    | Gate | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
     | ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft | SettingChanged
     | CancelAsked | CancelGate | Added | Joined | Recording

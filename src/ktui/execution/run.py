@@ -22,7 +22,9 @@ from ktui.execution.events import (
     Ended,
     Entry,
     Event,
+    Exported,
     Gate,
+    Imported,
     Left,
     LimitsChanged,
     NowIn,
@@ -106,6 +108,8 @@ class Run:
         """No step is submitted that is not expected to end by then."""
         self.left: str | None = None
         """Why its last owner went, where it said so."""
+        self.exported: Exported | None = None
+        """Where it was written to, to go on in another state directory."""
         self.ended_at: datetime | None = None
         self.open_requests: tuple[OpenRequest, ...] = ()
         """What may take effect after the end: it was not answered."""
@@ -205,6 +209,11 @@ class Run:
                 self.throttled.look_anew()
             case Left():
                 self.left, self.outage = event.reason, None
+            case Exported():
+                self.exported, self.outage = event, None
+            case Imported() if self.started is not None:
+                self.exported, self.owner, self.left = None, None, None
+                self.started = msgspec.structs.replace(self.started, connection=event.connection)
             case Added() | Joined():
                 self._add(event, at)
             case Recovered():

@@ -34,6 +34,8 @@ class RunState(enum.StrEnum):
     gate is shut; what is called off goes on."""
     RESUMABLE = "resumable"
     """No process owns it, and it is not at its end."""
+    EXPORTED = "exported"
+    """It goes on in the state directory that imports it, and not in this one."""
     ENDED = "ended"
     UNREADABLE = "unreadable"
     """There is a folder, and no run can be made of what is in it."""
@@ -127,7 +129,7 @@ def run_state(run: Run, who: Holder | None) -> RunState:
     if run.ended:
         return RunState.ENDED
     if who is None:
-        return RunState.RESUMABLE
+        return RunState.RESUMABLE if run.exported is None else RunState.EXPORTED
     if run.pauses.whole:
         return RunState.PAUSED
     return RunState.GATED if run.gate.shut or run.cancel_gate.shut else RunState.RUNNING

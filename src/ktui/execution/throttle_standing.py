@@ -46,6 +46,8 @@ def stays(run: Run) -> str | None:
     left = standing(run.throttled)
     if run.ended or not left:
         return None
+    if run.exported is not None:
+        return f"its throttle stays on {places(left)} for whoever imports it"
     where = f"its throttle stays on {places(left)} until it is resumed"
     if run.left is None:
         return f"{where}: its process has not taken it off"

@@ -30,7 +30,7 @@ def unfinished_over(
     for run, owner in unfinished_runs(state_dir, cluster_id):
         tracks = (run.tracks.get(tp) for tp in partitions)
         left = sum(track is not None and not track.state.ended for track in tracks)
-        if owner is None and left:
+        if owner is None and left and run.exported is None:
             yield run.name, left
 
 
@@ -56,7 +56,7 @@ def check_one_throttle(
     runs = list(unfinished_runs(state_dir, cluster_id))
     stands = any(run.name == name and run.throttled.brokers for run, _ in runs)
     for run, owner in runs:
-        if run.name == name:
+        if run.name == name or run.exported is not None:
             continue
         if owner is not None and (run.throttled.rates or standing(run.throttled)):
             raise RunRefused(

@@ -87,6 +87,7 @@ class Kind(enum.StrEnum):
     ORIGINAL_DIFFERS = "original replicas differ"
     RACKS = "racks"
     SETTINGS_UNREADABLE = "topic settings unreadable"
+    OWNER = "owner of the cluster"
     NOTHING_TO_DO = "nothing to do"
     AT_TARGET = "at target"
     DISKS_UNREADABLE = "disks unreadable"

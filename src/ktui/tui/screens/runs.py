@@ -29,6 +29,10 @@ from ktui.tui.widgets.status_header import StatusHeader
 EVERY_S = 5.0
 """Between two looks: each reads the journals of all runs."""
 NONE_YET = "There are no runs yet. n starts a plan, and so does: ktui start PLAN"
+_NOT_RESUMED = {
+    RunState.ENDED: "has ended",
+    RunState.EXPORTED: "was exported, and goes on where it is imported",
+}
 _HEADINGS = ("run", "state", "done", "failed", "called off", "started")
 _AROUND = 2
 """Cells that the table puts about each cell."""
@@ -186,8 +190,7 @@ class RunsScreen(Screen[None]):
             return
         problem = self._problem
         if problem is None and run.state is not RunState.RESUMABLE:
-            word = "has ended" if run.state is RunState.ENDED else "is carried on already"
-            problem = f"Run {run.name} {word}."
+            problem = f"Run {run.name} {_NOT_RESUMED.get(run.state, 'is carried on already')}."
         if problem is not None:
             self._refused = (run.name, problem)
             self._draw_panel()
@@ -245,6 +248,8 @@ def _facts(run: RunSummary) -> list[str]:
         lines.append(f"carried on by {run.holder}")
     elif run.state is RunState.RESUMABLE:
         lines.append(f"no process carries it on; R, or: ktui resume {run.name}")
+    elif run.state is RunState.EXPORTED:
+        lines.append("exported: it goes on where it is imported")
     if run.ended_at is not None:
         lines.append(f"ended at {run.ended_at.astimezone():%Y-%m-%d %H:%M:%S}")
     return [*lines, *([f"! {run.problem}"] if run.problem else ())]

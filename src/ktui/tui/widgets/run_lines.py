@@ -34,6 +34,7 @@ _STATES = {
     RunState.PAUSED: ("PAUSED", "falling-behind"),
     RunState.GATED: ("GATE SHUT", "falling-behind"),
     RunState.RESUMABLE: ("WAITING FOR RESUME", "stalled"),
+    RunState.EXPORTED: ("EXPORTED", "dim"),
     RunState.ENDED: ("ENDED", "done"),
     RunState.UNREADABLE: ("UNREADABLE", "stalled"),
 }

@@ -1,0 +1,90 @@
+"""`ktui runs import`: a run that was exported goes on in this state directory."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli import options
+from ktui.cli.claiming import claiming, owned, ownership_options
+from ktui.cli.partition_json import SCHEMA_VERSION, encode
+from ktui.cli.start_launch import (
+    check_cluster,
+    resume_command,
+    run_names,
+    target,
+    warn_of_tls,
+)
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.text import clean
+from ktui.execution.hand_over import import_run, opened
+from ktui.execution.ownership import starting
+from ktui.execution.statedir import StateDir
+from ktui.execution.unfinished import check_one_throttle
+from ktui.quantities import as_count
+
+
+class ImportJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What `ktui runs import --json` prints."""
+
+    schema_version: int
+    run: str
+    cluster_id: str
+    partitions_left: int
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--name", metavar="NAME", help="What the run is called here; else as it was there.")
+@options.cluster_options
+@ownership_options
+@options.state_dir_option
+@options.json_option
+def command(  # noqa: PLR0913 - an option each
+    file: Path,
+    name: str | None,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    take_over: bool,
+    no_ownership: bool,
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Take the run in FILE, written by `ktui runs export`, and own its cluster from now on.
+
+    The cluster is named as where the run came from, unless an option names it. Nothing of the
+    run goes on before `ktui resume`.
+    """
+    clock = SystemClock()
+    with opened(state, file, clock) as export:
+        name = name or export.exported.run
+        cluster_id = export.begun.cluster_id
+        where = target(*run_names((bootstrap_server, command_config, context), export.begun))
+        warn_of_tls(where.cluster)
+        asyncio.run(check_cluster(where, cluster_id))
+        how = claiming(
+            where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over
+        )
+        with starting(state, cluster_id):
+            if export.run.throttled.brokers:
+                check_one_throttle(state, cluster_id, name)
+            with nullcontext() if how is None else owned(how):
+                import_run(state, export, name, where.names, clock)
+        left = len(export.run.tracks) - export.run.over
+    if json:
+        told = ImportJson(
+            schema_version=SCHEMA_VERSION, run=name, cluster_id=cluster_id, partitions_left=left
+        )
+        click.echo(encode(told))
+    else:
+        where_from = clean(str(file))
+        click.echo(f"run {name}: imported from {where_from}, {as_count(left, 'partition')} left")
+        if how is not None:
+            click.echo("this state directory owns the cluster, for 30 minutes without an engine")
+        click.echo(f"go on with it: {resume_command(state, name)}")

@@ -1,0 +1,360 @@
+"""A run is exported from one state directory, and goes on in the one that imports it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from ktui.cli.config import Context
+from ktui.cli.main import ktui
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.ownership import Free, Others, Standing
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.execution.events import Ended, Event, Exported, Imported
+from ktui.execution.follow import RunFollower
+from ktui.execution.ownership import take
+from ktui.execution.problem import RunProblem, RunRefused
+from ktui.execution.run import Run
+from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.states import State
+from ktui.execution.throttle_events import Configure
+from ktui.simulated.clock import VirtualClock
+from support.journals import planned, started, step, written
+from support.moving_clusters import a_cluster
+from support.named_cluster import NamedCluster
+from support.owners import owner
+
+RATE = ConfigChange(ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE, ConfigOp.SET, "9000")
+
+
+class TwoHosts:
+    """Two state directories that know one cluster, and what engines would have been started."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.here, self.there = StateDir(folder / "here"), StateDir(folder / "there")
+        self.file = folder / "drain.run"
+        self.cluster = a_cluster({"orders": [(1, 2, 3)]})
+        self.engines: list[list[str]] = []
+        monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.start_shown.follow", lambda start, *_, **_more: start() or 0)
+
+    def _choose(self, *_: object) -> Any:
+        groups = self.cluster.memberships
+        return NamedCluster(reader=self.cluster.reader, groups=groups, context=Context())
+
+    def _spawn(self, run: RunDir, arguments: list[str]) -> None:
+        del run
+        self.engines.append(arguments)
+
+    def run(self, *more: Event, name: str = "drain") -> RunDir:
+        run = self.here.create_run(name)
+        events = [started(2, self.cluster.spec.name), planned(2), *more]
+        written(run.journal, events).close()
+        return run
+
+    def ktui(self, *words: str, state: StateDir | None = None) -> Result:
+        where = str((state or self.here).path)
+        return CliRunner().invoke(ktui, [*words, "--state-dir", where])
+
+    def export(self, *options: str, name: str = "drain") -> Result:
+        return self.ktui("runs", "export", name, str(self.file), *options)
+
+    def take(self, *options: str, state: StateDir | None = None) -> Result:
+        return self.ktui("runs", "import", str(self.file), *options, state=state or self.there)
+
+    def resume(self, state: StateDir, name: str = "drain", *options: str) -> Result:
+        return self.ktui("resume", name, "--headless", *options, state=state)
+
+    @property
+    def standing(self) -> Standing:
+        """How things stand for a stranger."""
+        clock = VirtualClock(leaping=True)
+        groups = self.cluster.memberships()
+        claim = GroupClaim(groups, self.cluster.spec.name, owner("stranger"), clock)
+        return asyncio.run(claim.look())
+
+
+def told(state: StateDir, name: str = "drain") -> Run:
+    with RunFollower(state.run(name).journal) as follower:
+        follower.refresh()
+    return follower.run
+
+
+def assert_owned(standing: Standing) -> None:
+    assert isinstance(standing, Others), standing
+
+
+def words(result: Result) -> str:
+    assert isinstance(result.exception, RunRefused | RunProblem), result.output
+    return str(result.exception)
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TwoHosts:
+    for name in ("KTUI_BOOTSTRAP_SERVER", "KTUI_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    return TwoHosts(tmp_path, monkeypatch)
+
+
+def test_a_run_goes_on_where_it_is_imported_as_it_was_where_it_was_exported(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run(step(0))
+    assert hosts.resume(hosts.here).exit_code == 0
+    assert_owned(hosts.standing)
+
+    exported = hosts.export()
+
+    assert exported.exit_code == 0, exported.output
+    assert "1 step in flight goes on in Kafka" in exported.output
+    assert "not owned by this state directory any more" in exported.output
+    assert f"ktui runs import {hosts.file}" in exported.output
+    assert hosts.standing == Free()
+
+    imported = hosts.take("--context", "prod")
+
+    assert imported.exit_code == 0, imported.output
+    assert_owned(hosts.standing)
+    before, after = told(hosts.here), told(hosts.there)
+    assert after.tracks[TopicPartition("orders", 0)] == before.tracks[TopicPartition("orders", 0)]
+    assert after.started_at == before.started_at
+    assert after.started is not None
+    assert after.started.connection == {"context": "prod"}
+    assert json.loads(hosts.there.run("drain").rollback.read_text())["partitions"]
+    assert hosts.resume(hosts.there).exit_code == 0
+    assert hosts.engines[-1][:4] == ["engine", "drain", "--state-dir", str(hosts.there.path)]
+    assert hosts.engines[-1][4:] == ["--context", "prod"]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("resume", "drain"),
+        ("cancel", "drain", "--stop", "--all"),
+        ("pause", "drain"),
+        ("limits", "drain", "--partitions", "2"),
+    ],
+    ids=lambda verb: verb[0],
+)
+def test_nothing_goes_on_where_it_was_exported(hosts: TwoHosts, verb: tuple[str, ...]) -> None:
+    hosts.run()
+    hosts.export()
+
+    refused = words(hosts.ktui(*verb))
+
+    assert f"was exported to {hosts.file}, and goes on where that is imported" in refused
+    assert not hosts.engines
+
+
+def test_an_exported_run_is_listed_as_such(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+
+    runs = json.loads(hosts.ktui("runs", "--json").output)["runs"]
+    status = hosts.ktui("status", "drain").output
+
+    assert [run["state"] for run in runs] == ["exported"]
+    assert f"exported it to {hosts.file}: it goes on where that is imported" in status
+    assert "ktui resume" not in status
+
+
+def test_a_journal_that_was_merely_copied_is_not_imported(hosts: TwoHosts) -> None:
+    run = hosts.run()
+    shutil.copy(run.journal, hosts.file)
+
+    assert "is the journal of a run that was not given up" in words(hosts.take())
+    assert hosts.there.run_dirs() == []
+    assert hosts.standing == Free()
+
+
+def test_a_copied_run_does_not_go_on_while_the_other_one_lives(hosts: TwoHosts) -> None:
+    run = hosts.run()
+    shutil.copytree(run.path, hosts.here.run("copy").path)
+    (hosts.here.run("copy").path / "lock").unlink(missing_ok=True)
+
+    with take(run):
+        refused = words(hosts.resume(hosts.here, "copy", "--concurrent"))
+
+    assert "run copy is a copy of run drain, which is owned by process" in refused
+    assert not hosts.engines
+
+
+def test_a_run_that_is_carried_on_is_not_exported(hosts: TwoHosts) -> None:
+    run = hosts.run()
+
+    with take(run) as owned:
+        refused = words(hosts.export())
+
+    assert "run drain is owned by process" in refused
+    assert f"Have that one leave it: kill {owned.holder.pid}" in refused
+
+    assert not hosts.file.exists()
+    assert told(hosts.here).exported is None
+
+
+def test_a_run_that_has_ended_is_not_exported(hosts: TwoHosts) -> None:
+    hosts.run(Ended(counts={State.DONE: 2}))
+
+    assert "has ended: nothing of it is left to go on elsewhere" in words(hosts.export())
+
+
+def test_nothing_is_written_over(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.file.write_text("mine")
+
+    assert "is there already. Name another file" in words(hosts.export())
+    assert hosts.file.read_text() == "mine"
+    assert told(hosts.here).exported is None
+
+
+def test_a_cluster_is_not_given_up_while_another_run_of_the_directory_needs_it(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run()
+    other = hosts.run(name="other")
+
+    with take(other):
+        refused = words(hosts.export())
+
+    assert "run other, owned by process" in refused
+    assert "is live on the cluster" in refused
+    assert told(hosts.here).exported is None
+
+
+def test_nor_while_another_run_has_left_its_throttle(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.run(Configure(changes=(RATE,)), name="other")
+
+    assert "run other has left its throttle on broker 4" in words(hosts.export())
+    assert not hosts.file.exists()
+
+
+def test_a_lost_file_is_written_again(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.file.unlink()
+
+    assert hosts.export().exit_code == 0
+    assert hosts.take().exit_code == 0
+    assert told(hosts.there).exported is None
+
+
+def test_a_run_that_was_imported_nowhere_is_taken_back(hosts: TwoHosts) -> None:
+    hosts.run(step(0))
+    hosts.export()
+
+    assert hosts.take(state=hosts.here).exit_code == 0
+
+    assert told(hosts.here).exported is None
+    assert hosts.resume(hosts.here).exit_code == 0
+
+
+def test_a_run_comes_back_with_what_became_of_it_elsewhere(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.take()
+    hosts.file.unlink()
+    assert hosts.ktui("runs", "export", "drain", str(hosts.file), state=hosts.there).exit_code == 0
+
+    assert hosts.take(state=hosts.here).exit_code == 0
+
+    with RunFollower(hosts.here.run("drain").journal) as follower:
+        kinds = [type(entry.event) for entry in follower.refresh()]
+    assert kinds[2:] == [Exported, Imported, Exported, Imported]
+    assert follower.damage is None
+
+
+def test_another_run_of_that_name_stays_and_another_name_is_asked_for(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    other = hosts.there.create_run("drain")
+    written(other.journal, [started(1, hosts.cluster.spec.name), planned(1)]).close()
+    whole = told(hosts.there)
+
+    assert "Import it under another name: --name NAME" in words(hosts.take())
+    assert told(hosts.there).tracks == whole.tracks
+    assert hosts.take("--name", "drain-2").exit_code == 0
+    assert len(told(hosts.there, "drain-2").tracks) == 2
+
+
+def test_a_cluster_of_another_is_taken_over_on_purpose_only(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export("--no-ownership")
+    stranger = owner("bob")
+    name = hosts.cluster.spec.name
+    bob = GroupClaim(hosts.cluster.memberships(), name, stranger, VirtualClock(leaping=True))
+    asyncio.run(bob.claim(take_over=True))
+
+    assert "bob on ops1" in words(hosts.take())
+    assert hosts.there.run_dirs() == []
+    assert hosts.take("--take-over").exit_code == 0
+    assert isinstance(asyncio.run(bob.check()), Others)
+
+
+@pytest.mark.parametrize("damage", ["cut short", "another byte", "no journal", "a folder"])
+def test_a_file_that_is_no_whole_export_is_refused_by_its_name(
+    hosts: TwoHosts, damage: str
+) -> None:
+    hosts.run(*(step(0, batch=number) for number in range(1, 200)))
+    hosts.export()
+    whole = hosts.file.read_bytes()
+    hosts.file.unlink()
+    if damage == "cut short":
+        hosts.file.write_bytes(whole[: len(whole) // 2])
+    elif damage == "another byte":
+        at = whole.rindex(b"adding")
+        hosts.file.write_bytes(whole[:at] + b"A" + whole[at + 1 :])
+    elif damage == "no journal":
+        hosts.file.write_bytes(b"{}")
+    else:
+        hosts.file.mkdir()
+
+    refused = words(hosts.take())
+
+    assert str(hosts.file) in refused
+    assert ".import-" not in refused
+    assert list(hosts.there.path.glob("runs/*")) == []
+    assert list(hosts.there.path.glob(".import-*")) == []
+    assert hosts.standing == Free()
+
+
+def test_programs_are_told_in_json(hosts: TwoHosts) -> None:
+    hosts.run()
+
+    exported = json.loads(hosts.export("--json").stdout)
+    imported = json.loads(hosts.take("--json").stdout)
+
+    assert exported == {
+        "schema_version": 1,
+        "run": "drain",
+        "file": str(hosts.file),
+        "partitions_left": 2,
+        "owned": None,
+    }
+    assert imported == {
+        "schema_version": 1,
+        "run": "drain",
+        "cluster_id": hosts.cluster.spec.name,
+        "partitions_left": 2,
+    }
+
+
+def test_an_option_before_the_verb_is_not_taken_for_the_verbs(hosts: TwoHosts) -> None:
+    hosts.run()
+    line = ["runs", "--state-dir", str(hosts.here.path), "export", "drain", str(hosts.file)]
+
+    refused = CliRunner().invoke(ktui, line)
+
+    assert refused.exit_code == 2
+    assert "--state-dir goes behind the verb" in refused.output
+    assert msgspec.json.decode(hosts.ktui("runs", "--json").output)["runs"]
