@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from importlib import import_module
 
 import click
 import msgspec
 
-from ktui.cli import options, runs_export, runs_import
+from ktui.cli import options
 from ktui.cli.cancel_gate_told import CancelGateJson, gate_json, gate_line, gate_of
 from ktui.cli.partition_json import SCHEMA_VERSION, encode, utc
 from ktui.cli.table import table
@@ -92,7 +93,23 @@ class RunsJson(msgspec.Struct, frozen=True):
     """Those that are shut, of the runs' clusters."""
 
 
-@click.group("runs", invoke_without_command=True)
+class _Verbs(click.Group):
+    """Loads what asks a cluster only where that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the verbs, in the order of the help."""
+        del ctx
+        return ["export", "import"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one verb's command, or None when there is no such verb."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = import_module(f"ktui.cli.runs_{cmd_name}").command
+        return command
+
+
+@click.command("runs", cls=_Verbs, invoke_without_command=True)
 @options.state_dir_option
 @options.json_option
 @click.pass_context
@@ -107,10 +124,6 @@ def command(context: click.Context, *, state: StateDir, json: bool) -> None:
         option = f"--{given[0].replace('state', 'state-dir')}"
         verb = context.invoked_subcommand
         raise click.UsageError(f"{option} goes behind the verb: ktui runs {verb} ... {option}")
-
-
-command.add_command(runs_export.command)
-command.add_command(runs_import.command)
 
 
 def _list(state: StateDir, *, json: bool) -> None:

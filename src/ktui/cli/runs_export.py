@@ -37,7 +37,7 @@ class ExportJson(msgspec.Struct, frozen=True, kw_only=True):
     """Why the cluster stays owned by this state directory; null where it was given up."""
 
 
-@click.command("export")
+@click.command("export", short_help="Write a run into a file, to go on elsewhere.")
 @options.run_argument
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @options.cluster_options

@@ -37,7 +37,7 @@ class ImportJson(msgspec.Struct, frozen=True, kw_only=True):
     partitions_left: int
 
 
-@click.command("import")
+@click.command("import", short_help="Take a run that was exported.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--name", metavar="NAME", help="What the run is called here; else as it was there.")
 @options.cluster_options

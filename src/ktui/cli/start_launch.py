@@ -261,11 +261,16 @@ def _refuse_copy(state: StateDir, run: Run, live: Sequence[LiveRun]) -> None:
         with RunFollower(state.run(other.name).journal) as follower:
             follower.refresh()
         theirs = follower.run
-        if theirs.started_at == run.started_at:
+        if _origin(theirs) == _origin(run):
             raise RunRefused(
                 f"run {run.name} is a copy of run {other.name}, which is owned by {other.holder}. "
                 f"One of them may go on. Wait for the end of run {other.name}"
             )
+
+
+def _origin(run: Run) -> tuple[datetime | None, str]:
+    """Tell runs apart: no two are made at the same microsecond of the same plan."""
+    return run.started_at, "" if run.started is None else run.started.plan_sha256
 
 
 def _write(run: RunDir, first: Sequence[Event]) -> None:

@@ -87,7 +87,8 @@ async def test_a_run_that_waits_for_resume_is_named_and_the_way_is_to_resume_it(
     (found,) = await ward.findings()
 
     assert found.what == (
-        "run drain-b3, which waits for resume, has left its throttle on broker 4 and topic orders"
+        "run drain-b3, which no process carries on, has left its throttle on broker 4 and "
+        "topic orders"
     )
     assert "`ktui resume drain-b3`" in found.fix
 

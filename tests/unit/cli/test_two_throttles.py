@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ktui.cli.start_launch import Launch, take_up
@@ -150,8 +151,10 @@ def test_a_run_with_a_throttle_is_not_resumed_beside_another(
     state = StateDir(tmp_path / "state")
     a_run(state, "mine")
     launch = a_launch(state, "mine")
+    begun = msgspec.structs.replace(started(2), plan_sha256="1" * 64)
+    other = a_run(state, "other", begun, *throttled()[1:])
 
-    with take(a_run(state, "other")), pytest.raises(RunRefused, match="run other has a throttle"):
+    with take(other), pytest.raises(RunRefused, match="run other has a throttle"):
         take_up(launch)
     take_up(launch)
 
