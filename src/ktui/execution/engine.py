@@ -158,8 +158,7 @@ class Engine:
             await self._turn(decider, obeying)
             await self._pause(decider.pause_s, obeying)
         if not self._run.ended:
-            if self._guard.lost is None:
-                await self._tidy(decider)
+            await self._tidy(decider)
             self._record([Left(reason=self._reason)])
 
     def leave(self, reason: str) -> None:
@@ -278,8 +277,8 @@ class Engine:
         obeying.take_commands()
         self._look_at_gate()
         self._check_owned()
-        if self._has_lost() or obeying.leave_reason or self._leaving.is_set():
-            return not_sent(sending, self._guard.lost or "the run is being left")
+        if obeying.leave_reason or self._leaving.is_set():
+            return not_sent(sending, "the run is being left")
         if read.seen is None:
             return not_sent(sending, read.problem)
         if self._clock.monotonic() - decider.asked_s >= LOOK_STALE_S:

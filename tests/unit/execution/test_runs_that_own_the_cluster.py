@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,12 +11,14 @@ import pytest
 
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import Free, Others, Ours
+from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.send_guard import SendGuard
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_events import CancelAsked, Kind
 from ktui.execution.commands import CallOff, Pause
 from ktui.execution.events import Entry, Event, Gate, Left, Request, StepBegun
 from ktui.execution.states import State
 from ktui.execution.throttle_events import Configure
+from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated import acts
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import tp
@@ -55,6 +57,20 @@ class OwnedStory(ThrottledStory):
             self._taking_over = asyncio.ensure_future(take_over())
 
         self.cluster.at(at_s, begin)
+
+    def taken_by(self, user: str) -> None:
+        """Have another state directory take the cluster over, this very moment."""
+        name, note = f"ktui-{self.cluster.spec.name}", msgspec.json.encode(owner(user))
+        self.cluster.groups.join(name, note, 1_800.0, "", self.cluster.now_s)
+
+    def when_written(self, kind: type[Event], then: Callable[[], object]) -> None:
+        """Do something whenever an event of a kind is written into the journal."""
+
+        def written(entries: Sequence[Entry]) -> None:
+            if any(isinstance(entry.event, kind) for entry in entries):
+                then()
+
+        self.checks.append(written)
 
     @property
     def why_left(self) -> str:
@@ -106,13 +122,7 @@ def test_nothing_is_sent_of_what_was_just_written_down_when_another_took_the_clu
 ) -> None:
     story = OwnedStory(tmp_path)
 
-    def take_over(entries: Sequence[Entry]) -> None:
-        if any(isinstance(entry.event, intent) for entry in entries):
-            groups, name = story.cluster.groups, f"ktui-{story.cluster.spec.name}"
-            note = msgspec.json.encode(owner("bob"))
-            groups.join(name, note, 1_800.0, "", story.cluster.now_s)
-
-    story.checks.append(take_over)
+    story.when_written(intent, lambda: story.taken_by("bob"))
 
     story.played(until_s=MOST_S)
 
@@ -120,6 +130,40 @@ def test_nothing_is_sent_of_what_was_just_written_down_when_another_took_the_clu
     configured = [event for event in story.events if isinstance(event, Configure)]
     assert len(configured) == (1 if intent is Configure else 0)  # that request was on its way
     assert story.why_left.startswith("bob on ops1")
+
+
+def test_nothing_is_cancelled_once_another_has_taken_the_cluster_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = OwnedStory(tmp_path)
+    listing = story.reader.list_reassignments
+
+    async def slowly() -> Mapping[TopicPartition, Reassignment]:
+        await story.clock.sleep(3.0)
+        return await listing()
+
+    monkeypatch.setattr(story.reader, "list_reassignments", slowly)
+    story.asked(10.0, CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+    story.when_written(CancelAsked, lambda: story.taken_by("bob"))
+
+    story.played(until_s=MOST_S)
+
+    assert None not in story.sent("orders-0")
+    assert story.why_left.startswith("bob on ops1")
+
+
+def test_a_step_that_was_written_down_does_not_leave_once_the_owner_cannot_be_asked(
+    tmp_path: Path,
+) -> None:
+    story = OwnedStory(tmp_path)
+    story.options = msgspec.structs.replace(story.options, throttle=NO_THROTTLE)
+    calls = {"describe_group", "join_group"}
+    story.when_written(StepBegun, lambda: story.cluster.denied.update(calls))
+
+    story.played(until_s=60.0)
+
+    assert story.begun_at("orders-0")
+    assert not story.witness.alters
 
 
 def test_a_claim_that_was_removed_by_hand_is_lost_as_well(tmp_path: Path) -> None:
