@@ -28,7 +28,7 @@ from ktui.cluster.send_guard import SendGuard
 from ktui.execution.ownership import live_runs, starting, this_process
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.state_id import known_id, own_id
-from ktui.execution.statedir import StateDir
+from ktui.execution.statedir import STATE_DIR, StateDir
 from ktui.planning.finding import Finding, Kind, Severity
 
 log = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ def _warning(standing: Standing, how: Claiming) -> str | None:
         case Others() if how.take_over:
             return f"{standing}. It is taken over: its engines send nothing more then"
         case Others():
-            return f"{standing}. A start is refused without {TAKE_OVER}"
+            return f"{standing}{_of_us(standing)}. A start is refused without {TAKE_OVER}"
         case Unknown():
             return f"{standing}. A start is refused until that is known. {_WITHOUT}"
     return None
@@ -262,9 +262,9 @@ def _refuse(standing: Standing, *, only_ends: bool) -> None:
     match standing:
         case Others():
             raise RunRefused(
-                f"nothing was sent: {standing}. Two runs that know nothing of each other must not "
-                f"pace one cluster. To take it over: {TAKE_OVER}; its engines send nothing more "
-                "then, and what is in flight goes on"
+                f"nothing was sent: {standing}{_of_us(standing)}. Two runs that know nothing of "
+                f"each other must not pace one cluster. To take it over: {TAKE_OVER}; its engines "
+                "send nothing more then, and what is in flight goes on"
             )
         case Unknown() if not only_ends:
             raise RunRefused(f"nothing was sent: {standing}. {_WITHOUT}")
@@ -273,6 +273,14 @@ def _refuse(standing: Standing, *, only_ends: bool) -> None:
                 "nothing was sent: another took the cluster and let go of it in this moment. "
                 "Try again"
             )
+
+
+def _of_us(others: Others) -> str:
+    """Tell somebody who has two state directories that the other one is theirs."""
+    me, owner = this_process(), others.owner
+    if owner is None or (owner.user, owner.host) != (me.user, me.host):
+        return ""
+    return f". That is another state directory of this user here: --state-dir, or {STATE_DIR}"
 
 
 def _owner(state_id: str, run: str) -> ClusterOwner:

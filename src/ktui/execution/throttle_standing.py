@@ -44,10 +44,8 @@ def still_to_be_taken_off(run: Run) -> str | None:
 def stays(run: Run) -> str | None:
     """Say which throttles of a run stay that no process carries on, and why; None for none."""
     left = standing(run.throttled)
-    if run.ended or not left:
+    if run.ended or run.exported is not None or not left:
         return None
-    if run.exported is not None:
-        return f"its throttle stays on {places(left)} for whoever imports it"
     where = f"its throttle stays on {places(left)} until it is resumed"
     if run.left is None:
         return f"{where}: its process has not taken it off"

@@ -105,6 +105,17 @@ def test_a_cluster_of_another_is_refused_before_anything_is_made(office: OwningO
     assert not office.engine
 
 
+def test_who_has_two_state_directories_is_told_that_the_other_one_owns_the_cluster(
+    office: OwningOffice, tmp_path: Path
+) -> None:
+    office.started()
+    office.state = StateDir(tmp_path / "second")
+
+    words = office.refusal(office.plan(orders_0=(4, 2, 3)), "--headless")
+
+    assert "That is another state directory of this user here: --state-dir" in words
+
+
 def test_a_cluster_is_taken_over_on_purpose_only(office: OwningOffice) -> None:
     office.owned_by("bob")
 

@@ -92,6 +92,8 @@ def _first(status: RunStatus, now: datetime) -> Iterator[Part]:
         yield Part((Piece(status.why, role),), rank=2)
     if status.state is RunState.RESUMABLE:
         yield Part((Piece(f"ktui resume {status.name}"),), rank=1)
+    elif status.state is RunState.EXPORTED:
+        yield Part((Piece("it goes on where it is imported", "dim"),), rank=1)
     yield from _left_of_throttle(status)
     if status.state is not RunState.ENDED and status.batch:
         whole = "" if status.batches is None else f" of ~{status.batches:,}"

@@ -55,6 +55,11 @@ def waiting_words(waits: Hold | WaitsFor, run: Run, track: Track) -> WaitingWord
 def _held(hold: Hold, run: Run) -> WaitingWords:
     until = "" if run.until is None else f"{run.until.astimezone():%H:%M}"
     given = f"{until}, the time given with --until"
+    if hold is Hold.NO_PROCESS and run.exported is not None:
+        return WaitingWords(
+            "the run was exported",
+            f"The run was exported to {run.exported.file}, and goes on where that is imported.",
+        )
     short, sentence = {
         Hold.NO_PROCESS: (
             "the run waits for resume",
