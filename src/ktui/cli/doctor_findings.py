@@ -172,10 +172,10 @@ def _min_insync(facts: Facts) -> Iterator[Finding]:
             f"min.insync.replicas leaves no replica to spare for {some('topic', tight)}",
             "The loss of any one replica refuses producers with acks=all there.",
         )
-    if bare := sum(least == 1 for _, _, least in known):
+    if bare := sorted(name for name, _, least in known if least == 1):
         yield Finding(
             Level.NOTE,
-            f"min.insync.replicas=1 for {_count(bare, 'topic')} with more than one replica",
+            f"min.insync.replicas=1 for {some('topic', bare)}, with more than one replica",
             "An acknowledged message may live on a single broker, and moves do not change that.",
         )
 

@@ -99,7 +99,7 @@ def test_a_well_cluster_gets_only_good_news() -> None:
         (
             facts(topic_configs={"orders": TopicConfig(1)}),
             Level.NOTE,
-            "min.insync.replicas=1 for 1 topic",
+            "min.insync.replicas=1 for topic",
         ),
         (
             facts(topic_configs={"__CruiseControlMetrics": TopicConfig()}),
