@@ -53,9 +53,19 @@ class AuthenticationFailed(ClusterError):
 
 
 class NotAuthorized(ClusterError):
-    """The principal may not do this; `fix` names the operation to grant."""
+    """The principal may not do this; `fix` names the operation to grant.
+
+    Attributes:
+        needs: the missing permission, in Kafka's words: "Alter on the cluster". Empty if unknown.
+    """
 
     summary = "not authorized"
+
+    def __init__(
+        self, attempted: str, *, where: str = "", answer: str = "", fix: str = "", needs: str = ""
+    ) -> None:
+        super().__init__(attempted, where=where, answer=answer, fix=fix)
+        self.needs = needs
 
 
 class Unsupported(ClusterError):

@@ -217,6 +217,9 @@ class WriteResult(msgspec.Struct, frozen=True):
     message: str = ""
     node: int | None = None
     """The broker that the request was sent to, with UNKNOWN; None where that is not known."""
+    needs: str = ""
+    """The permission that is missing, in Kafka's words: "Alter on the cluster". Empty where none
+    is, or where it is not known."""
 
 
 class ConfigOp(enum.StrEnum):

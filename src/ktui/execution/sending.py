@@ -37,7 +37,8 @@ async def send(
                 leaves_within_s=leaves_within_s,
             )
     except NotAuthorized as error:
-        return not_sent(sending, str(error), NOT_ALLOWED)
+        denied = WriteResult(Verdict.REFUSED, NOT_ALLOWED, str(error), needs=error.needs)
+        return dict.fromkeys(partitions, denied)
     except ClusterError as error:
         return not_sent(sending, str(error))
     except Exception as error:
@@ -48,8 +49,6 @@ async def send(
     return {tp: results.get(tp, unanswered) for tp in partitions}
 
 
-def not_sent(
-    sending: Sending, reason: str, code: str | None = None
-) -> Mapping[TopicPartition, WriteResult]:
-    """Give the outcome of a request that did not leave."""
-    return dict.fromkeys(sending.partitions, WriteResult(Verdict.REFUSED, code, reason))
+def not_sent(sending: Sending, reason: str) -> Mapping[TopicPartition, WriteResult]:
+    """Return the outcome of a request that did not leave."""
+    return dict.fromkeys(sending.partitions, WriteResult(Verdict.REFUSED, message=reason))

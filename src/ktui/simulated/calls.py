@@ -124,7 +124,7 @@ class Calls:
         if call in self._cluster.denied:
             needs = _CALLS[call].needs
             fix = f"Grant {needs} to this principal; `ktui doctor` shows all that is missing"
-            raise NotAuthorized(attempted(call), where=where, answer=DENIED, fix=fix)
+            raise NotAuthorized(attempted(call), where=where, answer=DENIED, fix=fix, needs=needs)
 
 
 def attempted(call: str) -> str:

@@ -1,4 +1,4 @@
-"""A journal may have partitions without replicas: nothing is foretold of them, and nothing breaks."""
+"""A journal may have partitions without replicas: none of them is forecast, and nothing breaks."""
 
 from __future__ import annotations
 
