@@ -6,6 +6,8 @@ import enum
 
 import msgspec
 
+from ktui.cluster.text import clean
+
 
 class ClusterError(Exception):
     """A call to a cluster failed.
@@ -90,6 +92,11 @@ class Refused(ClusterError):
     ) -> None:
         super().__init__(attempted, where=where, answer=answer, fix=fix)
         self.code = code
+
+
+def unreadable(error: Exception, answer: str = "an answer") -> str:
+    """Describe an answer that no adapter can read: of a broker that is newer, broken or hostile."""
+    return clean(f"{answer} cannot be read: {type(error).__name__}: {error}")
 
 
 class Operation(enum.StrEnum):

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 
@@ -28,6 +28,11 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     waits_for_kept: bool = True
     """Whether a reassignment completes only when each replica that it keeps is in sync, too:
     before Kafka 4.3, and where the cluster does not tell."""
+
+    @property
+    def online(self) -> frozenset[int]:
+        """The brokers that are registered and not fenced."""
+        return online(self.brokers)
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True):

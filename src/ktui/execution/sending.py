@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from ktui.cluster.errors import ClusterError, NotAuthorized
+from ktui.cluster.errors import ClusterError, NotAuthorized, unreadable
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
 from ktui.execution.events import Request
@@ -43,7 +43,7 @@ async def send(
         return not_sent(sending, str(error))
     except Exception as error:
         log.exception("the answer to a request cannot be read")
-        words = f"its answer cannot be read: {type(error).__name__}: {error}"
+        words = unreadable(error, "its answer")
         return dict.fromkeys(partitions, WriteResult(Verdict.UNKNOWN, message=words))
     unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
     return {tp: results.get(tp, unanswered) for tp in partitions}
