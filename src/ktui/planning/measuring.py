@@ -105,7 +105,9 @@ def _rate(tp: TopicPartition, first: _Look, last: _Look, seen: ClusterSnapshot) 
     return math.ceil((after - before) / passed_s * size / (before - start))
 
 
-async def _rates(reader: ClusterReader, brokers: frozenset[int]) -> Mapping[int, Mapping[str, Setting]]:
+async def _rates(
+    reader: ClusterReader, brokers: frozenset[int]
+) -> Mapping[int, Mapping[str, Setting]]:
     """Read the throttles of brokers; those that do not tell are left out."""
     resources = [of_broker(broker) for broker in sorted(brokers)]
     answer = await reader.settings(resources, RATES)
