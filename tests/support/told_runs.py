@@ -36,6 +36,7 @@ class Told:
         *sizes: int,
         target: tuple[int, ...] = (4, 2, 3),
         targets: tuple[tuple[int, ...], ...] = (),
+        original: tuple[int, ...] = (1, 2, 3),
         prior: Prior | None = None,
     ) -> None:
         self.run = Run("run")
@@ -44,7 +45,7 @@ class Told:
         self.entries: list[Entry] = []
         planned = [
             Planned(
-                topic="a", partition=n, topic_id=None, original=(1, 2, 3),
+                topic="a", partition=n, topic_id=None, original=original,
                 target=targets[n] if targets else target,
                 leader=1, size=size,
             )

@@ -14,6 +14,7 @@ from ktui.cli.add_told import added_json, as_json, as_text, checked
 from ktui.cli.asking import answer_json, answer_to, end_if_refused, put, tell
 from ktui.cli.cancel_gate_told import refuse_shut
 from ktui.cli.errors import BadInput
+from ktui.cli.plan_permissions import Need, missing_for, topics_of
 from ktui.cli.plan_report import finding_line
 from ktui.cli.plan_source import BAD_PLAN, given_plan
 from ktui.cli.resume_left import LeftRun, found_run
@@ -27,7 +28,7 @@ from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.rollback_plan import write_rollback_anew
 from ktui.execution.runs import find_run
 from ktui.execution.statedir import RunDir, StateDir
-from ktui.planning.finding import Allowances, Option
+from ktui.planning.finding import Allowances, Option, Severity
 
 
 @click.command("add")
@@ -85,11 +86,13 @@ def command(  # noqa: PLR0913 - an option each
     source, plan = given_plan(path)
     names = run_names((bootstrap_server, command_config, context), found.begun)
     where = target(*names, changes=not dry_run)
-    cluster_id, seen = asyncio.run(look(where, plan, measure=bool(found.run.throttled.rates)))
+    throttled = bool(found.run.throttled.rates)
+    cluster_id, seen = asyncio.run(look(where, plan, measure=throttled))
     _check_cluster(cluster_id, found, where)
+    lacking = asyncio.run(missing_for(_need(found, where), where.cluster, topics_of(plan)))
     allowed = Allowances(factor_change, below_min_isr)
     conflict = OnConflict(on_conflict)
-    extra = Extra(plan, clean(path.name), found.run, seen, conflict, allowed)
+    extra = Extra(plan, clean(path.name), found.run, seen, conflict, allowed, lacking=lacking)
     if dry_run:
         check = checked(extra, source, where.cluster.name)
         click.echo(as_json(extra, check) if json else as_text(extra, check))
@@ -139,6 +142,22 @@ def _check_cluster(cluster_id: str, found: LeftRun, where: Target) -> None:
             f"{found.begun.cluster_id}. Name that one with --bootstrap-server, --command-config "
             "or --context"
         )
+
+
+def _need(found: LeftRun, where: Target) -> Need:
+    """Return what a run has to be permitted: its process moves the plan, by the run's connection.
+
+    Of another connection, given by an option, what is missing is only a warning.
+    """
+    same = where.names == found.begun.connection
+    severity = Severity.PROBLEM if same else Severity.WARNING
+    return Need(
+        subject="this plan",
+        moves=severity,
+        moved="be added",
+        throttles=severity if found.run.throttled.rates else None,
+        unthrottled=f"lift the throttle of the run: ktui throttle {found.run.name} none",
+    )
 
 
 def _tell(extra: Extra, source: str) -> None:

@@ -25,7 +25,7 @@ async def gather_facts(reader: ClusterReader) -> Facts:
     """
     cluster = await reader.describe_cluster()
     unread: list[str] = []
-    alive = [broker.id for broker in cluster.brokers.values() if broker.alive]
+    alive = sorted(cluster.online)
     listed = await _tried(reader.list_reassignments(), unread)
     dirs = await _per_broker(alive, [reader.log_dirs(b, ()) for b in alive], unread)
     configs = await _per_broker(alive, [reader.broker_config(b) for b in alive], unread)

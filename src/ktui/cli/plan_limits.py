@@ -66,8 +66,7 @@ def limits_for(
     Raises:
         BadInput: an option does not go with what the context says.
     """
-    alive = sum(broker.alive for broker in cluster.brokers.values())
     try:
-        return limits_from(given, limits_from(of_context, start_limits(alive)))
+        return limits_from(given, limits_from(of_context, start_limits(len(cluster.online))))
     except LimitsProblem as problem:
         raise BadInput(str(problem)) from problem

@@ -1,8 +1,10 @@
-"""The permissions that a run of a plan needs, held against those that the principal has."""
+"""The permissions that a run needs, held against those that the principal has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+
+import msgspec
 
 from ktui.cli.cluster import Cluster
 from ktui.cli.doctor_abilities import grant_command
@@ -14,6 +16,21 @@ from ktui.planning.plan import Plan
 
 _OF_A_THROTTLE = ("DescribeConfigs", "AlterConfigs")
 """What sets a throttle, and puts back what was there before."""
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done, and how bad it is that a permission for it is missing."""
+
+    subject: str
+    """What it is about: "this plan"."""
+    moves: Severity | None
+    """For partitions to be moved; None where none are."""
+    moved: str = ""
+    """What cannot become of the subject then: "be started"."""
+    throttles: Severity | None
+    """For a throttle to be set; None where none is."""
+    unthrottled: str = ""
+    """How to do without the throttle."""
 
 
 async def permission_findings(
@@ -30,21 +47,44 @@ async def permission_findings(
     Raises:
         ClusterError: no broker answers.
     """
+    need = Need(
+        subject="this plan",
+        moves=Severity.PROBLEM if starts else Severity.WARNING,
+        moved="be started",
+        throttles=Severity.PROBLEM if throttled else None,
+        unthrottled="do without the throttle: --throttle none",
+    )
+    return await missing_for(need, cluster, topics_of(plan))
+
+
+def topics_of(plan: Plan) -> set[str]:
+    """Return the topics of a plan."""
+    return {target.topic for target in plan.partitions}
+
+
+async def missing_for(need: Need, cluster: Cluster, topics: Collection[str]) -> tuple[Finding, ...]:
+    """Find the permissions that are missing on a cluster and on topics.
+
+    Raises:
+        ClusterError: no broker answers.
+    """
     try:
-        permitted = await cluster.permissions({target.topic for target in plan.partitions})
+        permitted = await cluster.permissions(topics)
     except Unsupported:
         return ()  # Kafka says no when it comes to it
-    return tuple(_lacking(permitted, throttled=throttled, starts=starts))
+    return tuple(_lacking(permitted, need))
 
 
-def _lacking(permitted: Permissions, *, throttled: bool, starts: bool) -> Iterator[Finding]:
+def _lacking(permitted: Permissions, need: Need) -> Iterator[Finding]:
     for grant, topics in permitted.missing().items():
-        if throttled and grant.operation in _OF_A_THROTTLE:
-            advice = f"{grant_command(grant)}, or do without the throttle: --throttle none"
-            yield _finding(Severity.PROBLEM, grant, topics, "be throttled", advice)
-        elif grant.operation == "Alter":
-            severity = Severity.PROBLEM if starts else Severity.WARNING
-            yield _finding(severity, grant, topics, "be started", grant_command(grant))
+        advice = grant_command(grant)
+        if need.throttles is not None and grant.operation in _OF_A_THROTTLE:
+            advice = f"{advice}, or {need.unthrottled}" if need.unthrottled else advice
+            what = f"{need.subject} cannot be throttled"
+            yield _finding(need.throttles, grant, topics, what, advice)
+        elif need.moves is not None and grant.operation == "Alter":
+            what = f"{need.subject} cannot {need.moved}"
+            yield _finding(need.moves, grant, topics, what, advice)
 
 
 def _finding(
@@ -55,6 +95,6 @@ def _finding(
         where = "the cluster" if grant.resource == "cluster" else "any topic"
     sentence = (
         f"{grant.operation} on {where} is not granted to this principal, which cannot "
-        f"{grant.purpose}: this plan cannot {what}. {advice}"
+        f"{grant.purpose}: {what}. {advice}"
     )
     return Finding(severity, Kind.NOT_PERMITTED, (), sentence)

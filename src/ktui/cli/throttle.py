@@ -14,6 +14,7 @@ from ktui.cli.partition_json import SCHEMA_VERSION, encode
 from ktui.cli.table import table
 from ktui.cli.throttle_json import ThrottleJson, throttle_json
 from ktui.cli.throttle_options import given_rates
+from ktui.cli.throttle_permissions import check_permitted
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.text import clean
 from ktui.execution.commands import LeaveThrottles, SetThrottle
@@ -63,7 +64,9 @@ def command(
     run_dir = find_run(state, name)
     if rate is not None:
         rates = given_rates("RATE", rate)
-        owned_run(run_dir)
+        run = owned_run(run_dir)
+        if rates:
+            check_permitted(run)
         ask(run_dir, SetThrottle(rates), json=json)
         return
     if leave_behind:

@@ -65,7 +65,7 @@ async def look_at_throttles(
         ClusterError: the reassignments cannot be listed.
         StateDirProblem: the runs cannot be listed.
     """
-    brokers = [broker.id for broker in cluster.brokers.values() if broker.alive]
+    brokers = sorted(cluster.online)
     settings, unread = await _read(reader, brokers, topics)
     moving = await reader.list_reassignments()
     found = throttles_in(settings, moving, claims(cluster.cluster_id))

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
+from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation, unreadable
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Asking(Generic[K, A]):
                 self._failed[key] = (error, now)
             elif isinstance(error, Exception):
                 log.error("an answer cannot be read", exc_info=error)
-                words = f"the answer cannot be read: {type(error).__name__}: {error}"
+                words = unreadable(error, "the answer")
                 self._failed[key] = (ClusterError(f"reading {self._operation}", answer=words), now)
             else:
                 raise error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 
@@ -13,6 +15,11 @@ class Broker(msgspec.Struct, frozen=True):
     port: int = -1
     rack: str | None = None
     alive: bool = True
+
+
+def online(brokers: Mapping[int, Broker]) -> frozenset[int]:
+    """Return the brokers that are registered and not fenced."""
+    return frozenset(broker.id for broker in brokers.values() if broker.alive)
 
 
 class LogDir(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@ import enum
 
 import msgspec
 
+from ktui.cluster.text import clean
+
 
 class ClusterError(Exception):
     """A call to a cluster failed.
@@ -53,9 +55,19 @@ class AuthenticationFailed(ClusterError):
 
 
 class NotAuthorized(ClusterError):
-    """The principal may not do this; `fix` names the operation to grant."""
+    """The principal may not do this; `fix` names the operation to grant.
+
+    Attributes:
+        needs: the missing permission, in Kafka's words: "Alter on the cluster". Empty if unknown.
+    """
 
     summary = "not authorized"
+
+    def __init__(
+        self, attempted: str, *, where: str = "", answer: str = "", fix: str = "", needs: str = ""
+    ) -> None:
+        super().__init__(attempted, where=where, answer=answer, fix=fix)
+        self.needs = needs
 
 
 class Unsupported(ClusterError):
@@ -80,6 +92,11 @@ class Refused(ClusterError):
     ) -> None:
         super().__init__(attempted, where=where, answer=answer, fix=fix)
         self.code = code
+
+
+def unreadable(error: Exception, answer: str = "an answer") -> str:
+    """Describe an answer that no adapter can read: of a broker that is newer, broken or hostile."""
+    return clean(f"{answer} cannot be read: {type(error).__name__}: {error}")
 
 
 class Operation(enum.StrEnum):

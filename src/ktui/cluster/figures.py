@@ -76,7 +76,7 @@ class Figures:
         self._topics_seen.see(measured)
         ends, starts = _by_broker(measured)
         self._measured = ends
-        alive = {broker.id for broker in cluster.brokers.values() if broker.alive}
+        alive = cluster.online
         concerned = alive & ends.keys()
         self._harvest()  # who answered since the last poll may be asked again in this one
         hidden = {state.tp for state in measured if not state.described}

@@ -111,7 +111,7 @@ class Observer:
 
     def _last_census(self, interest: Interest, cluster: ClusterDescription) -> Census | None:
         self._census.harvest()
-        alive = frozenset(broker.id for broker in cluster.brokers.values() if broker.alive)
+        alive = cluster.online
         if alive != self._alive:  # what was healthy may not be any more
             self._alive = alive
             self._census.expire(None)

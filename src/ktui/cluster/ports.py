@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 
@@ -28,6 +28,11 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     waits_for_kept: bool = True
     """Whether a reassignment completes only when each replica that it keeps is in sync, too:
     before Kafka 4.3, and where the cluster does not tell."""
+
+    @property
+    def online(self) -> frozenset[int]:
+        """The brokers that are registered and not fenced."""
+        return online(self.brokers)
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True):
@@ -217,6 +222,9 @@ class WriteResult(msgspec.Struct, frozen=True):
     message: str = ""
     node: int | None = None
     """The broker that the request was sent to, with UNKNOWN; None where that is not known."""
+    needs: str = ""
+    """The permission that is missing, in Kafka's words: "Alter on the cluster". Empty where none
+    is, or where it is not known."""
 
 
 class ConfigOp(enum.StrEnum):

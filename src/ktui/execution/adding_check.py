@@ -39,6 +39,7 @@ class Extra:
         seen: the cluster as it is.
         on_conflict: what is to become of partitions that the run moves elsewhere.
         allowed: what the operator has allowed.
+        lacking: what was found of permissions.
     """
 
     def __init__(
@@ -49,12 +50,14 @@ class Extra:
         seen: ClusterSnapshot,
         on_conflict: OnConflict,
         allowed: Allowances,
+        *,
+        lacking: tuple[Finding, ...] = (),
     ) -> None:
         self.plan, self.name, self.run, self.on_conflict = plan, name, run, on_conflict
         self._tracks = dict(run.tracks)  # the run may go on meanwhile
         self._seen = seen
         self._settled = _settled(seen, run, self._tracks)
-        self.findings = self._findings(allowed)
+        self.findings = (*lacking, *self._findings(allowed))
 
     @cached_property
     def ways(self) -> Sequence[Joining]:

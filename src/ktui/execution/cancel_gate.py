@@ -17,6 +17,7 @@ from ktui.durable import sync_folder, write_whole
 from ktui.execution.problem import RunRefused
 from ktui.execution.regular import read_note
 from ktui.execution.statedir import StateDir
+from ktui.json_input import checked_moment, decoded
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -31,11 +32,18 @@ class Shut(msgspec.Struct, frozen=True):
     reason: str
     """What was cancelled."""
 
+    def __post_init__(self) -> None:
+        """Refuse a time that cannot be shown."""
+        checked_moment(self.at)
+
     @property
     def words(self) -> str:
         """Say who, when and why."""
         at = self.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        return f"{self.who} at {at}, to {self.reason}"
+        return clean(f"{self.who} at {at}, to {self.reason}")
+
+
+_DECODER = msgspec.json.Decoder(Shut)
 
 
 class CancelGateFile:
@@ -96,7 +104,7 @@ class CancelGateFile:
         except OSError as error:
             raise _cannot(self.path, "read", error) from None
         try:
-            return msgspec.json.decode(body, type=Shut)
+            return decoded(_DECODER, body)
         except msgspec.DecodeError:
             at = datetime.fromtimestamp(written_s).astimezone()
             return Shut(self._cluster_id, at, "someone", f"cancel what {self.path} fails to tell")
@@ -115,7 +123,7 @@ class CancelGateFile:
 
 def shut_in_words(shut: Shut) -> str:
     """Say of which cluster the gate is shut, and by whom."""
-    return f"the cancel gate of cluster {clean(shut.cluster_id)} is shut, by {clean(shut.words)}"
+    return f"the cancel gate of cluster {clean(shut.cluster_id)} is shut, by {shut.words}"
 
 
 def _cannot(path: Path, what: str, error: OSError) -> RunRefused:

@@ -113,7 +113,7 @@ def _called_off(
     situation = look.situation(turned, after)
     goes_to = goal(turned, after.replicas, after.isr, after.leader)
     goes_on = kind is not Kind.STOP and situation is not None
-    lead = goes_to.replicas[0] if goes_to.lead is None else goes_to.lead
+    lead = next(iter(goes_to.replicas), None) if goes_to.lead is None else goes_to.lead
     told = Foreseen(
         tp=track.tp,
         act=act,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, NotAuthorized
+from ktui.cluster.errors import ClusterError, NotAuthorized, unreadable
 from ktui.cluster.observer import Observations
 from ktui.cluster.ports import (
     ConfigChange,
@@ -230,7 +230,7 @@ class Configuring:
             raise
         except Exception as error:
             log.exception("the answer to a change of settings cannot be read")
-            words = f"its answer cannot be read: {type(error).__name__}: {error}"
+            words = unreadable(error, "its answer")
             return dict.fromkeys(resources, WriteResult(Verdict.UNKNOWN, message=words))
         unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
         return {resource: results.get(resource, unanswered) for resource in resources}

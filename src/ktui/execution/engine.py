@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ktui.cluster.clock import Clock, first_of
-from ktui.cluster.errors import ClusterError
+from ktui.cluster.errors import ClusterError, unreadable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observations
 from ktui.cluster.partition import TopicPartition
@@ -245,7 +245,7 @@ class Engine:
             raise
         except Exception as error:  # an answer that no adapter expected must not end a run
             log.exception("the cluster's answer cannot be read")
-            self._outage(f"an answer cannot be read: {type(error).__name__}: {error}")
+            self._outage(unreadable(error))
             return None
         self._failures = 0
         if self._run.outage is not None:

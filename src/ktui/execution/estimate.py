@@ -34,6 +34,7 @@ from ktui.execution.headway import Seen
 from ktui.execution.pace import Pace
 from ktui.execution.run import Run
 from ktui.execution.throttle_events import ThrottleChanged
+from ktui.insights.curve import Curve
 from ktui.insights.prior import Prior
 from ktui.progress.timeline import Range
 
@@ -253,8 +254,14 @@ class Estimate:
             for track in self.run.flying.values()
             if track.step is not None and track.step.begun.adding
         )
-        told = self._prior is not None and self._foretelling.looked
-        return told and not self._held and not self._tells and sizes > 0
+        told = self._foretelling.looked and not self._held and not self._tells and sizes > 0
+        return told and self._prior is not None and self._carries(self._prior.curve)
+
+    def _carries(self, curve: Curve) -> bool:
+        """Whether earlier runs have shown how fast it goes under the throttle of this one."""
+        rates, tracks = self.run.throttled.rates, self.run.tracks.values()
+        onto = {b for t in tracks for b in t.planned.target if b not in t.original}
+        return all(curve.carries(rates.of(broker)) for broker in onto)
 
 
 def _rate(start: tuple[datetime, int], end: tuple[datetime, int]) -> float:

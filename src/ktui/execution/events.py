@@ -29,6 +29,7 @@ from ktui.execution.throttle_events import (
     ThrottleChanged,
 )
 from ktui.execution.unknown_fields import unknown_field
+from ktui.json_input import checked_moment, decoded
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 
@@ -100,6 +101,11 @@ class Owned(RunEvent, frozen=True, kw_only=True, tag="owned"):
     """It begins nothing that is not expected to end by then."""
     ownership_off: bool = False
     """It was told not to ask who owns the cluster."""
+
+    def __post_init__(self) -> None:
+        """Refuse a time that cannot be shown."""
+        if self.until is not None:
+            checked_moment(self.until)
 
 
 class Left(RunEvent, frozen=True, kw_only=True, tag="left"):
@@ -347,7 +353,7 @@ def decode(body: bytes) -> Event:
     Raises:
         msgspec.DecodeError: it is none that this version knows, or has a field that it does not.
     """
-    event: Event = _DECODER.decode(body)
+    event: Event = decoded(_DECODER, body)
     if _ENCODER.encode(event) != body and (field := unknown_field(body, event)):
         raise msgspec.ValidationError(f"it has a field `{field}` that only a newer ktui knows")
     return event

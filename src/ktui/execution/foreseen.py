@@ -16,7 +16,7 @@ def situation(track: Track) -> Situation:
         begun = track.step.begun
         replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
     elif track.sent is not None:  # a step of ours is over, and its first may have been elected
-        leader = replicas[0]
+        leader = _first(replicas)
     return _healthy(track, replicas, leader)
 
 
@@ -28,7 +28,7 @@ def before(track: Track, step: OpenStep) -> Situation:
 
 
 def _healthy(track: Track, replicas: Brokers, leader: int | None) -> Situation:
-    leader = leader if leader in replicas else replicas[0]
+    leader = leader if leader in replicas else _first(replicas)
     goes_to = goal(track, replicas, replicas, leader)
     return Situation(
         replicas=replicas,
@@ -38,3 +38,8 @@ def _healthy(track: Track, replicas: Brokers, leader: int | None) -> Situation:
         lead=goes_to.lead,
         online=frozenset((*replicas, *goes_to.replicas)),
     )
+
+
+def _first(replicas: Brokers) -> int | None:
+    """Return the preferred leader; None where a journal has a partition without replicas."""
+    return replicas[0] if replicas else None

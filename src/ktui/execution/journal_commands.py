@@ -13,6 +13,7 @@ from ktui.execution.commands import Answer, Asked, Command
 from ktui.execution.journal_events import spelled
 from ktui.execution.problem import JournalProblem
 from ktui.execution.unknown_fields import unknown_field
+from ktui.json_input import checked_moment, decoded
 
 _ENCODER = msgspec.json.Encoder()
 _COMMANDS = msgspec.json.Decoder(Command)
@@ -66,10 +67,10 @@ class CommandTable:
             command, unknown = _command(body)
             return Asked(
                 number,
-                datetime.fromisoformat(at.decode()),
+                checked_moment(datetime.fromisoformat(at.decode())),
                 who.decode(),
                 command,
-                None if answer is None else _ANSWERS.decode(answer),
+                None if answer is None else decoded(_ANSWERS, answer),
                 unknown,
             )
         except (ValueError, AttributeError, TypeError, msgspec.MsgspecError) as error:
@@ -80,7 +81,7 @@ class CommandTable:
 def _command(body: bytes) -> tuple[Command | None, str]:
     """Return a command, or what of it only a newer ktui knows: none is carried out in part."""
     try:
-        command: Command = _COMMANDS.decode(body)
+        command: Command = decoded(_COMMANDS, body)
     except msgspec.ValidationError as error:
         return None, f"this command: {error}"
     field = unknown_field(body, command)

@@ -15,6 +15,7 @@ from ktui.execution.events import Entry, Event, decode, encode
 from ktui.execution.journal_file import problem, tells_of_damage
 from ktui.execution.journal_head import Head, read_head
 from ktui.execution.problem import JournalProblem
+from ktui.json_input import checked_moment
 
 _AT_ONCE = 500
 """Rows of one read: short, so that no reader keeps the write-ahead log from being begun anew."""
@@ -153,7 +154,7 @@ class EventTable:
         if stored != linked.hex().encode():
             raise _Damaged(f"event {seq} is damaged, or was changed: it does not match its hash")
         try:
-            moment = datetime.fromisoformat(at.decode())
+            moment = checked_moment(datetime.fromisoformat(at.decode()))
             return Entry(seq, moment, decode(body)), Head(seq, linked)
         except (ValueError, msgspec.MsgspecError) as error:
             self.newer = True

@@ -25,6 +25,7 @@ from ktui.execution.journal_file import beside
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.regular import open_regular
 from ktui.execution.statedir import RunDir, StateDir, refuse_network
+from ktui.json_input import checked_moment, decoded
 
 _PATIENCE_S = 0.5
 """How long a lock must be kept to be believed: whoever asks who holds it keeps it for a moment."""
@@ -43,10 +44,17 @@ class Holder(msgspec.Struct, frozen=True):
     since: datetime
     """Aware, UTC."""
 
+    def __post_init__(self) -> None:
+        """Refuse a time that cannot be shown."""
+        checked_moment(self.since)
+
     def __str__(self) -> str:
         """Name it for people: "process 4711 of ada on ops1, since 2026-11-21 14:02:31+00:00"."""
         since = self.since.astimezone().isoformat(" ", timespec="seconds")
         return f"process {self.pid} of {self.user} on {self.host}, since {since}"
+
+
+_HOLDERS = msgspec.json.Decoder(Holder)
 
 
 class Held(RunRefused):
@@ -289,7 +297,7 @@ def _holder(file: int, path: Path) -> Holder | None:
     while not _locked(file, fcntl.LOCK_SH):
         note = os.pread(file, _MOST_BYTES, 0).split(b"\n")[0]
         try:
-            return msgspec.json.decode(note, type=Holder)
+            return decoded(_HOLDERS, note)
         except msgspec.DecodeError:  # it has just been locked
             if time.monotonic() >= until:
                 raise RunProblem(

@@ -33,8 +33,14 @@ class Pace:
         """Of one replica."""
         self.step_s = STEP_S if prior is None else prior.step_s
         """What a step takes beside copying."""
+        self._assumed = prior is None
         self.known_bytes_s = 0.0
         """The same, and 0 as long as nothing was seen."""
+
+    @property
+    def assumed(self) -> bool:
+        """Whether no replica of this run or an earlier one has shown how fast it is copied."""
+        return self._assumed and not self.known_bytes_s
 
     def learn(self, events: Iterable[Event], run: Run, now: datetime) -> None:
         """Take in the steps that ended; the run has not been told of them yet."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.events import Answered
+from ktui.planning.names import among
 
 _NOT_IN_SYNC = frozenset({"PREFERRED_LEADER_NOT_AVAILABLE", "ELIGIBLE_LEADERS_NOT_AVAILABLE"})
 """What Kafka answers to an election whose winner is not in sync; it may be a moment later."""
@@ -35,12 +36,16 @@ def counts_against(result: Answered | WriteResult) -> bool:
 
 
 def denied(results: Iterable[WriteResult]) -> str | None:
-    """Say that all of a request was refused for want of a permission; None where it was not."""
+    """Name the permission for want of which all of a request was refused; None where it was not."""
+    results = list(results)
     codes = {result.code for result in results}
     if not codes or not codes <= DENIALS:
         return None
     named = ", ".join(sorted(filter(None, codes)))
-    return f"the permission Alter on the cluster is missing ({named}): grant it, then resume"
+    missing = among(sorted({result.needs for result in results} - {""}))
+    if not missing:
+        return f"a permission is missing ({named}): grant what `ktui doctor` names, then resume"
+    return f"the permission {missing} is missing ({named}): grant it, then resume"
 
 
 def refused_too_often(tries: int, result: Answered | WriteResult) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError
+from ktui.cluster.errors import ClusterError, unreadable
 from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
@@ -52,7 +52,7 @@ class Requests:
             return Read(None, str(error))
         except Exception as error:
             log.exception("the cluster's answer cannot be read")
-            return Read(None, f"an answer cannot be read: {type(error).__name__}: {error}")
+            return Read(None, unreadable(error))
         if self._cluster_id is not None and seen.cluster_id != self._cluster_id:
             return Read(None, f"the brokers are of another cluster, {seen.cluster_id}")
         return Read(seen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from ktui.cluster.errors import ClusterError, NotAuthorized
+from ktui.cluster.errors import ClusterError, NotAuthorized, unreadable
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
 from ktui.execution.events import Request
@@ -37,19 +37,18 @@ async def send(
                 leaves_within_s=leaves_within_s,
             )
     except NotAuthorized as error:
-        return not_sent(sending, str(error), NOT_ALLOWED)
+        denied = WriteResult(Verdict.REFUSED, NOT_ALLOWED, str(error), needs=error.needs)
+        return dict.fromkeys(partitions, denied)
     except ClusterError as error:
         return not_sent(sending, str(error))
     except Exception as error:
         log.exception("the answer to a request cannot be read")
-        words = f"its answer cannot be read: {type(error).__name__}: {error}"
+        words = unreadable(error, "its answer")
         return dict.fromkeys(partitions, WriteResult(Verdict.UNKNOWN, message=words))
     unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
     return {tp: results.get(tp, unanswered) for tp in partitions}
 
 
-def not_sent(
-    sending: Sending, reason: str, code: str | None = None
-) -> Mapping[TopicPartition, WriteResult]:
-    """Give the outcome of a request that did not leave."""
-    return dict.fromkeys(sending.partitions, WriteResult(Verdict.REFUSED, code, reason))
+def not_sent(sending: Sending, reason: str) -> Mapping[TopicPartition, WriteResult]:
+    """Return the outcome of a request that did not leave."""
+    return dict.fromkeys(sending.partitions, WriteResult(Verdict.REFUSED, message=reason))

@@ -32,6 +32,14 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     high: Figure = 1.0
     """The fastest: p90."""
 
+    known_to: Figure | None = None
+    """Of copies that a throttle held up, each of them: the highest throttle, bytes a second. How
+    fast copies go beyond it is assumed, and so is R. None where R was seen."""
+
+    def carries(self, throttle: int | None) -> bool:
+        """Whether what this tells under a throttle, or under none, rests on what was seen."""
+        return self.known_to is None or (throttle is not None and throttle <= self.known_to)
+
     def bytes_s(self, at_once: int, throttle: int | None) -> float:
         """Tell what goes into a broker, in all."""
         told = min(at_once, _FARTHEST * self.most_at_once)

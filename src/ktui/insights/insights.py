@@ -11,6 +11,7 @@ import msgspec
 
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Count, Spread
+from ktui.json_input import checked_moment
 
 SCHEMA_VERSION = 1
 
@@ -108,6 +109,12 @@ class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     advice: tuple[RunAdvice, ...] = ()
     withheld: tuple[Withheld, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse times that cannot be shown."""
+        for moment in (self.began, self.ended):
+            if moment is not None:
+                checked_moment(moment)
+
 
 class Insights(msgspec.Struct, frozen=True, kw_only=True):
     """The whole file."""
@@ -118,6 +125,11 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     """Of the ktui that made it."""
     clusters: tuple[ClusterInsights, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a time that cannot be shown."""
+        if self.made_at is not None:
+            checked_moment(self.made_at)
 
     def of(self, cluster_id: str) -> ClusterInsights | None:
         """Give what is known of a cluster; None where nothing is."""

@@ -81,7 +81,13 @@ def _prior(prior: Prior | None) -> str:
     rate = prior.replica_bytes_s
     low, middle, high = map(as_rate, (rate.p10, rate.p50, rate.p90))
     step = as_duration(prior.step_s)
-    return f"a replica is copied at {middle} ({low} to {high}); a step takes {step} beside copying"
+    told = f"a replica is copied at {middle} ({low} to {high}); a step takes {step} beside copying"
+    if prior.curve.known_to is None:
+        return told
+    most = as_rate(prior.curve.known_to)
+    return (
+        f"{told}; a throttle of {most} at most held each copy up: what more would do is not known"
+    )
 
 
 def _rates(spread: Spread) -> tuple[str, ...]:

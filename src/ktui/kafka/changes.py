@@ -10,6 +10,7 @@ import msgspec
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, TimedOut
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.cluster.text import clean
 from ktui.kafka import codes
@@ -95,16 +96,24 @@ class Sender(Generic[Part]):
             return dict.fromkeys(change.parts, unknown)
         except (NotAuthorized, Refused) as refused:
             code = refused.answer.partition(":")[0]
-            result = WriteResult(Verdict.REFUSED, code, str(refused))
+            needs = refused.needs if isinstance(refused, NotAuthorized) else ""
+            result = WriteResult(Verdict.REFUSED, code, str(refused), needs=needs)
             return dict.fromkeys(change.parts, result)
         except ClusterError as error:
             return error
         silent = WriteResult(Verdict.UNKNOWN, message="the answer does not mention it")
         told = {
-            part: _result(code, message, self._needs(part))
+            part: _result(code, message, _needed(code, part, self._needs(part)))
             for part, code, message in self._told(answer)
         }
         return {part: told.get(part, silent) for part in change.parts}
+
+
+def _needed(code: int, part: object, needs: str) -> str:
+    """Return the permission that a denial is about: where the topic's is missing, that one."""
+    if code == codes.TOPIC_DENIED and isinstance(part, TopicPartition):
+        return f"{needs.partition(' on ')[0]} on topic {part.topic}"
+    return needs
 
 
 def _result(code: int, message: str | None, needs: str) -> WriteResult:
@@ -113,6 +122,7 @@ def _result(code: int, message: str | None, needs: str) -> WriteResult:
     words = clean(message or "")
     if code in codes.DENIED:
         words = ". ".join(filter(None, (words.rstrip("."), codes.grant(needs))))
+        return WriteResult(Verdict.REFUSED, codes.name_of(code), words, needs=needs)
     if code == codes.ELECTION_NOT_NEEDED:
         return WriteResult(Verdict.ACCEPTED, codes.name_of(code), words)
     verdict = Verdict.UNKNOWN if code in codes.UNDECIDED else Verdict.REFUSED

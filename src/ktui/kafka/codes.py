@@ -14,7 +14,8 @@ ELECTION_NOT_NEEDED = 84
 NOT_CONTROLLER = 41
 UNSUPPORTED_VERSION = 35
 
-DENIED = frozenset({29, 30, 31, 53})
+TOPIC_DENIED = 29
+DENIED = frozenset({TOPIC_DENIED, 30, 31, 53})
 """The *_AUTHORIZATION_FAILED codes."""
 
 ABSENT = frozenset({UNKNOWN_TOPIC_OR_PARTITION, 100})
@@ -71,7 +72,7 @@ def refusal(
     """Turn the error code of a whole answer into the error that says what to do."""
     answer = words(code, message)
     if code in DENIED:
-        return NotAuthorized(attempted, where=where, answer=answer, fix=grant(needs))
+        return NotAuthorized(attempted, where=where, answer=answer, fix=grant(needs), needs=needs)
     if code == UNSUPPORTED_VERSION:
         return Unsupported(attempted, where=where, answer=answer, fix="Upgrade the brokers")
     if code == REQUEST_TIMED_OUT:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
+import math
 import threading
 import urllib.error
 import urllib.parse
@@ -23,6 +25,9 @@ _LIMIT_S = 10.0
 _FRESH = 0.8
 """The share of its life after which a token is replaced."""
 _LARGEST_ANSWER = 1 << 20
+_LIFE_UNKNOWN_S = 300.0
+_LONGEST_LIFE_S = 86_400.0
+"""No token is kept for longer, whatever the endpoint says."""
 _ATTEMPTED = "fetching an OAuth token"
 
 
@@ -34,6 +39,10 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 _OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+class _NoJson(Exception):
+    """Why an answer cannot be read."""
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is untyped
@@ -78,7 +87,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
     def _fetch(self) -> None:
         try:
             with _OPENER.open(self._request(), timeout=_LIMIT_S) as answer:
-                told = json.loads(answer.read(_LARGEST_ANSWER))
+                told = _json(answer.read(_LARGEST_ANSWER + 1))
         except urllib.error.HTTPError as error:
             words = f"HTTP {error.code} {clean(str(error.reason))}"
             error.close()
@@ -88,8 +97,10 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
                 answer=words,
                 fix="Check sasl.oauthbearer.client.id, .client.secret and .scope",
             ) from None
-        except ValueError:
-            raise self._no_token("the answer is not JSON") from None
+        except _NoJson as why:
+            raise self._no_token(str(why)) from None
+        except (ValueError, http.client.HTTPException):
+            raise self._no_token("the answer is not HTTP") from None
         except OSError as error:
             raise Unreachable(
                 _ATTEMPTED,
@@ -104,9 +115,8 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
         if not isinstance(told, dict) or not isinstance(token, str) or not token:
             raise self._no_token("the answer has no access_token")
         life = told.get("expires_in")
-        seconds = float(life) if isinstance(life, int | float) else 300.0
         self._token = Secret(token)
-        self._stale_at = _CLOCK.monotonic() + seconds * _FRESH
+        self._stale_at = _CLOCK.monotonic() + _seconds(life) * _FRESH
 
     def _no_token(self, why: str) -> AuthenticationFailed:
         return AuthenticationFailed(
@@ -129,3 +139,20 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
 
     def _pair(self) -> tuple[str, str]:
         return self._id, self._secret.reveal()
+
+
+def _json(data: bytes) -> object:
+    if len(data) > _LARGEST_ANSWER:
+        raise _NoJson(f"the answer is larger than {_LARGEST_ANSWER // 1024**2} MiB")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise _NoJson("the answer is not JSON") from None
+
+
+def _seconds(life: object) -> float:
+    """Return how long a token lives; for what is no span of time, some minutes."""
+    if not isinstance(life, int | float):
+        return _LIFE_UNKNOWN_S
+    capped = float(min(life, _LONGEST_LIFE_S))
+    return _LIFE_UNKNOWN_S if math.isnan(capped) else capped

@@ -137,8 +137,9 @@ class KafkaReader:
         request = partial(log_dirs.log_dirs_request, partitions)
         answer = await self._wire.ask(_LOG_DIRS, request, broker=broker)
         if not answer.results:  # before DescribeLogDirs v3 an empty answer is how a broker says no
+            needs = _LOG_DIRS.needs
             raise NotAuthorized(
-                _LOG_DIRS.attempted, where=f"broker {broker}", fix=codes.grant(_LOG_DIRS.needs)
+                _LOG_DIRS.attempted, where=f"broker {broker}", fix=codes.grant(needs), needs=needs
             )
         return log_dirs.log_dirs_of(broker, answer, partitions)
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
 from ktui.inputfile import Unreadable, read_input
 from ktui.kafka.problem import ConnectionProblem
-
-_COMMAND_LIMIT_S = 60
+from ktui.kafka.secret_command import CommandFailed, printed
 
 
 class Secret:
@@ -97,16 +95,9 @@ def _from_command(line: object, folder: Path) -> str:
     if not words:
         raise _Missing("the command is empty")
     try:
-        done = subprocess.run(  # noqa: S603 -- the person's own configuration names the command
-            words, cwd=folder, capture_output=True, timeout=_COMMAND_LIMIT_S, check=False, text=True
-        )
-    except (OSError, ValueError) as error:
-        raise _Missing(f"cannot run {words[0]}: {getattr(error, 'strerror', error)}") from None
-    except subprocess.TimeoutExpired:
-        raise _Missing(f"{words[0]} did not end within {_COMMAND_LIMIT_S} s") from None
-    if done.returncode:
-        raise _Missing(f"{words[0]} ended with status {done.returncode}; run it by hand to see why")
-    return done.stdout
+        return printed(words, folder)
+    except CommandFailed as why:
+        raise _Missing(str(why)) from None
 
 
 def _split(line: str) -> list[str]:

@@ -93,4 +93,4 @@ async def _alive(reader: ClusterReader) -> set[int]:
         cluster = await reader.describe_cluster()
     except ClusterError:
         return set()
-    return {broker.id for broker in cluster.brokers.values() if broker.alive}
+    return set(cluster.online)

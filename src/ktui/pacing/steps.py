@@ -17,6 +17,8 @@ def next_step(now: Situation, limits: Limits) -> Next:
     """
     if now.reassigning:
         return Blocked(Why.REASSIGNING)
+    if not now.replicas or not now.target:
+        return Blocked(Why.PARTITION_OFFLINE)
     now = _first_to_lead_first(now)
     if now.replicas == now.target and now.leads:
         return DONE
@@ -73,7 +75,7 @@ def after(now: Situation, step: Step) -> Situation:
 
 
 def _ideal(now: Situation) -> Situation:
-    leader = now.leader if now.leader in now.replicas else now.replicas[0]
+    leader = now.leader if now.leader in now.replicas else next(iter(now.replicas), None)
     return msgspec.structs.replace(
         now,
         isr=now.replicas,

@@ -248,7 +248,7 @@ def _told(line: AnyLine, seen: Observation | None) -> Row:
             to_ms(seen.took_s),
             seen.controller,
             brokers,
-            [broker for broker in brokers if seen.alive(broker)],
+            sorted(seen.online),
             sum(state.reassigning for state in seen.partitions.values()),
             [failure.sentence for failure in seen.failures],
         )
@@ -266,7 +266,7 @@ def _samples(seen: Observation) -> Iterator[tuple[PartitionState, Row]]:
         for broker, config in seen.broker_configs.items()
         if (config.follower_throttle_rate, config.leader_throttle_rate) != (None, None)
     }
-    alive = {broker for broker in seen.brokers if seen.alive(broker)}
+    alive = seen.online
     for tp, state in seen.partitions.items():
         start = seen.starts.get(tp)
         yield (

@@ -63,8 +63,6 @@ class Model(msgspec.Struct, frozen=True):
     curve: Curve
     joining_s: int
     other_s: int
-    assumed: bool = False
-    """Whether nothing was seen that no throttle held up, so that R is what ktui assumes."""
     runs: tuple[str, ...] = ()
     """Those that it was fitted on."""
     seen: Evidence = Evidence()
@@ -103,13 +101,13 @@ def fit(inflows: Collection[Inflow], steps: Collection[Step], partitions: int = 
         most_at_once=max(one.at_once for one in seen),
         half_at=half_at,
         throttled=throttled,
+        known_to=None if free else max(one.throttle or 0 for one in held_up),
     )
     low, high = _spread(curve, seen)
     return Model(
         curve=msgspec.structs.replace(curve, low=low, high=high),
         joining_s=_beside([step.took_s - step.copying_s for step in steps if step.adds], 0),
         other_s=_beside([step.took_s for step in steps if not step.adds], POLL_S),
-        assumed=not free,
         runs=tuple(sorted({one.source for one in seen if one.source is not None})),
         seen=_evidence(seen, free, steps, partitions),
     )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import Setting
@@ -38,6 +38,11 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes a second written to the partitions that get replicas, as far as they were measured."""
     rates: Mapping[int, Mapping[str, Setting]] = msgspec.field(default_factory=dict)
     """The throttles of the brokers concerned, by Kafka's names, with where each comes from."""
+
+    @property
+    def online(self) -> frozenset[int]:
+        """The brokers that are registered and not fenced."""
+        return online(self.brokers)
 
     def size(self, tp: TopicPartition) -> int | None:
         """Give a partition's bytes, which are those of its leader; None where not known."""

@@ -57,7 +57,7 @@ async def measure(
         answer = await reader.log_offsets(broker, ends=tps, starts=tps if first else ())
         return _Look(answer, clock.monotonic())
 
-    alive = {broker.id for broker in seen.brokers.values() if broker.alive}
+    alive = seen.online
     begun, failed = await ask_each(
         Operation.LOG_ENDS, {b: look(b, first=True) for b in sorted(led) if b in alive}
     )
@@ -105,7 +105,9 @@ def _rate(tp: TopicPartition, first: _Look, last: _Look, seen: ClusterSnapshot) 
     return math.ceil((after - before) / passed_s * size / (before - start))
 
 
-async def _rates(reader: ClusterReader, brokers: set[int]) -> Mapping[int, Mapping[str, Setting]]:
+async def _rates(
+    reader: ClusterReader, brokers: frozenset[int]
+) -> Mapping[int, Mapping[str, Setting]]:
     """Read the throttles of brokers; those that do not tell are left out."""
     resources = [of_broker(broker) for broker in sorted(brokers)]
     answer = await reader.settings(resources, RATES)

@@ -35,9 +35,8 @@ async def take_snapshot(
     listed = await reader.list_reassignments()
     topics = await _described(reader, {target.topic for target in plan.partitions})
     configs = await reader.topic_configs({tp.topic for tp in topics.partitions})
-    alive = {broker.id for broker in cluster.brokers.values() if broker.alive}
     led = _led(plan, topics.partitions)
-    asked = {broker: led[broker] for broker in sorted(led) if broker in alive}
+    asked = {broker: led[broker] for broker in sorted(led.keys() & cluster.online)}
     dirs, dirs_failed = await ask_each(
         Operation.LOG_DIRS, {b: reader.log_dirs(b, partitions) for b, partitions in asked.items()}
     )

@@ -42,7 +42,7 @@ class Known(msgspec.Struct, frozen=True):
 def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[Known]:
     """Give how each partition is, in the plan's order; what others move, from before they did."""
     rules = Rules(cluster)
-    online = frozenset(broker.id for broker in cluster.brokers.values() if broker.alive)
+    online = cluster.online
     unread = TopicConfig()
     for target in plan.partitions:
         state = rules.state(target.tp)

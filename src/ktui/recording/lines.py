@@ -16,6 +16,7 @@ import msgspec
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
+from ktui.json_input import decoded
 
 SCHEMA_VERSION = 1
 
@@ -176,7 +177,7 @@ def decode(text: bytes) -> AnyLine:
     text = text.removesuffix(b"\n")
     if text[-_SUM_BYTES:] != _sum(text[:-_SUM_BYTES]):
         raise Changed("its checksum is missing or wrong: it is not as it was written")
-    line: AnyLine = _DECODER.decode(text)
+    line: AnyLine = decoded(_DECODER, text)
     return line
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ktui.fileproblem import FileProblem
+from ktui.json_input import decoded
 from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Changed, Head, decode
 from ktui.recording.opening import opened
 from ktui.recording.segments import SegmentFile, files_under, is_open
@@ -153,15 +154,15 @@ def _line(number: int, text: bytes) -> Good | Bad:
         return Good(number, decode(text), text)
     except Changed as error:
         return Bad(number, text, str(error))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except msgspec.DecodeError as error:
         return Bad(number, text, f"{_NO_LINE}: {error}")
 
 
 def _newer(text: bytes) -> str | None:
     """Say that a newer ktui wrote what follows, where a head says so."""
     try:
-        version = _VERSION.decode(text).schema_version
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        version = decoded(_VERSION, text).schema_version
+    except msgspec.DecodeError:
         return None
     if version <= SCHEMA_VERSION:
         return None

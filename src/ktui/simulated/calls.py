@@ -125,7 +125,8 @@ class Calls:
         if call in self._cluster.denied:
             needs = _CALLS[call].needs
             fix = f"Grant {needs} to this principal; `ktui doctor` shows all that is missing"
-            raise NotAuthorized(attempted(call), where=where, answer=_CALLS[call].denial, fix=fix)
+            denial = _CALLS[call].denial
+            raise NotAuthorized(attempted(call), where=where, answer=denial, fix=fix, needs=needs)
 
 
 def attempted(call: str) -> str:

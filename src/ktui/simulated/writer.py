@@ -141,7 +141,7 @@ class SimulatedWriter:
             else:
                 await self._calls.broker(broker, call)
         except NotAuthorized as denied:
-            result = WriteResult(Verdict.REFUSED, denied.answer, str(denied))
+            result = WriteResult(Verdict.REFUSED, denied.answer, str(denied), needs=denied.needs)
             return dict.fromkeys(parts, result)
         except TimedOut:  # one that hangs takes a request in all the same
             return dict.fromkeys(parts, _LOST)

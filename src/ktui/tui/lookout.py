@@ -29,7 +29,7 @@ class Lookout:
         last = self._progress.last
         if last is None:
             return
-        alive = frozenset(filter(last.alive, last.brokers))
+        alive = last.online
         if self._alive not in (None, alive):
             self._alive_since_s = last.monotonic_s - last.took_s
         self._alive = alive

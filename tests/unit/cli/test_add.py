@@ -21,6 +21,8 @@ from ktui.execution.journal import Journal
 from ktui.execution.ownership import take
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.statedir import RunDir
+from ktui.execution.throttle_events import ThrottleChanged
+from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from support.journals import ended, owned, started, step, written
 from support.moving_clusters import Replicas, a_cluster
 from support.office import Office
@@ -44,6 +46,14 @@ class AddDesk:
                 journal.append(events)
         else:
             written(self.run.journal, events).close()
+
+    def throttled(self) -> None:
+        self.write(ThrottleChanged(old=NO_THROTTLE, new=rates_from("50MB")))
+
+    def lacks(self, *not_granted: tuple[str, str]) -> None:
+        """Let the principal lack operations on the same cluster."""
+        cluster = a_cluster({"orders": [THREE, THREE], "audit": [THREE, THREE]})
+        self.office.cluster(cluster, not_granted=not_granted)
 
     def add(self, *options: str, **targets: Replicas) -> Result:
         plan = self.office.plan(**targets)
@@ -334,3 +344,35 @@ def test_the_status_of_a_run_names_what_was_added_and_where_it_goes_in_the_end(
     assert told["partitions"] == 3
     assert told["in_flight"][0]["target"] == [5, 2, 3]
     assert "more.json, 2 partitions" in status()
+
+
+@pytest.mark.parametrize("operation", ["Alter", "AlterConfigs", "DescribeConfigs"])
+def test_a_permission_that_the_run_lacks_for_the_plan_is_named_and_nothing_is_asked(
+    live: AddDesk, operation: str
+) -> None:
+    live.throttled()
+    live.lacks(("cluster", operation))
+
+    refused = live.add(audit_0=(4, 2, 3))
+
+    assert refused.exit_code == 2
+    assert f"problem: {operation} on the cluster is not granted" in refused.stderr
+    assert f"Grant it with kafka-acls --add --operation {operation} --cluster" in refused.stderr
+    assert not live.asked
+
+
+def test_what_sets_a_throttle_is_not_needed_for_a_run_that_has_none(live: AddDesk) -> None:
+    live.lacks(("cluster", "AlterConfigs"))
+
+    assert live.add(audit_0=(4, 2, 3)).exit_code == 0
+
+
+def test_what_another_principal_lacks_than_that_of_the_run_is_only_warned_of(
+    live: AddDesk,
+) -> None:
+    live.lacks(("cluster", "Alter"))
+
+    told = live.add("--bootstrap-server", "elsewhere:9092", audit_0=(4, 2, 3))
+
+    assert told.exit_code == 0
+    assert "warning: Alter on the cluster is not granted" in told.stderr

@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ktui.cli.insights_text import insights_text
+from ktui.insights.curve import Curve
 from ktui.insights.file import NAME, encode
 from ktui.insights.insights import ClusterInsights, Insights
-from ktui.insights.sections import NOTHING
-from support.insights import AT, insights
+from ktui.insights.prior import Prior
+from ktui.insights.sections import NOTHING, sections
+from support.insights import AT, RATE, insights, of_cluster
 
 
 def ktui(*args: str, state: Path) -> subprocess.CompletedProcess[str]:
@@ -31,6 +34,13 @@ def test_without_any_it_is_told_how_they_are_made(tmp_path: Path) -> None:
     told = ktui(state=tmp_path / "nowhere")
     assert told.returncode == 0
     assert told.stdout.strip() == NOTHING
+
+
+def test_it_is_told_that_a_throttle_held_every_copy_up() -> None:
+    curve = Curve(most_bytes_s=50e6, half_at=0.0, most_at_once=1, known_to=5e6)
+    prior = Prior(RATE, step_s=2.0, curve=curve, runs=3)
+    first = next(sections(msgspec.structs.replace(of_cluster(), prior=prior)))
+    assert "a throttle of 5.0 MB/s at most held each copy up" in first.title
 
 
 def test_every_cluster_is_told_of(state: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_call_that_is_not_authorized_as_a_whole_pauses_it_too(
     story = Story(tmp_path, TWO)
 
     async def denied(*_: Any, **__: Any) -> Any:
-        raise NotAuthorized("altering reassignments")
+        raise NotAuthorized("altering reassignments", needs="Alter on the cluster")
 
     monkeypatch.setattr(story.sending, "alter_reassignments", denied)
 
@@ -93,13 +93,17 @@ def test_no_partition_fails_for_a_denial_of_all_of_a_request_by_its_topics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Story(tmp_path, TWO)
-    no = WriteResult(Verdict.REFUSED, "TOPIC_AUTHORIZATION_FAILED", "no")
+    needs = "Alter on topic orders"
+    no = WriteResult(Verdict.REFUSED, "TOPIC_AUTHORIZATION_FAILED", "no", needs=needs)
 
     async def denied(targets: Any, **_: Any) -> Any:
         return dict.fromkeys(targets, no)
 
     monkeypatch.setattr(story.sending, "alter_reassignments", denied)
-    story.played()
+    assert story.played().left == (
+        "the permission Alter on topic orders is missing (TOPIC_AUTHORIZATION_FAILED): "
+        "grant it, then resume"
+    )
     for _ in range(6):
         assert set(story.resumed().pauses.whole) == {By.FAILURE}
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.events import (
     By,
@@ -253,6 +256,28 @@ def test_no_more_is_expected_by_earlier_runs_than_a_throttle_lets_through() -> N
     told.begin()
     told.look(0.0)
     assert 200 <= (told.left_s() or 0) <= 200 + BESIDE
+
+
+THROTTLED = msgspec.structs.replace(
+    EARLIER, curve=Curve(most_bytes_s=50e6, half_at=0.0, most_at_once=4, known_to=5e6)
+)
+"""Of runs in which a throttle of 5 MB/s held all copies up."""
+
+
+@pytest.mark.parametrize(
+    ("throttle", "is_told"),
+    [("5MB", True), ("2MB", True), ("5MB,7=50MB", True), ("6MB", False), ("none", False)],
+)
+def test_of_earlier_runs_that_a_throttle_held_up_nothing_faster_is_foretold(
+    throttle: str, *, is_told: bool
+) -> None:
+    told = Told(GB, prior=THROTTLED)
+    told.happen(ThrottleChanged(old=rates_from("none"), new=rates_from(throttle)))
+    told.begin()
+    told.look(0.0)
+    copied = told.estimate.copied
+    assert (copied.left_s is not None) is is_told
+    assert copied.by_earlier_runs is is_told
 
 
 def test_what_a_step_takes_beside_copying_counts_too() -> None:

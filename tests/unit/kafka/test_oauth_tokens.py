@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -102,6 +103,8 @@ def test_a_stale_token_is_replaced(endpoint: Endpoint) -> None:
         (200, {"token_type": "Bearer"}, AuthenticationFailed, "no access_token"),
         (200, ["tok"], AuthenticationFailed, "no access_token"),
         (200, b"<html>", AuthenticationFailed, "not JSON"),
+        pytest.param(200, b"[" * 100_000, AuthenticationFailed, "not JSON", id="nested"),
+        pytest.param(200, b" " * 2**21, AuthenticationFailed, "larger than 1 MiB", id="large"),
     ],
 )
 def test_an_endpoint_that_gives_no_token_is_told_with_its_address(
@@ -115,6 +118,34 @@ def test_an_endpoint_that_gives_no_token_is_told_with_its_address(
     assert caught.value.where == endpoint.url
     assert words in caught.value.answer
     assert SECRET not in f"{caught.value} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize(
+    "life",
+    [b"NaN", b"Infinity", b"1" + b"0" * 400, b"-9e999", b'"1h"', b"null"],
+    ids=["nan", "infinite", "huge", "negative", "text", "null"],
+)
+def test_a_token_is_taken_whatever_its_life_is_said_to_be(endpoint: Endpoint, life: bytes) -> None:
+    endpoint.body = b'{"access_token": "tok-1", "expires_in": ' + life + b"}"
+
+    assert credentials(endpoint.url).token() == "tok-1"
+
+
+def test_what_does_not_speak_http_is_told_with_its_address() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
+        threading.Thread(target=_garbage, args=(server,), daemon=True).start()
+
+        with pytest.raises(AuthenticationFailed) as caught:
+            credentials(url).token()
+
+    assert (caught.value.where, caught.value.answer) == (url, "the answer is not HTTP")
+
+
+def _garbage(server: socket.socket) -> None:
+    with server.accept()[0] as client:
+        client.recv(65_536)
+        client.sendall(b"\x15\x03\x01 garbage\n")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])

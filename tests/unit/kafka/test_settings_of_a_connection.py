@@ -217,6 +217,8 @@ class TestASecret:
             ({"command": "true"}, "is empty"),
             ({"command": "an 'open quote"}, "cannot be split"),
             ({"command": ""}, "the command is empty"),
+            ({"command": "cat /dev/zero"}, "cat prints more than 1 MiB"),
+            ({"command": r"printf '\377hunter2'"}, "what printf prints is not UTF-8 text"),
             ({"vault": "x"}, "{file: PATH}"),
             ({"file": "a", "env": "b"}, "{file: PATH}"),
         ],
@@ -236,6 +238,23 @@ class TestASecret:
 
         assert "hunter2" not in str(problem)
         assert "status 3" in str(problem)
+
+    def test_a_command_that_does_not_end_is_killed_in_time(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("ktui.kafka.secret_command.LIMIT_S", 0.01)
+
+        problem = refused(SASL | {"sasl.password": {"command": "sleep 60"}})
+
+        assert problem.key == "sasl.password"
+        assert "sleep did not end within 0.01 s" in str(problem)
+
+    def test_of_a_command_may_have_a_mebibyte(self) -> None:
+        line = ["sh", "-c", "head -c 1048576 /dev/zero | tr '\\000' x; echo lost >&2"]
+
+        connection = Connection.of(SASL | {"sasl.password": {"command": line}})
+
+        assert connection.for_confluent()["sasl.password"] == "x" * 1024**2
 
     def test_shows_itself_nowhere(self) -> None:
         connection = Connection.of(SASL)

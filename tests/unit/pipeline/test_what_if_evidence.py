@@ -130,7 +130,7 @@ def test_a_throttle_of_fifty_times_the_one_that_was_seen_is_beyond() -> None:
     step = Step("run", adds=True, took_s=30.0, copying_s=28.0)
     model = fit([Inflow("run", 1, 2, 60.0, 60.0 * 2 * MB, 2 * MB)], [step] * 12, 2)
     assert model is not None
-    assert model.assumed
+    assert model.curve.known_to == 2 * MB
     use = msgspec.structs.replace(USE, fewest_at_once=2, most_at_once=2, partitions=2)
     for throttle in ("100MB/s", "none"):
         faster = msgspec.structs.replace(

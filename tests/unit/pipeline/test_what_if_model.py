@@ -53,13 +53,13 @@ def test_a_throttle_lets_through_what_throttled_brokers_were_seen_to_take() -> N
 def test_a_throttle_that_held_nothing_up_says_nothing_of_throttles() -> None:
     model = model_of(inflow(1, 20 * MB, throttle=900_000_000))
     assert model.curve.throttled == 1.0
-    assert not model.assumed
+    assert model.curve.known_to is None
     assert model.curve.bytes_s(1, None) == pytest.approx(20 * MB)
 
 
 def test_where_a_throttle_held_everything_up_the_free_rate_is_assumed_and_said_to_be() -> None:
     model = model_of(inflow(3, 10 * MB, throttle=10_000_000))
-    assert model.assumed
+    assert model.curve.known_to == 10_000_000
     assert model.curve.bytes_s(1, None) == 50 * MB
 
 
@@ -69,7 +69,7 @@ def test_who_copied_for_a_part_of_the_time_under_a_throttle_tells_nothing_of_the
     held_up = inflow(2, 0.9 * MB, throttle=1_000_000)
     seldom = [inflow(n, 0.4 * MB, throttle=1_000_000, broker=2) for n in (1, 2, 3)]
     model = model_of(held_up, *seldom)
-    assert model.assumed
+    assert model.curve.known_to == 1_000_000
     assert model.curve.bytes_s(1, None) == 50 * MB
 
 
@@ -77,7 +77,7 @@ def test_most_of_a_throttle_is_what_comes_through_it_on_a_real_cluster() -> None
     shares = (0.74, 0.82, 0.75, 0.86, 1.12)
     seen = [inflow(1, 0.6 * MB * share, 600_000, n) for n, share in enumerate(shares)]
     model = model_of(*seen)
-    assert model.assumed
+    assert model.curve.known_to == 600_000
     assert model.curve.throttled == pytest.approx(0.82)
 
 
@@ -85,13 +85,13 @@ def test_who_is_slow_alone_under_a_throttle_that_only_many_at_once_reach_is_free
     model = model_of(
         inflow(1, 12 * MB, throttle=20_000_000), inflow(2, 18 * MB, throttle=20_000_000)
     )
-    assert not model.assumed
+    assert model.curve.known_to is None
     assert model.curve.bytes_s(1, None) == pytest.approx(12 * MB)
 
 
 def test_without_a_throttle_a_slow_broker_is_one() -> None:
     model = model_of(inflow(1, 3 * MB), inflow(1, 9 * MB, throttle=10_000_000, broker=2))
-    assert not model.assumed
+    assert model.curve.known_to is None
     assert model.curve.bytes_s(1, None) == pytest.approx(3 * MB)
 
 

@@ -98,6 +98,15 @@ def test_what_would_not_end_in_time_is_told_by_the_pace_that_decides() -> None:
     assert waits_for(run, pace=quick) is Hold.TIME_UP
 
 
+def test_that_nothing_was_copied_yet_is_told_of_what_would_not_end_in_time() -> None:
+    run = a_run()
+    run.until = AT + timedelta(seconds=5)
+    waits = waits_for(run, pace=Pace())
+    assert waits is Hold.TOO_LATE_AS_ASSUMED
+    words = waiting_words(waits, run, run.tracks[LAST])
+    assert "at 50 MB/s a replica. That is assumed" in words.sentence
+
+
 def test_who_is_ready_waits_for_the_others_of_its_cut() -> None:
     over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
     second = StepBegun(

@@ -50,7 +50,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     @property
     def brokers_alive(self) -> int:
         """How many brokers are alive."""
-        return sum(broker.alive for broker in self.seen.brokers.values())
+        return len(self.seen.online)
 
     async def with_inbound(self, engines: Engines) -> ChosenPlan:
         """Measure what a throttle is held against, which takes some seconds.

@@ -148,7 +148,7 @@ class RunRows:
         if self._ways[0] != self.run.limits:
             self._ways = (self.run.limits, Ways(self.run.limits))
         now = situation(track)
-        if now.lead not in (None, now.target[0]):  # patterns know only of a first that leads
+        if now.lead not in (None, *now.target[:1]):  # patterns know only of a first that leads
             return len(all_steps(now, self.run.limits))
         return len(self._ways[1].steps(pattern_of(now)[0]))
 

@@ -39,6 +39,8 @@ class Hold(enum.Enum):
     """The partition is, or its topic."""
     TOO_LATE = enum.auto()
     """It is not expected to end by the time given with --until."""
+    TOO_LATE_AS_ASSUMED = enum.auto()
+    """The same, and no copy has shown yet how fast it goes."""
 
 
 BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
@@ -104,7 +106,9 @@ class Waits:
         if left_s <= 0:
             return Hold.TIME_UP
         needed_s = self._pace.needed_s(track, self._run.throttled.rates)
-        return Hold.TOO_LATE if needed_s > left_s else None
+        if needed_s <= left_s:
+            return None
+        return Hold.TOO_LATE_AS_ASSUMED if self._pace.assumed else Hold.TOO_LATE
 
     def _waits(self, track: Track, step: Next) -> WaitsFor | None:
         if not isinstance(step, Step):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ktui.execution.pace import ASSUMED_BYTES_S
 from ktui.execution.run import Run
 from ktui.execution.track import Track
 from ktui.pacing.room import Full
@@ -60,6 +61,8 @@ def _held(hold: Hold, run: Run) -> WaitingWords:
             "the run was exported",
             f"The run was exported to {run.exported.file}, and goes on where that is imported.",
         )
+    rate = figures.as_rate(ASSUMED_BYTES_S)
+    assumed = f"at {rate} a replica. That is assumed: no copy has shown its rate yet."
     short, sentence = {
         Hold.NO_PROCESS: (
             "the run waits for resume",
@@ -89,6 +92,10 @@ def _held(hold: Hold, run: Run) -> WaitingWords:
         Hold.TOO_LATE: (
             f"would not end by {until}",
             f"It is not expected to end by {given}.",
+        ),
+        Hold.TOO_LATE_AS_ASSUMED: (
+            f"would not end by {until}",
+            f"It is not expected to end by {given}, {assumed}",
         ),
     }[hold]
     return WaitingWords(short, sentence, "falling-behind")

@@ -1,0 +1,59 @@
+"""A change that is denied names the permission that it needs, on the resource that lacks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from ktui.cluster.errors import NotAuthorized
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.kafka import codes
+from ktui.kafka.changes import Change, Sender
+from ktui.kafka.errors import Purpose
+from ktui.kafka.wire import Wire
+
+ORDERS = TopicPartition("orders", 0)
+ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
+
+
+class Answering:
+    """In place of a wire: every request is answered so."""
+
+    timeout_s = 1.0
+
+    def __init__(self, answer: Callable[[], Any]) -> None:
+        self._answer = answer
+
+    async def send(self, *_: object, **__: object) -> Any:
+        return self._answer()
+
+
+def sender(answer: Callable[[], Any]) -> Sender[TopicPartition]:
+    def told(code: int) -> Iterator[tuple[TopicPartition, int, str | None]]:
+        yield ORDERS, code, None
+
+    return Sender(cast("Wire", Answering(answer)), ALTER, told)
+
+
+@pytest.mark.parametrize(
+    ("code", "needs"), [(31, "Alter on the cluster"), (29, "Alter on topic orders"), (42, "")]
+)
+async def test_for_a_partition_of_it(code: int, needs: str) -> None:
+    results = await sender(lambda: code).in_turn([Change([ORDERS], lambda: None)])
+    assert results[ORDERS].verdict is Verdict.REFUSED
+    assert results[ORDERS].needs == needs
+    assert ("Grant " in results[ORDERS].message) is bool(needs)
+
+
+async def test_as_a_whole() -> None:
+    def denied() -> NotAuthorized:
+        error = codes.refusal(31, None, attempted="x", where="broker 1", needs=ALTER.needs)
+        assert isinstance(error, NotAuthorized)
+        raise error
+
+    results = await sender(denied).in_turn([Change([ORDERS], lambda: None)])
+    assert results[ORDERS].needs == "Alter on the cluster"
+    assert results[ORDERS].code == "CLUSTER_AUTHORIZATION_FAILED"
