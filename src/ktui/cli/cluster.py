@@ -11,6 +11,7 @@ import msgspec
 from ktui.cli.config import Config, Context, load_config
 from ktui.cli.errors import BadInput
 from ktui.cluster.text import clean
+from ktui.inputfile import Unreadable, from_home
 from ktui.kafka.capabilities import Capabilities, Permissions
 from ktui.kafka.connection import Connection
 from ktui.kafka.problem import ConnectionProblem
@@ -115,7 +116,7 @@ def _connection(
     properties: Mapping[str, object] = context.properties
     where = "the options" if name is None else f"{config.path}, context {name}"
     if command_config is None and context.command_config is not None:
-        command_config = config.path.parent / Path(context.command_config).expanduser()
+        command_config = _beside(config, where, context.command_config)
     try:
         return Connection.of(
             properties,
@@ -127,6 +128,14 @@ def _connection(
         )
     except ConnectionProblem as problem:
         raise BadInput(str(problem)) from problem
+
+
+def _beside(config: Config, where: str, file: str) -> Path:
+    """Return a file that a context names, whose path may be relative to the config file."""
+    try:
+        return config.path.parent / from_home(file)
+    except Unreadable as why:
+        raise BadInput(f"{where}: command_config: cannot read {clean(file)}: {why}") from None
 
 
 def _contexts(config: Config) -> str:
