@@ -48,6 +48,18 @@ def read_input(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     return data
 
 
+def from_home(path: Path | str) -> Path:
+    """Return a path as a shell takes it: `~` and `~ada` are home folders.
+
+    Raises:
+        Unreadable: nobody has that name.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise Unreadable(f"there is no home folder {Path(path).parts[0]}") from None
+
+
 @contextmanager
 def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
     """Open a file to read its bytes; raises as `read_input` does, also for what is done with it."""

@@ -29,6 +29,7 @@ _WORDS = {
 }
 """What people call msgspec's types."""
 _FOR_TEXT = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|bool)`")
+_LONGEST_NUMBER = 40
 MOST = 200_000
 """Values in a file: anchors and aliases can write any number of them in a few lines."""
 
@@ -102,7 +103,8 @@ def read_yaml(path: Path) -> YamlFile:
         raise FileProblem(path, line, f"not valid YAML: {_unquoted(error)}") from None
     except yaml.YAMLError as error:
         raise FileProblem(path, None, f"not valid YAML: {error}") from None
-    except ValueError:  # PyYAML lets it through: a text that looks like a date and is none
+    except (ValueError, KeyError, AttributeError):
+        # PyYAML lets them through: a text that looks like a date and is none, or is tagged as one
         hint = "a value looks like a date or a number and is none; put it in quotes"
         raise FileProblem(path, None, f"not valid YAML: {hint}") from None
     except RecursionError:
@@ -127,10 +129,10 @@ def _note_lines(path: Path, node: yaml.Node, keys: Keys, lines: dict[Keys, int])
     if len(lines) > MOST:
         raise FileProblem(path, line, f"more than {MOST:,} values, counting aliases as written out")
     lines.setdefault(keys, line)
-    _refuse_octal(path, node)
+    _refuse_odd_number(path, node)
     if isinstance(node, yaml.MappingNode):
         for key_node, value in node.value:
-            _refuse_octal(path, key_node)
+            _refuse_odd_number(path, key_node)
             key = (*keys, _plain(key_node))
             line = key_node.start_mark.line + 1
             if key in lines:
@@ -142,10 +144,15 @@ def _note_lines(path: Path, node: yaml.Node, keys: Keys, lines: dict[Keys, int])
             _note_lines(path, value, (*keys, index), lines)
 
 
-def _refuse_octal(path: Path, node: yaml.Node) -> None:
-    """Refuse 010, which YAML takes for 8."""
-    if node.tag == _WHOLE and re.match(r"[-+]?0_*\d", node.value):
+def _refuse_odd_number(path: Path, node: yaml.Node) -> None:
+    """Refuse 010, which YAML takes for 8, and numbers that no computer counts with."""
+    if node.tag != _WHOLE:
+        return
+    if re.match(r"[-+]?0_*\d", node.value):
         hint = "a number may not begin with 0; if it is text, put it in quotes"
+        raise FileProblem(path, node.start_mark.line + 1, hint)
+    if len(node.value) > _LONGEST_NUMBER:
+        hint = f"a number of more than {_LONGEST_NUMBER} digits; if it is text, put it in quotes"
         raise FileProblem(path, node.start_mark.line + 1, hint)
 
 

@@ -237,15 +237,18 @@ async def test_a_bad_plan_is_told_with_its_lines(tmp_path: Path) -> None:
         await watch.until(lambda: "more.json:2:" in report(watch))
 
 
-async def test_a_plan_read_before_is_not_added_once_another_cannot_be_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", ["none.json", "~nobody-has-this-name/plan.json"])
+async def test_a_plan_read_before_is_not_added_once_another_cannot_be_read(
+    tmp_path: Path, other: str
+) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
         await chosen(watch, path)
-        watch.app.screen.query_one("#plan-path").value = "none.json"  # type: ignore[attr-defined]  # an Input's
+        watch.app.screen.query_one("#plan-path").value = other  # type: ignore[attr-defined]  # an Input's
         watch.app.screen.query_one("#plan-path").focus()
         await watch.press("enter")
-        await watch.until(lambda: "none.json" in report(watch) and "Reading" not in report(watch))
+        await watch.until(lambda: other in report(watch) and "Reading" not in report(watch))
         await confirm(watch)
         await watch.until(lambda: "No plan was read yet" in said(watch))
         assert not asked(watch)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ktui.execution.statedir import StateDirProblem, state_dir
 from ktui.fileproblem import FileProblem
-from ktui.inputfile import MOST_BYTES, Unreadable, opened, read_input
+from ktui.inputfile import MOST_BYTES, Unreadable, from_home, opened, read_input
 from ktui.kafka.connection import Connection
 from ktui.kafka.problem import ConnectionProblem
 from ktui.planning.planfile import read_plan
@@ -34,6 +35,24 @@ def _as_client_file(path: Path) -> object:
 
 def _as_store(path: Path) -> object:
     return Connection.of({**BROKERS, "ssl.truststore.location": str(path)})
+
+
+NOBODY = "~nobody-has-this-name/file"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        from_home,
+        state_dir,
+        lambda path: Connection.of({**BROKERS, "ssl.ca.location": path}),
+        lambda path: Connection.of({**BROKERS, "sasl.password": {"file": path}}),
+    ],
+)
+def test_the_home_of_nobody_is_named(read: Callable[[str], object]) -> None:
+    with pytest.raises((Unreadable, StateDirProblem, ConnectionProblem)) as caught:
+        read(NOBODY)
+    assert "~nobody-has-this-name" in str(caught.value)
 
 
 READERS: tuple[Callable[[Path], object], ...] = (

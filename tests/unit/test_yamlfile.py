@@ -119,6 +119,21 @@ def test_what_looks_like_a_date_and_is_none_is_a_problem_of_the_file(
     assert "in quotes" in problem_of(write("password: 2026-99-99\n")).problem
 
 
+@pytest.mark.parametrize("tagged", ["!!timestamp x", "!!bool x", "!!int x", "!!float x"])
+def test_what_is_tagged_as_what_it_is_not_is_a_problem_of_the_file(
+    write: Callable[[str], Path], tagged: str
+) -> None:
+    assert "not valid YAML: a value looks like" in str(problem_of(write(f"door: {tagged}")))
+
+
+def test_a_number_that_no_computer_counts_with_is_told_with_its_line(
+    write: Callable[[str], Path],
+) -> None:
+    problem = problem_of(write(f"door:\n  width: 0x{'f' * 5000}"))
+    assert problem.line == 2
+    assert "a number of more than 40 digits; if it is text, put it in quotes" in str(problem)
+
+
 def test_a_file_nested_beyond_measure_is_a_problem_of_the_file(
     write: Callable[[str], Path],
 ) -> None:

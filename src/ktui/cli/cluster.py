@@ -14,6 +14,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import ClusterClaim, ClusterOwner
 from ktui.cluster.text import clean
+from ktui.inputfile import Unreadable, from_home
 from ktui.kafka.capabilities import Capabilities, Permissions
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection import Connection
@@ -123,7 +124,7 @@ def _connection(
     properties: Mapping[str, object] = context.properties
     where = "the options" if name is None else f"{config.path}, context {name}"
     if command_config is None and context.command_config is not None:
-        command_config = config.path.parent / Path(context.command_config).expanduser()
+        command_config = _beside(config, where, context.command_config)
     try:
         return Connection.of(
             properties,
@@ -135,6 +136,14 @@ def _connection(
         )
     except ConnectionProblem as problem:
         raise BadInput(str(problem)) from problem
+
+
+def _beside(config: Config, where: str, file: str) -> Path:
+    """Return a file that a context names, whose path may be relative to the config file."""
+    try:
+        return config.path.parent / from_home(file)
+    except Unreadable as why:
+        raise BadInput(f"{where}: command_config: cannot read {clean(file)}: {why}") from None
 
 
 def _contexts(config: Config) -> str:

@@ -66,8 +66,13 @@ def _copy_file(file: Path, to: Path, hide: Redaction, copied: Copied) -> None:
         raise FileProblem(to, None, "is there already. Name another folder with --to DIR")
     writer = SegmentWriter(to, UNFINISHED)
     try:
-        for line in _whole_lines(file, copied):
-            writer.write(encode(hide(line)), at_once=False)
+        for number, line in _whole_lines(file, copied):
+            try:
+                hidden = hide(line)
+            except msgspec.DecodeError as error:
+                copied.left_out.append(f"{file}:{number}: it cannot be read: {error}")
+                continue
+            writer.write(encode(hidden), at_once=False)
             copied.lines += 1
         writer.close()
     finally:
@@ -75,13 +80,13 @@ def _copy_file(file: Path, to: Path, hide: Redaction, copied: Copied) -> None:
     copied.files += 1
 
 
-def _whole_lines(file: Path, copied: Copied) -> Iterator[AnyLine]:
+def _whole_lines(file: Path, copied: Copied) -> Iterator[tuple[int, AnyLine]]:
     try:
         for found in lines(file):
             if isinstance(found, Bad):
                 copied.left_out.append(f"{file}:{found.number}: {found.reason}")
             else:
-                yield found.line
+                yield found.number, found.line
     except FileProblem as problem:  # it has gone meanwhile, or cannot be read to its end
         copied.left_out.append(str(problem))
 

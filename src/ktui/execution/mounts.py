@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def file_system_of(path: Path) -> str | None:
         mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
-    place, kind, longest = path.resolve(), None, -1
+    place, kind, longest = Path(os.path.realpath(path)), None, -1
     for line in mounts.splitlines():
         fields = line.split(" ")
         if len(fields) > 2:  # noqa: PLR2004 - device, mount point, kind

@@ -15,6 +15,7 @@ from ktui.cluster.text import clean
 from ktui.durable import make_folder, sync_folder
 from ktui.execution.mounts import file_system_of, is_network
 from ktui.execution.problem import RunRefused
+from ktui.inputfile import Unreadable, from_home
 
 STATE_DIR = "KTUI_STATE_DIR"
 """Names the state directory where no option does."""
@@ -240,12 +241,16 @@ def state_dir(option: Path | str | None) -> StateDir:
     An empty KTUI_STATE_DIR counts as none.
 
     Raises:
-        StateDirProblem: the option is empty.
+        StateDirProblem: the option is empty, or names the home of nobody.
     """
     if option == "":
         raise StateDirProblem("--state-dir is empty. Name a folder, or leave the option out")
     named = option or os.environ.get(STATE_DIR)
-    path = Path(named).expanduser() if named else platformdirs.user_state_path("ktui")
+    try:
+        path = from_home(named) if named else platformdirs.user_state_path("ktui")
+    except Unreadable as why:
+        fix = f"Name another: --state-dir DIR, or {STATE_DIR}"
+        raise StateDirProblem(f"{clean(str(named))}: {why}. {fix}") from None
     return StateDir(path.absolute())
 
 

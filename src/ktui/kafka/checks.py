@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from ktui.inputfile import Unreadable, opened
+from ktui.inputfile import Unreadable, from_home, opened
 from ktui.kafka.problem import ConnectionProblem
 from ktui.kafka.properties import PROPERTIES, Kind, Property
 from ktui.kafka.secret import Secret
@@ -55,14 +55,17 @@ def _flag(prop: Property, given: Given) -> str:
 
 def _number(prop: Property, given: Given) -> str:
     value = given.value.strip()
-    if not value.isascii() or not value.isdigit() or int(value) == 0:
-        raise ConnectionProblem(given.where, prop.name, f"{value!r} is not a number above 0")
-    return str(min(int(value), _LONGEST_TIMEOUT_MS))
+    digits = value.lstrip("0")
+    if not value.isascii() or not value.isdigit() or not digits:
+        raise ConnectionProblem(given.where, prop.name, f"{value!r:.40} is not a number above 0")
+    longest = str(_LONGEST_TIMEOUT_MS)
+    return longest if len(digits) > len(longest) else str(min(int(digits), _LONGEST_TIMEOUT_MS))
 
 
 def _file(prop: Property, given: Given) -> str:
-    path = given.folder.joinpath(given.value.strip()).expanduser()
+    path = given.folder.joinpath(given.value.strip())
     try:
+        path = from_home(path)
         if not path.is_dir():
             with opened(path, MOST_STORE_BYTES):
                 pass
@@ -73,7 +76,12 @@ def _file(prop: Property, given: Given) -> str:
 
 
 def _url(prop: Property, given: Given) -> str:
-    if urlsplit(given.value).scheme not in {"https", "http"} or not urlsplit(given.value).hostname:
+    try:
+        url = urlsplit(given.value)
+        _ = url.port  # a ValueError of its own
+    except ValueError:
+        url = urlsplit("")
+    if url.scheme not in {"https", "http"} or not url.hostname:
         raise ConnectionProblem(given.where, prop.name, f"{given.value!r} is not an https:// URL")
     return given.value
 

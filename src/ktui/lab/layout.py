@@ -202,7 +202,7 @@ def load(folder: Path) -> Lab:
         WrongInput: there is none.
         LabError: its lab.json cannot be read.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))  # which takes links in a circle as they are
     try:
         layout = msgspec.json.decode(_lab_file(folder).read_bytes(), type=Layout)
     except FileNotFoundError:

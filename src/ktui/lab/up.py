@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def up(folder: Path, wanted: Wanted, connect: Connect, report: Report) -> Lab:
     Raises:
         LabError: and nothing is left running.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     jars.check_version(wanted.version)
     if not 1 <= wanted.brokers <= layout.MAX_BROKERS:
         raise WrongInput(

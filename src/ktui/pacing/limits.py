@@ -92,6 +92,7 @@ KIP_435_NAMES = {
 }
 """Other names for four of the options."""
 
+_LARGEST = 999_999_999
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
 _GENTLE_ONLY = ("extra-replicas", "cut-together")
@@ -158,4 +159,6 @@ def _count(shown: str, value: object) -> int | None:
         raise LimitsProblem(shown, f"{value!r} is not a whole number", fix)
     if value < 1:
         raise LimitsProblem(shown, f"{value} is too small", fix)
+    if value > _LARGEST:
+        raise LimitsProblem(shown, f"more than {_LARGEST:,} is too large", fix)
     return value

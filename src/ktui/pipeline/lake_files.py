@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from ktui.durable import sync_folder
+from ktui.inputfile import Unreadable, from_home
 from ktui.pipeline.lake_links import check_links
 from ktui.pipeline.manifest import DataFile, Manifest
-from ktui.pipeline.problem import LakeLocked
+from ktui.pipeline.problem import LakeLocked, PipelineProblem
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 """Hadoop leaves out what is empty: it says dbfs:/folder for dbfs:///folder."""
@@ -72,7 +73,10 @@ def is_uri(place: str) -> bool:
 def local_path(place: str) -> Path | None:
     """Give the path on this machine that a place is, or None."""
     if not is_uri(place):
-        return Path(place).expanduser().absolute()
+        try:
+            return from_home(place).absolute()
+        except Unreadable as why:
+            raise PipelineProblem(f"{place}: {why}") from None
     parts = urlsplit(place)
     return Path(parts.path) if parts.scheme == "file" else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ktui.pipeline.manifest import Manifest, leaves
@@ -16,7 +17,7 @@ def check_links(lake: Path, manifest: Manifest) -> None:
     Raises:
         ValueError: one does; names it.
     """
-    root = lake.resolve()
+    root = Path(os.path.realpath(lake))
     inside = sorted(each for each in lake.iterdir() if each.is_symlink()) if lake.is_dir() else []
     for link in inside:
         _check_link(link, root, link.name)

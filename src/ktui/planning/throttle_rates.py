@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import msgspec
 
@@ -12,6 +13,7 @@ from ktui.units import Rate, read
 
 EXPECTED = "give a rate such as 50MB, one for single brokers such as 50MB,3=20MB, or none"
 _LARGEST = 2**63 - 2
+_BROKER = re.compile(r"[0-9]{1,10}")
 """Kafka takes the next one for no throttle."""
 
 
@@ -82,7 +84,7 @@ def rates_from(text: str) -> ThrottleRates:
         name, equals, rate = part.strip().rpartition("=")
         if not equals:
             every.append(_read(rate))
-        elif not name.strip().isdecimal():
+        elif not _BROKER.fullmatch(name.strip()):
             raise ThrottleProblem(f"{name.strip()!r:.40} is no broker id; {EXPECTED}")
         elif int(name) in brokers:
             raise ThrottleProblem(f"broker {int(name)} is given twice; {EXPECTED}")

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ktui.json_input import decoded
 from ktui.recording.redact_text import is_plain
 
 _KINDS = {
@@ -50,9 +51,19 @@ class Hides(Protocol):
         ...
 
 
+_ANYTHING = msgspec.json.Decoder()
+
+
 def hidden_event(event: bytes, names: Hides) -> bytes:
-    """Give an event, as JSON, without names. What no key is known of is a free text."""
-    return msgspec.json.encode(_hidden("", msgspec.json.decode(event), names))
+    """Return an event, as JSON, without names. What no key is known of is a free text.
+
+    Raises:
+        msgspec.DecodeError: it is nothing that a journal holds.
+    """
+    try:
+        return msgspec.json.encode(_hidden("", decoded(_ANYTHING, event), names))
+    except RecursionError:
+        raise msgspec.DecodeError("nested too deep") from None
 
 
 def _hidden(key: str, value: Any, names: Hides) -> Any:

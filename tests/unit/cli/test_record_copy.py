@@ -6,6 +6,7 @@ import gzip
 import json
 import stat
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from click.testing import CliRunner, Result
@@ -100,6 +101,33 @@ def test_what_is_damaged_is_left_out_and_told(
     assert place.startswith(f"{first}:")
     assert f"left out: {place}" in done.stderr
     assert texts(tmp_path / "given")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(b'{"event":"\xff"}', id="not UTF-8"),
+        pytest.param(b'{"x":' + b"[" * 900 + b"]" * 900 + b"}", id="nested"),
+        pytest.param(b'{"event":"left","x":1e400}', id="no number"),
+    ],
+)
+def test_an_event_that_no_journal_holds_is_left_out_with_its_line(
+    state: StateDir, source: Path, tmp_path: Path, event: bytes
+) -> None:
+    first, whole = the_session(source).files[0], len(texts(source))
+    written = gzip.decompress(first.read_bytes()).splitlines(keepends=True)
+    line = (
+        b'{"kind":"run","seq":1,"at":1770000000000,"ms":1,"run":"x","run_id":"x","entry":1,"event":'
+    )
+    line += event
+    written.insert(1, line + b',"crc":"%08x"}\n' % crc32(line))
+    first.write_bytes(gzip.compress(b"".join(written)))
+
+    done = copy(state, source, tmp_path / "given")
+
+    assert done.exit_code == 0, done.output
+    assert f"left out: {first}:2: it cannot be read: " in done.stderr
+    assert len(texts(tmp_path / "given")) == whole
 
 
 def test_a_copy_that_is_there_already_is_not_written_over(

@@ -229,6 +229,14 @@ def test_a_network_file_system_is_refused_and_the_option_named(
     assert not here.path.exists()
 
 
+def test_a_state_directory_that_is_a_link_in_a_circle_is_named(tmp_path: Path) -> None:
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+
+    with pytest.raises(StateDirProblem, match="circle"):
+        StateDir(circle).create_run("drain-b3")
+
+
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuse.mergerfs"])
 def test_a_file_system_of_this_machine_is_taken(
     here: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -124,6 +124,8 @@ def test_a_setting_of_another_kind_of_client_is_no_connection_setting() -> None:
         ("enable.ssl.certificate.verification", "maybe", "true or false"),
         ("socket.timeout.ms", "soon", "number"),
         ("socket.timeout.ms", 0, "above 0"),
+        ("sasl.oauthbearer.token.endpoint.url", "https://[::1", "is not an https:// URL"),
+        ("sasl.oauthbearer.token.endpoint.url", "https://a:99999/", "is not an https:// URL"),
         ("ssl.ca.location", "/no/such/file.pem", "No such file"),
         ("sasl.username", "", "empty"),
         ("sasl.username", None, "expected a text"),
@@ -270,3 +272,9 @@ class TestASecret:
         assert f"{secret!r} {secret} {secret:>20}" == "Secret(***) Secret(***) Secret(***)"
         with pytest.raises(TypeError):
             secret.__reduce__()
+
+
+def test_a_limit_of_time_without_end_is_the_longest_there_is() -> None:
+    connection = Connection.of({"bootstrap.servers": "a:1", "socket.timeout.ms": "9" * 5000})
+
+    assert connection.timeout_s < 10**7

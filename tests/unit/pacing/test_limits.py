@@ -22,6 +22,10 @@ def problem(**options: object) -> str:
     return str(raised.value)
 
 
+def test_a_limit_that_no_cluster_reaches_is_refused() -> None:
+    assert "is too large" in problem(replicas=10**30)
+
+
 def test_every_limit_has_the_name_of_its_option() -> None:
     typed: dict[str, object] = {f"--{name}": str(n) for n, name in enumerate(COUNTS, 1)}
 

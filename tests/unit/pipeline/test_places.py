@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ktui.pipeline.lake_files import local_path
+from ktui.pipeline.problem import PipelineProblem
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,8 @@ from ktui.pipeline.lake_files import local_path
 )
 def test_a_path_is_told_from_a_uri(place: str, path: str | None) -> None:
     assert local_path(place) == (None if path is None else Path(path))
+
+
+def test_the_home_of_nobody_is_named() -> None:
+    with pytest.raises(PipelineProblem, match="there is no home folder ~nobody-has-this-name"):
+        local_path("~nobody-has-this-name/lake")

@@ -50,6 +50,8 @@ WRONG: dict[str, str] = {
     "b3=20MB": "'b3' is no broker id",
     "-3=20MB": "'-3' is no broker id",
     "=20MB": "'' is no broker id",
+    f"{'9' * 5000}=20MB": "is no broker id",
+    "٣=20MB": "is no broker id",
     "3=": "''",
     "3=20MB,3=30MB": "broker 3 is given twice",
     "3=20MB,03=20MB": "broker 3 is given twice",

@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 from pyarrow import dataset, fs
 
+from ktui.inputfile import Unreadable, from_home
 from ktui.pipeline import manifest as manifests
 from ktui.pipeline.lake_links import check_links
 from ktui.pipeline.manifest import Manifest
@@ -62,4 +63,7 @@ class ArrowLake:
 
 
 def _local(place: str) -> tuple[fs.FileSystem, str]:
-    return fs.LocalFileSystem(), str(Path(place).expanduser().absolute())
+    try:
+        return fs.LocalFileSystem(), str(from_home(place).absolute())
+    except Unreadable as why:
+        raise PipelineProblem(f"{place}: {why}") from None

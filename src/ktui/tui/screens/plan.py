@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -22,6 +21,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.execution.adding_check import Extra
 from ktui.execution.problem import RunProblem
 from ktui.execution.statedir import RunDir, StateDir
+from ktui.inputfile import Unreadable, from_home
 from ktui.planning.problem import BadPlan
 from ktui.tui import run_sentences
 from ktui.tui.runs.chosen_plan import ChosenPlan, Told, choose
@@ -196,19 +196,21 @@ class PlanScreen(Screen[Outcome | None]):
     def _read_soon(self) -> None:
         typed = self.query_one("#plan-path", Input).value.strip()
         if typed:
-            path = Path(typed).expanduser()
-            self.run_worker(self._read(path), group="plan", exclusive=True, exit_on_error=False)
+            self.run_worker(self._read(typed), group="plan", exclusive=True, exit_on_error=False)
 
-    async def _read(self, path: Path) -> None:
+    async def _read(self, typed: str) -> None:
         """Read the plan, and look at what it is about; whatever is wrong is told in full."""
         self._chosen = None
         await self.look_around()
-        self.report([(f"Reading {path}, and looking at the cluster …", "$dim")])
+        self.report([(f"Reading {typed}, and looking at the cluster …", "$dim")])
         cluster_id = getattr(self.app, "cluster_id", None) or ""
         try:
-            chosen = await choose(path, self._engines, self._state_dir, cluster_id)
+            chosen = await choose(from_home(typed), self._engines, self._state_dir, cluster_id)
         except (BadPlan, ClusterError, RunProblem) as problem:
             self.report([(str(problem), "$error")])
+            return
+        except Unreadable as why:
+            self.report([(f"{typed}: {why}", "$error")])
             return
         self._chosen = chosen
         self.open_form(chosen)
