@@ -72,8 +72,6 @@ def command(  # noqa: PLR0913 - an option each
             f"run {name} is owned by {owner}. It is exported once no process carries it on. Have "
             f"that one leave it: kill {owner.pid}. What is in flight goes on in Kafka"
         )
-    if file.exists():
-        raise RunRefused(f"{clean(str(file))}: is there already. Name another file")
     with starting(state, cluster_id) as live:
         if how is not None:
             _check_alone(state, cluster_id, name, live)

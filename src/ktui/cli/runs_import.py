@@ -21,7 +21,7 @@ from ktui.cli.start_launch import (
 )
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
-from ktui.execution.hand_over import import_run, opened
+from ktui.execution.hand_over import check_import, import_run, opened
 from ktui.execution.ownership import starting
 from ktui.execution.statedir import StateDir
 from ktui.execution.unfinished import check_one_throttle
@@ -74,6 +74,7 @@ def command(  # noqa: PLR0913 - an option each
         with starting(state, cluster_id):
             if export.run.throttled.brokers:
                 check_one_throttle(state, cluster_id, name)
+            check_import(state, export, name, clock)
             with nullcontext() if how is None else owned(how):
                 import_run(state, export, name, where.names, clock)
         left = len(export.run.tracks) - export.run.over

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,12 +17,15 @@ from click.testing import CliRunner, Result
 from ktui.cli.config import Context
 from ktui.cli.main import ktui
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import Free, Others, Standing
+from ktui.cluster.ownership import Free, Others, Ours, Standing
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.execution.cancel_events import Kind
+from ktui.execution.commands import CallOff
 from ktui.execution.events import Ended, Event, Exported, Imported
 from ktui.execution.follow import RunFollower
+from ktui.execution.journal import Journal
 from ktui.execution.ownership import take
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.run import Run
@@ -28,7 +33,7 @@ from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.states import State
 from ktui.execution.throttle_events import Configure
 from ktui.simulated.clock import VirtualClock
-from support.journals import planned, started, step, written
+from support.journals import crashed, planned, started, step, written
 from support.moving_clusters import a_cluster
 from support.named_cluster import NamedCluster
 from support.owners import owner
@@ -74,6 +79,13 @@ class TwoHosts:
 
     def resume(self, state: StateDir, name: str = "drain", *options: str) -> Result:
         return self.ktui("resume", name, "--headless", *options, state=state)
+
+    def claimed_by(self, user: str) -> GroupClaim:
+        """Have another state directory own the cluster."""
+        name, clock = self.cluster.spec.name, VirtualClock(leaping=True)
+        claim = GroupClaim(self.cluster.memberships(), name, owner(user), clock)
+        asyncio.run(claim.claim(take_over=True))
+        return claim
 
     @property
     def standing(self) -> Standing:
@@ -290,10 +302,7 @@ def test_another_run_of_that_name_stays_and_another_name_is_asked_for(hosts: Two
 def test_a_cluster_of_another_is_taken_over_on_purpose_only(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export("--no-ownership")
-    stranger = owner("bob")
-    name = hosts.cluster.spec.name
-    bob = GroupClaim(hosts.cluster.memberships(), name, stranger, VirtualClock(leaping=True))
-    asyncio.run(bob.claim(take_over=True))
+    bob = hosts.claimed_by("bob")
 
     assert "bob on ops1" in words(hosts.take())
     assert hosts.there.run_dirs() == []
@@ -358,3 +367,151 @@ def test_an_option_before_the_verb_is_not_taken_for_the_verbs(hosts: TwoHosts) -
     assert refused.exit_code == 2
     assert "--state-dir goes behind the verb" in refused.output
     assert msgspec.json.decode(hosts.ktui("runs", "--json").output)["runs"]
+
+
+def test_a_name_that_is_taken_takes_the_cluster_from_nobody(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export("--no-ownership")
+    other = hosts.there.create_run("drain")
+    written(other.journal, [started(1, hosts.cluster.spec.name), planned(1)]).close()
+    bob = hosts.claimed_by("bob")
+
+    assert "--name NAME" in words(hosts.take("--take-over"))
+    assert "no run can be named" in words(hosts.take("--take-over", "--name", "a/b"))
+
+    assert isinstance(asyncio.run(bob.check()), Ours)
+
+
+def test_what_was_asked_of_a_run_and_not_answered_yet_goes_with_it(hosts: TwoHosts) -> None:
+    run = hosts.run(step(0))
+    asked = CallOff(Kind.STOP, partitions=(TopicPartition("orders", 0),))
+    with Journal.open(run.journal, VirtualClock()) as journal:
+        journal.ask(asked, "ada@ops1 (4711)")
+
+    hosts.export()
+    hosts.take()
+
+    imported = hosts.there.run("drain").journal
+    with Journal.open(imported, VirtualClock(), read_only=True) as journal:
+        assert [(each.command, each.who) for each in journal.asked()] == [
+            (asked, "ada@ops1 (4711)")
+        ]
+
+
+def test_an_import_that_was_killed_is_done_again(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    (hosts.there.create_run("drain").path / "lock").touch()
+
+    assert hosts.take().exit_code == 0, hosts.take().output
+
+    assert told(hosts.there).complete
+
+
+@pytest.mark.parametrize("killed_at", ["the new file's place", "the folder's sync"])
+def test_a_run_that_is_taken_back_is_exported_or_imported_whenever_that_is_killed(
+    hosts: TwoHosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str
+) -> None:
+    run = hosts.run(step(0))
+    with Journal.open(run.journal, VirtualClock()) as reading:
+        assert reading.last_seq() == 3
+        hosts.export()
+        left = crashed(run.journal, tmp_path / "left")  # its end is in the write-ahead log
+    for each in left.parent.iterdir():
+        shutil.copy(each, run.path)
+    place = "ktui.execution.hand_over." + (
+        "sync_folder" if killed_at == "the folder's sync" else "Path.replace"
+    )
+    with monkeypatch.context() as kill:
+        kill.setattr(place, killed)
+        assert isinstance(hosts.take(state=hosts.here).exception, Killed)
+
+    with RunFollower(run.journal) as follower:
+        follower.refresh()
+    assert follower.damage is None
+    imported = follower.run.exported is None
+    assert imported == (killed_at == "the folder's sync")
+    assert follower.run.in_flight == 1
+
+
+class Killed(Exception):
+    """The process is no more."""
+
+
+def killed(*_: object) -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("place", ["no/such/folder.run", "n" * 300, "a-link.run"])
+def test_a_run_is_not_given_up_for_a_file_that_cannot_be_made(
+    hosts: TwoHosts, tmp_path: Path, place: str
+) -> None:
+    hosts.run()
+    hosts.resume(hosts.here)
+    (tmp_path / "a-link.run").symlink_to("nowhere")
+
+    refused = words(hosts.ktui("runs", "export", "drain", str(tmp_path / place)))
+
+    assert str(tmp_path / place) in refused
+    assert "Name another file" in refused
+    assert told(hosts.here).exported is None
+    assert_owned(hosts.standing)
+
+
+def test_who_has_lost_the_file_is_told_how_to_write_it_again(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.file.unlink()
+
+    assert "ktui runs export drain FILE" in words(hosts.resume(hosts.here))
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_file_is_imported_once_into_a_state_directory(hosts: TwoHosts, *, ended: bool) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.take()
+    if ended:
+        with Journal.open(hosts.there.run("drain").journal, VirtualClock()) as journal:
+            journal.append([Ended(counts={State.DONE: 2})])
+
+    refused = words(hosts.take("--name", "drain-2"))
+
+    assert "run drain is the run in this file, and is here already" in refused
+    assert [run.name for run in hosts.there.run_dirs()] == ["drain"]
+
+
+def test_a_run_that_was_exported_comes_back_under_another_name_too(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+
+    assert hosts.take("--name", "drain-2", state=hosts.here).exit_code == 0
+
+
+def test_an_import_leaves_room_to_the_runs_of_its_state_directory(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.run()
+    hosts.export()
+    nearly_full = SimpleNamespace(free=256 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: nearly_full)
+
+    assert "there is no room for two copies of it" in words(hosts.take())
+
+    assert list(hosts.there.path.glob(".import-*")) == []
+
+
+def test_nothing_but_events_and_commands_is_taken_out_of_a_file(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    with sqlite3.connect(hosts.file) as file:
+        file.execute("CREATE TRIGGER theirs AFTER INSERT ON events BEGIN DELETE FROM commands; END")
+    file.close()
+
+    hosts.take()
+
+    with sqlite3.connect(hosts.there.run("drain").journal) as file:
+        names = {name for (name,) in file.execute("SELECT name FROM sqlite_schema")}
+    file.close()
+    assert "events_stay" in names
+    assert "theirs" not in names
