@@ -15,7 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.config import Context
+from ktui.cli.errors import BadInput
 from ktui.cli.main import ktui
+from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import Free, Others, Ours, Standing
 from ktui.cluster.partition import TopicPartition
@@ -49,11 +51,13 @@ class TwoHosts:
         self.file = folder / "drain.run"
         self.cluster = a_cluster({"orders": [(1, 2, 3)]})
         self.engines: list[list[str]] = []
+        self.chosen: list[tuple[object, ...]] = []
         monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
         monkeypatch.setattr("ktui.cli.start_shown.follow", lambda start, *_, **_more: start() or 0)
 
-    def _choose(self, *_: object) -> Any:
+    def _choose(self, *names: object) -> Any:
+        self.chosen.append(names)
         groups = self.cluster.memberships
         return NamedCluster(reader=self.cluster.reader, groups=groups, context=Context())
 
@@ -107,7 +111,7 @@ def assert_owned(standing: Standing) -> None:
 
 
 def words(result: Result) -> str:
-    assert isinstance(result.exception, RunRefused | RunProblem), result.output
+    assert isinstance(result.exception, RunRefused | RunProblem | BadInput), result.output
     return str(result.exception)
 
 
@@ -515,3 +519,67 @@ def test_nothing_but_events_and_commands_is_taken_out_of_a_file(hosts: TwoHosts)
     file.close()
     assert "events_stay" in names
     assert "theirs" not in names
+
+
+@pytest.mark.parametrize("beside", ["context", "command_config"])
+def test_a_file_does_not_choose_which_brokers_get_the_credentials_of_this_host(
+    hosts: TwoHosts, beside: str
+) -> None:
+    theirs = {"bootstrap_server": "kafka.example:9092", beside: "prod"}
+    hosts.run(Imported(host="ops1", user="ada", connection=theirs))
+    hosts.export("--context", "prod")
+
+    refused = words(hosts.take())
+
+    option = beside.replace("_", "-")
+    assert f"--bootstrap-server kafka.example:9092 --{option} prod" in refused
+    assert hosts.chosen == [(None, None, "prod")]
+    assert hosts.there.run_dirs() == []
+    assert hosts.take("--bootstrap-server", "kafka.example:9092").exit_code == 0
+
+
+def test_a_run_of_a_cluster_that_this_host_does_not_reach_is_exported_all_the_same(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise Unreachable("asking for the brokers")
+
+    monkeypatch.setattr("ktui.cli.runs_export.check_cluster", away)
+    hosts.run()
+
+    refused = words(hosts.export())
+
+    assert "asking for the brokers: no answer" in refused
+    assert "--no-ownership" in refused
+    assert told(hosts.here).exported is None
+    assert hosts.export("--no-ownership").exit_code == 0
+
+
+def test_a_cluster_that_is_anothers_by_now_is_not_given_up_and_that_is_said(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run()
+    hosts.claimed_by("bob")
+
+    exported = hosts.export()
+
+    assert "bob on ops1" in exported.stderr
+    assert "import" in exported.stdout
+    assert "--take-over" in exported.stdout
+    assert_owned(hosts.standing)
+
+
+def test_beside_a_live_run_whose_journal_is_gone_it_is_said_why_none_goes_on(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run()
+    gone = hosts.run(name="gone")
+
+    with take(gone) as owned:
+        shutil.rmtree(gone.path)
+        refused = words(hosts.resume(hosts.here))
+        concurrent = words(hosts.resume(hosts.here, "drain", "--concurrent"))
+
+    assert "another run is live on this cluster: run gone, owned by" in refused
+    assert f"run gone, owned by {owned.holder}, has no journal that can be read" in concurrent
+    assert f"kill {owned.holder.pid}" in concurrent
