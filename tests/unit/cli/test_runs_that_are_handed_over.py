@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.config import Context
 from ktui.cli.errors import BadInput
 from ktui.cli.main import ktui
+from ktui.cli.start_launch import check_cluster
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import Free, Others, Ours, Standing
@@ -486,7 +488,7 @@ def test_a_file_is_imported_once_into_a_state_directory(hosts: TwoHosts, *, ende
 
 
 def test_a_run_that_was_exported_comes_back_under_another_name_too(hosts: TwoHosts) -> None:
-    hosts.run()
+    hosts.run(Configure(changes=(RATE,)))
     hosts.export()
 
     assert hosts.take("--name", "drain-2", state=hosts.here).exit_code == 0
@@ -583,3 +585,96 @@ def test_beside_a_live_run_whose_journal_is_gone_it_is_said_why_none_goes_on(
     assert "another run is live on this cluster: run gone, owned by" in refused
     assert f"run gone, owned by {owned.holder}, has no journal that can be read" in concurrent
     assert f"kill {owned.holder.pid}" in concurrent
+
+
+def test_an_older_file_does_not_take_the_place_of_what_became_of_the_run_since(
+    hosts: TwoHosts, tmp_path: Path
+) -> None:
+    run = hosts.run()
+    hosts.export()
+    older = hosts.file.rename(tmp_path / "older.run")
+    assert hosts.ktui("runs", "import", str(older)).exit_code == 0
+    with Journal.open(run.journal, VirtualClock()) as journal:
+        journal.append([step(0)])
+    hosts.export()
+
+    assert "is not what this file goes on from" in words(hosts.ktui("runs", "import", str(older)))
+
+    assert told(hosts.here).in_flight == 1
+
+
+def test_a_run_that_was_not_exported_from_here_is_not_replaced(hosts: TwoHosts) -> None:
+    run = hosts.run()
+    backup = shutil.copytree(run.path, hosts.file.with_name("backup"))
+    hosts.export()
+    shutil.rmtree(run.path)
+    shutil.copytree(backup, run.path)
+
+    assert "is not what this file goes on from" in words(hosts.take(state=hosts.here))
+
+
+def test_a_run_is_exported_once_however_often_its_file_is_written(
+    hosts: TwoHosts, tmp_path: Path
+) -> None:
+    run = hosts.run()
+    hosts.export()
+    hosts.ktui("runs", "export", "drain", str(tmp_path / "again.run"))
+
+    with RunFollower(run.journal) as follower:
+        kinds = [type(entry.event) for entry in follower.refresh()]
+    assert kinds.count(Exported) == 1
+
+
+def test_a_run_with_a_throttle_is_not_imported_where_another_has_left_its_own(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run(Configure(changes=(RATE,)))
+    hosts.export()
+    other = hosts.there.create_run("other")
+    cluster = hosts.cluster.spec.name
+    left = [started(2, cluster), planned(2), Configure(changes=(RATE,))]
+    written(other.journal, left).close()
+
+    assert "run other, which nobody carries on, has left its rate" in words(hosts.take())
+    assert hosts.standing == Free()
+
+
+def test_a_run_is_taken_back_while_somebody_looks_at_it(hosts: TwoHosts) -> None:
+    run = hosts.run(step(0))
+    with Journal.open(run.journal, VirtualClock(), read_only=True) as looking:
+        assert looking.last_seq() == 3
+        hosts.export()
+        assert hosts.take(state=hosts.here).exit_code == 0
+
+    with RunFollower(run.journal) as follower:
+        assert isinstance(follower.refresh()[-1].event, Imported)
+    assert follower.damage is None
+
+
+def test_a_damaged_run_is_not_exported_before_it_is_recovered(hosts: TwoHosts) -> None:
+    run = hosts.run(step(0))
+    whole = run.journal.read_bytes()
+    at = whole.rindex(b"adding")
+    run.journal.write_bytes(whole[:at] + b"A" + whole[at + 1 :])
+
+    assert "ktui resume drain` recovers what is whole" in words(hosts.export())
+    assert not hosts.file.exists()
+
+
+def test_no_process_carries_on_what_was_exported_while_it_was_started(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.run()
+    in_time = check_cluster
+
+    async def meanwhile(*cluster: Any) -> None:
+        await in_time(*cluster)
+        with ThreadPoolExecutor(1) as beside:
+            assert beside.submit(hosts.export).result().exit_code == 0
+
+    monkeypatch.setattr("ktui.cli.resume.check_cluster", meanwhile)
+
+    assert "was exported to" in words(hosts.resume(hosts.here))
+
+    assert not hosts.engines
+    assert hosts.standing == Free()
