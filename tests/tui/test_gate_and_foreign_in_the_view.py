@@ -115,7 +115,7 @@ async def test_the_gate_stays_open_where_a_run_is_refused_to_whoever_would_cance
         await watch.engines.aclose()
         await watch.see()
 
-        async def refused(run: RunDir, ask: object) -> None:
+        async def refused(run: RunDir, _ask: object) -> None:
             raise RunRefused(f"run {run.name} was exported to drain.run")
 
         monkeypatch.setattr(watch.engines, "resume", refused)

@@ -632,7 +632,7 @@ def test_a_run_with_a_throttle_is_not_imported_where_another_has_left_its_own(
     hosts.export()
     other = hosts.there.create_run("other")
     cluster = hosts.cluster.spec.name
-    left = [started(2, cluster), planned(2), Configure(changes=(RATE,))]
+    left: list[Event] = [started(2, cluster), planned(2), Configure(changes=(RATE,))]
     written(other.journal, left).close()
 
     assert "run other, which nobody carries on, has left its rate" in words(hosts.take())
