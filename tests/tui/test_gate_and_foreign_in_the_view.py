@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from ktui.execution.cancel_gate import CancelGateFile
+from ktui.execution.problem import RunRefused
+from ktui.execution.statedir import RunDir
 from ktui.pacing.limits import Limits
 from support.cancel_dialog import carry_out, known
 from support.moving_clusters import ORIGINAL, move
@@ -102,3 +105,20 @@ async def test_what_another_live_run_moves_is_left_to_it(tmp_path: Path) -> None
         await watch.press("X", "y")
         await watch.pass_until("run other has begun it")
         assert known(watch, "b-0").adding
+
+
+async def test_the_gate_stays_open_where_a_run_is_refused_to_whoever_would_cancel_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = a_quiet_cluster(*NAMES)
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+        await watch.engines.aclose()
+        await watch.see()
+
+        async def refused(run: RunDir, _ask: object) -> None:
+            raise RunRefused(f"run {run.name} was exported to drain.run")
+
+        monkeypatch.setattr(watch.engines, "resume", refused)
+        await carry_out(watch, "up")
+        assert "was exported to drain.run" in watch.text
+        assert CancelGateFile(watch.state_dir, cluster.spec.name).state() is None

@@ -230,7 +230,7 @@ async def _made(how: Claiming) -> bool:
 
 
 async def given_up(how: Claiming) -> str | None:
-    """Release a cluster; why it stays owned by this state directory, or None.
+    """Release a cluster; why it stays owned, or None.
 
     Whoever calls this keeps others of the state directory from starting meanwhile.
     """
@@ -248,7 +248,7 @@ async def _let_go(claim: ClusterClaim) -> str | None:
         standing = await claim.claim(take_over=False)
     if isinstance(standing, Ours):
         return await claim.release()
-    return str(standing) if isinstance(standing, Unknown) else None
+    return None if isinstance(standing, Free) else str(standing)
 
 
 def _will_be_made(preview: ClaimPreview) -> str:

@@ -82,6 +82,8 @@ async def clear(
         if cleared.stray:
             cleared = await _at_rest(cleared, again, json=json, yes=yes, dry_run=dry_run)
         if cleared.stray and not cleared.left and not dry_run:
+            if how is not None:  # the operator may have been asked, and have taken hours
+                await refuse_another(how)
             now = await again()
             other = {t: _OTHER for t in cleared.stray if t not in now.throttles}
             same = [throttle for throttle in cleared.stray if throttle not in other]

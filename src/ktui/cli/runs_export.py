@@ -9,11 +9,12 @@ import click
 import msgspec
 
 from ktui.cli import options
-from ktui.cli.claiming import Claiming, claiming, given_up, no_ownership_option
+from ktui.cli.claiming import NO_OWNERSHIP, Claiming, claiming, given_up, no_ownership_option
 from ktui.cli.partition_json import SCHEMA_VERSION, encode
 from ktui.cli.resume_left import found_run
-from ktui.cli.start_launch import check_cluster, run_names, say, target
+from ktui.cli.start_launch import Target, check_cluster, run_names, say, target
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
 from ktui.execution.hand_over import export_run
 from ktui.execution.ownership import LiveRun, holder, starting
@@ -34,7 +35,7 @@ class ExportJson(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     partitions_left: int
     owned: str | None
-    """Why the cluster stays owned by this state directory; null where it was given up."""
+    """Why the cluster was not given up: it cannot be asked, or is another's; null where it was."""
 
 
 @click.command("export", short_help="Write a run into a file, to go on elsewhere.")
@@ -66,14 +67,12 @@ def command(  # noqa: PLR0913 - an option each
     cluster_id = found.begun.cluster_id
     how = claiming(where.cluster, state, cluster_id, name, off=no_ownership, only_ends=True)
     if how is not None:
-        asyncio.run(check_cluster(where, cluster_id))
+        _check_reached(where, cluster_id)
     if (owner := holder(run_dir)) is not None:
         raise RunRefused(
             f"run {name} is owned by {owner}. It is exported once no process carries it on. Have "
             f"that one leave it: kill {owner.pid}. What is in flight goes on in Kafka"
         )
-    if file.exists():
-        raise RunRefused(f"{clean(str(file))}: is there already. Name another file")
     with starting(state, cluster_id) as live:
         if how is not None:
             _check_alone(state, cluster_id, name, live)
@@ -90,6 +89,22 @@ def command(  # noqa: PLR0913 - an option each
         click.echo(encode(told))
     else:
         _tell(run, file, owned, asked=how is not None)
+
+
+def _check_reached(where: Target, cluster_id: str) -> None:
+    """See that the cluster can be given up.
+
+    Raises:
+        RunProblem: it does not answer.
+        RunRefused: it is another one.
+    """
+    try:
+        asyncio.run(check_cluster(where, cluster_id))
+    except ClusterError as error:
+        raise RunProblem(
+            f"{error}. Nothing was exported. To export it all the same, without giving the cluster "
+            f"up: {NO_OWNERSHIP}; its claim lapses within 30 minutes, or is taken over"
+        ) from None
 
 
 def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun]) -> None:
@@ -134,7 +149,7 @@ def _tell(run: Run, file: Path, owned: str | None, *, asked: bool) -> None:
     take_over = ""
     if owned is not None:
         take_over = " --take-over"
-        say(f"the cluster stays owned by this state directory, for 30 minutes at most: {owned}")
+        say(f"the cluster was not given up: {owned}. A claim lapses within 30 minutes")
     elif asked:
         click.echo("the cluster is not owned by this state directory any more")
     click.echo(f"go on with it in another state directory: ktui runs import {where}{take_over}")

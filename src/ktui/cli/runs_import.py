@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import click
 import msgspec
 
 from ktui.cli import options
+from ktui.cli.cancel_gate_told import cluster_options
 from ktui.cli.claiming import claiming, owned, ownership_options
+from ktui.cli.errors import BadInput
 from ktui.cli.partition_json import SCHEMA_VERSION, encode
 from ktui.cli.start_launch import (
     check_cluster,
@@ -21,7 +25,7 @@ from ktui.cli.start_launch import (
 )
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
-from ktui.execution.hand_over import import_run, opened
+from ktui.execution.hand_over import check_import, import_run, opened
 from ktui.execution.ownership import starting
 from ktui.execution.statedir import StateDir
 from ktui.execution.unfinished import check_one_throttle
@@ -58,14 +62,17 @@ def command(  # noqa: PLR0913 - an option each
 ) -> None:
     """Take the run in FILE, written by `ktui runs export`, and own its cluster from now on.
 
-    The cluster is named as where the run came from, unless an option names it. Nothing of the
-    run goes on before `ktui resume`.
+    The cluster is named as where the run came from, unless an option names it. An option has to
+    where that was by brokers and by credentials. Nothing of the run goes on before `ktui resume`.
     """
     clock = SystemClock()
     with opened(state, file, clock) as export:
         name = name or export.exported.run
         cluster_id = export.begun.cluster_id
-        where = target(*run_names((bootstrap_server, command_config, context), export.begun))
+        given = bootstrap_server, command_config, context
+        if not any(given):
+            _check_names(file, export.begun.connection)
+        where = target(*run_names(given, export.begun))
         warn_of_tls(where.cluster)
         asyncio.run(check_cluster(where, cluster_id))
         how = claiming(
@@ -74,6 +81,7 @@ def command(  # noqa: PLR0913 - an option each
         with starting(state, cluster_id):
             if export.run.throttled.brokers:
                 check_one_throttle(state, cluster_id, name)
+            check_import(state, export, name, clock)
             with nullcontext() if how is None else owned(how):
                 import_run(state, export, name, where.names, clock)
         left = len(export.run.tracks) - export.run.over
@@ -88,3 +96,17 @@ def command(  # noqa: PLR0913 - an option each
         if how is not None:
             click.echo("this state directory owns the cluster, for 30 minutes without an engine")
         click.echo(f"go on with it: {resume_command(state, name)}")
+
+
+def _check_names(file: Path, connection: Mapping[str, str]) -> None:
+    """See that a file from elsewhere does not choose who gets the credentials of this host.
+
+    Raises:
+        BadInput: it names brokers, and a file or context that has the credentials.
+    """
+    if "bootstrap_server" in connection and {"command_config", "context"} & connection.keys():
+        again = shlex.join(["ktui", "runs", "import", str(file), *cluster_options(connection)])
+        raise BadInput(
+            f"{clean(str(file))}: names both brokers and where credentials for them are. If those "
+            f"are to get these, say so: {clean(again)}"
+        )

@@ -23,7 +23,7 @@ from ktui.execution.follow import RunFollower
 from ktui.execution.hand_over import refuse_exported
 from ktui.execution.journal import Journal
 from ktui.execution.ownership import Held, LiveRun, starting
-from ktui.execution.problem import RunRefused
+from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.process import EngineProcess, spawn
 from ktui.execution.rollback_plan import write_rollback
 from ktui.execution.run import Run
@@ -211,8 +211,8 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
         with RunFollower(run.journal) as follower:
             follower.refresh()
         refuse_exported(follower.run)
-        _refuse_copy(launch.state, follower.run, live)
         _beside(live, launch)
+        _refuse_copy(launch.state, follower.run, live)
         if follower.run.throttled.rates:
             check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
         with launch.owned():
@@ -258,8 +258,15 @@ def _refuse_copy(state: StateDir, run: Run, live: Sequence[LiveRun]) -> None:
         RunRefused: it is.
     """
     for other in live:
-        with RunFollower(state.run(other.name).journal) as follower:
-            follower.refresh()
+        try:
+            with RunFollower(state.run(other.name).journal) as follower:
+                follower.refresh()
+        except RunProblem as problem:
+            raise RunRefused(
+                f"run {other.name}, owned by {other.holder}, has no journal that can be read: "
+                f"{problem}. Whether run {run.name} is a copy of it cannot be told. Have that "
+                f"process leave it first: kill {other.holder.pid}"
+            ) from None
         theirs = follower.run
         if _origin(theirs) == _origin(run):
             raise RunRefused(

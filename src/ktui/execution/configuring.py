@@ -188,12 +188,14 @@ class Configuring:
         What was never looked at, or too long ago, is not changed. Nothing is while the cluster may
         be another's.
         """
+        until_s = self._clock.monotonic() + leaves_within_s
         stale, ours = set(self.outdated()), self._throttled.ours
         known = [c for c in changes if (c.resource, c.key) in ours.keys() - stale]
         if not known or leaves_within_s <= 0 or self._guard.why_not(begins_step=begins_step):
             return
         self._record([Configure(changes=tuple(known), puts_back=puts_back)])
-        results = await self._sent(known, leaves_within_s)
+        left_s = until_s - self._clock.monotonic()  # writing waits where the journal is locked
+        results = await self._sent(known, left_s)
         answers = [
             Configured(resource=r, verdict=result.verdict, code=result.code, message=result.message)
             for r, result in results.items()
@@ -216,6 +218,9 @@ class Configuring:
         self, changes: Sequence[ConfigChange], leaves_within_s: float
     ) -> dict[ConfigResource, WriteResult]:
         resources = dict.fromkeys(change.resource for change in changes)
+        if leaves_within_s <= 0:
+            words = "writing it down took too long: it was not sent"
+            return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, message=words))
         try:
             results = await self._ways.writer.alter_configs(
                 changes, leaves_within_s=leaves_within_s

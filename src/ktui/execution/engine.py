@@ -381,7 +381,6 @@ class Engine:
     async def _tidy(self, decider: Decider) -> None:
         """Leave no throttle behind that nothing in flight needs, where the cluster answers."""
         if self._run.outage is None and decider.has_looked:
-            await self._guard.ask()
             await self._throttling.loosen(decider.seen, leaving=True)
 
     async def _give_back(self, decider: Decider, problem: JournalProblem) -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
-from ktui.durable import copy_new
+from ktui.durable import copy_new, sync_folder
 from ktui.execution.events import Entry, Exported, Imported, Started
 from ktui.execution.follow import RunFollower
 from ktui.execution.journal import Journal
@@ -33,6 +33,8 @@ from ktui.execution.statedir import RunDir, StateDir
 
 _AT_ONCE = 5_000
 _SQLITE = b"SQLite format 3\0"
+_FREE = 256 << 20
+"""Bytes that an import leaves to the runs of the state directory."""
 
 
 class Export(msgspec.Struct, frozen=True):
@@ -55,7 +57,8 @@ def refuse_exported(run: Run) -> None:
         file = clean(run.exported.file)
         raise RunRefused(
             f"run {run.name} was exported to {file}, and goes on where that is imported. If it was "
-            f"imported nowhere, take it back: ktui runs import {file}"
+            f"imported nowhere, take it back: ktui runs import {file}. If that file is lost, write "
+            f"it again: ktui runs export {run.name} FILE"
         )
 
 
@@ -80,6 +83,7 @@ def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
     """
     with take(run_dir) as owned, Journal.open(run_dir.journal, clock) as journal:
         run = _whole(run_dir, journal)
+        _check_place(file)
         if run.exported is None:
             me = owned.holder
             to = clean(str(file.absolute()))
@@ -107,6 +111,25 @@ def opened(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def check_import(state: StateDir, export: Export, name: str, clock: Clock) -> None:
+    """See that a run can be imported under a name; to be asked before a cluster is taken for it.
+
+    Raises:
+        RunRefused: no run can have the name, another run has it, or the run is here already.
+    """
+    run_dir = state.run(name)
+    if run_dir.path.exists() and not _is_cut_off(run_dir):
+        _check_goes_on_from(run_dir, export, clock)
+    with Journal.open(export.journal, clock, read_only=True) as journal:
+        first = next(journal.entries(), None)
+    for other in state.run_dirs():
+        if other.name != name and _goes_on_here(other, first, clock):
+            raise RunRefused(
+                f"run {other.name} is the run in this file, and is here already. Go on with it: "
+                f"ktui resume {other.name}; or see what became of it: ktui status {other.name}"
+            )
+
+
 def import_run(
     state: StateDir, export: Export, name: str, connection: Mapping[str, str], clock: Clock
 ) -> RunDir:
@@ -124,9 +147,11 @@ def import_run(
         RunRefused: another run has the name.
         RunProblem: it cannot be written.
     """
-    if state.run(name).path.exists():
-        return _take_back(state.run(name), export, connection, clock)
-    run_dir = state.create_run(name)
+    run_dir = state.run(name)
+    if run_dir.path.exists() and not _is_cut_off(run_dir):
+        return _take_back(run_dir, export, connection, clock)
+    if not run_dir.path.exists():
+        state.create_run(name)
     try:
         _put_into(run_dir, export, connection, clock)
     except BaseException:
@@ -153,9 +178,7 @@ def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
     try:
         _remove(building)
         with Journal.create(building, clock) as new:
-            entries = journal.entries()
-            while some := list(islice(entries, _AT_ONCE)):
-                new.copy(some)
+            _copy_into(new, journal)
         source = open_regular(building, os.O_RDONLY)
         try:
             copy_new(source, file)
@@ -167,6 +190,35 @@ def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
         raise RunProblem(f"{clean(str(file))}: cannot be written: {error.strerror}") from None
     finally:
         _remove(building)
+
+
+def _check_place(file: Path) -> None:
+    """See that a file can be made, before a run is given up for it.
+
+    Raises:
+        RunProblem: something is there, or its folder cannot be written to.
+    """
+    try:
+        with suppress(FileNotFoundError):
+            file.lstat()
+            raise RunProblem(f"{clean(str(file))}: is there already. Name another file")
+        with tempfile.TemporaryFile(dir=file.absolute().parent):
+            pass
+    except OSError as error:
+        raise RunProblem(
+            f"{clean(str(file))}: cannot be written: {error.strerror}. Name another file; run and "
+            "cluster stay as they are"
+        ) from None
+
+
+def _copy_into(new: Journal, journal: Journal) -> None:
+    """Copy what happened, and what was asked for and not answered yet."""
+    entries = journal.entries()
+    while some := list(islice(entries, _AT_ONCE)):
+        new.copy(some)
+    for asked in journal.asked():
+        if asked.command is not None:  # no engine of ours would carry it out
+            new.ask(asked.command, asked.who)
 
 
 def _remove(journal: Path) -> None:
@@ -182,6 +234,11 @@ def _copy(file: Path, journal: Path) -> None:
             if os.pread(source, len(_SQLITE), 0) != _SQLITE:
                 raise RunProblem(
                     f"{where}: is no exported run. One is written by: ktui runs export"
+                )
+            if shutil.disk_usage(journal.parent).free < 2 * os.fstat(source).st_size + _FREE:
+                raise RunProblem(
+                    f"{where}: there is no room for two copies of it in {journal.parent.parent}, "
+                    "whose runs need some. Make room on that disk"
                 )
             copy_new(source, journal)
         finally:
@@ -220,19 +277,44 @@ def _take_back(
 ) -> RunDir:
     """Put what became of a run elsewhere in the place of what was exported from here."""
     with take(run_dir):
-        if not _goes_on_from(run_dir, export, clock):
-            raise RunRefused(
-                f"run {run_dir.name} is here already, and is not what this file goes on from. "
-                "Import it under another name: --name NAME"
-            )
+        _check_goes_on_from(run_dir, export, clock)
         _put_into(run_dir, export, connection, clock)
     return run_dir
 
 
+def _is_cut_off(run_dir: RunDir) -> bool:
+    """Whether a folder is what an import leaves that was killed: nothing is in it but a lock."""
+    return all(each == run_dir.lock_in_folder for each in run_dir.path.iterdir())
+
+
+def _goes_on_here(run_dir: RunDir, first: Entry | None, clock: Clock) -> bool:
+    """Whether a run has this beginning, and was not exported."""
+    try:
+        with Journal.open(run_dir.journal, clock, read_only=True) as journal:
+            if next(journal.entries(), None) != first:
+                return False
+            last = next(journal.entries(journal.last_seq() - 1), None)
+    except RunProblem:
+        return False
+    return last is None or not isinstance(last.event, Exported)
+
+
+def _check_goes_on_from(run_dir: RunDir, export: Export, clock: Clock) -> None:
+    """See that a run was exported, and that everything of it is in the file.
+
+    Raises:
+        RunRefused: it is not so.
+    """
+    if not _goes_on_from(run_dir, export, clock):
+        raise RunRefused(
+            f"run {run_dir.name} is here already, and is not what this file goes on from. "
+            "Import it under another name: --name NAME"
+        )
+
+
 def _goes_on_from(run_dir: RunDir, export: Export, clock: Clock) -> bool:
-    """Whether a run was exported, and everything of it is in the file."""
     with (
-        Journal.open(run_dir.journal, clock, read_only=True) as here,
+        Journal.open(run_dir.journal, clock) as here,  # closing it empties its write-ahead log
         Journal.open(export.journal, clock, read_only=True) as there,
     ):
         last = None
@@ -245,17 +327,26 @@ def _goes_on_from(run_dir: RunDir, export: Export, clock: Clock) -> bool:
 
 
 def _put_into(run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock) -> None:
-    """Move the copy, once it says that it was imported, into the run's folder."""
+    """Put a journal of the same events, and of the import, into the run's folder.
+
+    It is a new file: what else stands in one that came from elsewhere is not taken over.
+    """
     me = this_process()
     told = Imported(host=me.host, user=me.user, connection=dict(connection))
+    new = export.journal.with_name("imported.db")
     try:
-        with Journal.open(export.journal, clock) as journal:
+        with (
+            Journal.open(export.journal, clock, read_only=True) as exported,
+            Journal.create(new, clock) as journal,
+        ):
+            _copy_into(journal, exported)
             journal.append([told])
         for stale in (head_path(run_dir.journal), *beside(run_dir.journal)):
             stale.unlink(missing_ok=True)
-        export.journal.replace(run_dir.journal)
+        new.replace(run_dir.journal)
         with suppress(FileNotFoundError):
-            head_path(export.journal).replace(head_path(run_dir.journal))
+            head_path(new).replace(head_path(run_dir.journal))
+        sync_folder(run_dir.path)
     except OSError as error:
         raise RunProblem(f"{run_dir.journal}: cannot be written: {error.strerror}") from None
     write_rollback_anew(run_dir)

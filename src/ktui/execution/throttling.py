@@ -91,6 +91,8 @@ class Throttling:
         self._settings.look(seen.monotonic_s)
         if not self._throttled.ours:
             return
+        if self._guard.is_due:  # the look may have taken long
+            await self._guard.ask()
         removals = self._due(seen).removals(self._settings.late_by_now)
         await self._settings.change(self._left_out(self._settings.refusing, removals))
         await self._put_back(self._done_with(seen, leaving=leaving))

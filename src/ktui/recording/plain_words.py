@@ -55,7 +55,8 @@ names need needed needs negative nested network never new newer no nobody node n
 nothing now nul null number oauth object occurs of off offline offset offsets old older on once
 one ones ongoing only op open opened operation operations operator options or order org original
 other others otherwise our ours out outage outdated outside over overloaded oversize own owned
-owner owns package parameters part particular partition partitions pass passed password path
+owner ownership owns package parameters part particular partition partitions pass passed
+password path
 pause paused peak peer pem per permission permitted pid place plain plaintext plan plan_sha256
 planned points policy poll polls port position preferred primary principal printed private proc
 process processed produce producer producerid producers progress proposed protocol protocols

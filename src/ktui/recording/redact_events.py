@@ -22,6 +22,8 @@ _KINDS = {
     "user": "user",
     "bootstrap_server": "host",
     "command_config": "path",
+    "file": "path",
+    "run": "run",
     "context": "cluster",
 }
 """The kinds of names that stand under these keys."""

@@ -91,14 +91,12 @@ class CancelApp(RunsApp):
 
     async def _carry_out(self, attached: AttachedRun, chosen: Chosen) -> None:
         """Ask for it; a run that nobody carries on is taken up for it, and its rest is paused."""
-        status = attached.status
-        try:
-            if chosen.shuts_gate(status):
-                await asyncio.to_thread(self._shut_gate, f"{chosen.what} of run {attached.name}")
-        except RunProblem as problem:
-            self.tell(str(problem), title=chosen.what, severity="error")
-            return
-        if status.owned:
+        if attached.status.owned:
+            try:
+                await asyncio.to_thread(self._shut_gate_for, attached, chosen)
+            except RunProblem as problem:
+                self.tell(str(problem), title=chosen.what, severity="error")
+                return
             self.ask(chosen.command, chosen.what)
         elif self.engines is None:
             self.tell(run_sentences.NO_ENGINES, title=chosen.what, severity="error")
@@ -111,6 +109,7 @@ class CancelApp(RunsApp):
         numbers = []
 
         def ask() -> None:
+            self._shut_gate_for(attached, chosen)  # nothing is in the way of the run any more
             if pauses:
                 attached.ask(Pause())
             numbers.append(attached.ask(chosen.command))
@@ -141,6 +140,10 @@ class CancelApp(RunsApp):
         if self.state_dir is None or self.cluster_id is None:
             return None
         return CancelGateFile(self.state_dir, self.cluster_id)
+
+    def _shut_gate_for(self, attached: AttachedRun, chosen: Chosen) -> None:
+        if chosen.shuts_gate(attached.status):
+            self._shut_gate(f"{chosen.what} of run {attached.name}")
 
     def _shut_gate(self, reason: str) -> None:
         if self._gate_file is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ownership import Free, Others, Ours, Standing
 from ktui.execution.cancel_foreign_outcome import listed_in
-from ktui.execution.ownership import take
+from ktui.execution.ownership import Ownership, take
 from ktui.execution.problem import RunRefused
 from ktui.execution.state_id import own_id
 from ktui.execution.statedir import RunDir, StateDir
@@ -46,6 +48,7 @@ class OwningOffice(Office):
         self.its: SimulatedCluster
         self.engine: list[str] = []
         self.fails: Exception | None = None
+        self.takes: Callable[[Ownership], object] = Ownership.release
         monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
         monkeypatch.setattr("ktui.cli.start_shown.follow", self._follow)
         self.cluster(a_cluster({"orders": [(1, 2, 3)]}))
@@ -60,6 +63,7 @@ class OwningOffice(Office):
 
     def _spawn(self, run: RunDir, arguments: list[str]) -> None:
         self.engine = arguments
+        self.takes(take(run))
         if self.fails is not None:
             raise self.fails
         self.run = run
@@ -166,6 +170,18 @@ def test_a_start_that_fails_leaves_the_cluster_as_it_was(office: OwningOffice, b
     assert isinstance(office.started("--name", "second").exception, Spawned)
 
     assert isinstance(office.standing, Free) == (before == "nobody's")
+
+
+def test_a_start_that_gives_up_waiting_leaves_the_cluster_to_its_engine(
+    office: OwningOffice,
+) -> None:
+    office.fails = Spawned()
+    with ExitStack() as lives:
+        office.takes = lives.enter_context
+
+        assert isinstance(office.started("--name", "first").exception, Spawned)
+
+        assert isinstance(office.standing, Others)
 
 
 def test_a_name_that_is_taken_claims_nothing(office: OwningOffice) -> None:
@@ -281,6 +297,31 @@ def test_throttles_are_not_taken_off_a_cluster_of_another(
 
     assert ward.clear("--take-over").exit_code == 0
     assert not ward.settings
+
+
+def test_nor_if_that_becomes_anothers_while_the_operator_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ward = Ward(tmp_path, monkeypatch)
+    ward.left_behind()
+    ward.moves("payments", 0, 5, 2, 3)
+    before = dict(ward.settings)
+
+    def hours_later(_question: str) -> bool:
+        bob = claim_on(ward.patient, "bob").claim(take_over=True)
+        with ThreadPoolExecutor(1) as beside:
+            beside.submit(asyncio.run, bob).result()
+        return True
+
+    tty = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr("ktui.cli.clear_throttles.sys", SimpleNamespace(stdin=tty, stdout=tty))
+    monkeypatch.setattr("click.confirm", hours_later)
+
+    refused = ward.clear()
+
+    assert isinstance(refused.exception, RunRefused)
+    assert "bob on ops1" in str(refused.exception)
+    assert ward.settings == before
 
 
 def test_while_the_owner_cannot_be_asked_throttles_are_taken_off_all_the_same(

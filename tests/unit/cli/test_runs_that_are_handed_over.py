@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,14 +16,20 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.config import Context
+from ktui.cli.errors import BadInput
 from ktui.cli.main import ktui
+from ktui.cli.start_launch import check_cluster
+from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import Free, Others, Standing
+from ktui.cluster.ownership import Free, Others, Ours, Standing
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.execution.cancel_events import Kind
+from ktui.execution.commands import CallOff
 from ktui.execution.events import Ended, Event, Exported, Imported
 from ktui.execution.follow import RunFollower
+from ktui.execution.journal import Journal
 from ktui.execution.ownership import take
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.run import Run
@@ -28,7 +37,7 @@ from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.states import State
 from ktui.execution.throttle_events import Configure
 from ktui.simulated.clock import VirtualClock
-from support.journals import planned, started, step, written
+from support.journals import crashed, planned, started, step, written
 from support.moving_clusters import a_cluster
 from support.named_cluster import NamedCluster
 from support.owners import owner
@@ -44,11 +53,13 @@ class TwoHosts:
         self.file = folder / "drain.run"
         self.cluster = a_cluster({"orders": [(1, 2, 3)]})
         self.engines: list[list[str]] = []
+        self.chosen: list[tuple[object, ...]] = []
         monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
         monkeypatch.setattr("ktui.cli.start_shown.follow", lambda start, *_, **_more: start() or 0)
 
-    def _choose(self, *_: object) -> Any:
+    def _choose(self, *names: object) -> Any:
+        self.chosen.append(names)
         groups = self.cluster.memberships
         return NamedCluster(reader=self.cluster.reader, groups=groups, context=Context())
 
@@ -75,6 +86,13 @@ class TwoHosts:
     def resume(self, state: StateDir, name: str = "drain", *options: str) -> Result:
         return self.ktui("resume", name, "--headless", *options, state=state)
 
+    def claimed_by(self, user: str) -> GroupClaim:
+        """Have another state directory own the cluster."""
+        name, clock = self.cluster.spec.name, VirtualClock(leaping=True)
+        claim = GroupClaim(self.cluster.memberships(), name, owner(user), clock)
+        asyncio.run(claim.claim(take_over=True))
+        return claim
+
     @property
     def standing(self) -> Standing:
         """How things stand for a stranger."""
@@ -95,7 +113,7 @@ def assert_owned(standing: Standing) -> None:
 
 
 def words(result: Result) -> str:
-    assert isinstance(result.exception, RunRefused | RunProblem), result.output
+    assert isinstance(result.exception, RunRefused | RunProblem | BadInput), result.output
     return str(result.exception)
 
 
@@ -290,10 +308,7 @@ def test_another_run_of_that_name_stays_and_another_name_is_asked_for(hosts: Two
 def test_a_cluster_of_another_is_taken_over_on_purpose_only(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export("--no-ownership")
-    stranger = owner("bob")
-    name = hosts.cluster.spec.name
-    bob = GroupClaim(hosts.cluster.memberships(), name, stranger, VirtualClock(leaping=True))
-    asyncio.run(bob.claim(take_over=True))
+    bob = hosts.claimed_by("bob")
 
     assert "bob on ops1" in words(hosts.take())
     assert hosts.there.run_dirs() == []
@@ -358,3 +373,308 @@ def test_an_option_before_the_verb_is_not_taken_for_the_verbs(hosts: TwoHosts) -
     assert refused.exit_code == 2
     assert "--state-dir goes behind the verb" in refused.output
     assert msgspec.json.decode(hosts.ktui("runs", "--json").output)["runs"]
+
+
+def test_a_name_that_is_taken_takes_the_cluster_from_nobody(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export("--no-ownership")
+    other = hosts.there.create_run("drain")
+    written(other.journal, [started(1, hosts.cluster.spec.name), planned(1)]).close()
+    bob = hosts.claimed_by("bob")
+
+    assert "--name NAME" in words(hosts.take("--take-over"))
+    assert "no run can be named" in words(hosts.take("--take-over", "--name", "a/b"))
+
+    assert isinstance(asyncio.run(bob.check()), Ours)
+
+
+def test_what_was_asked_of_a_run_and_not_answered_yet_goes_with_it(hosts: TwoHosts) -> None:
+    run = hosts.run(step(0))
+    asked = CallOff(Kind.STOP, partitions=(TopicPartition("orders", 0),))
+    with Journal.open(run.journal, VirtualClock()) as journal:
+        journal.ask(asked, "ada@ops1 (4711)")
+
+    hosts.export()
+    hosts.take()
+
+    imported = hosts.there.run("drain").journal
+    with Journal.open(imported, VirtualClock(), read_only=True) as journal:
+        assert [(each.command, each.who) for each in journal.asked()] == [
+            (asked, "ada@ops1 (4711)")
+        ]
+
+
+def test_an_import_that_was_killed_is_done_again(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    (hosts.there.create_run("drain").path / "lock").touch()
+
+    assert hosts.take().exit_code == 0, hosts.take().output
+
+    assert told(hosts.there).complete
+
+
+@pytest.mark.parametrize("killed_at", ["the new file's place", "the folder's sync"])
+def test_a_run_that_is_taken_back_is_exported_or_imported_whenever_that_is_killed(
+    hosts: TwoHosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str
+) -> None:
+    run = hosts.run(step(0))
+    with Journal.open(run.journal, VirtualClock()) as reading:
+        assert reading.last_seq() == 3
+        hosts.export()
+        left = crashed(run.journal, tmp_path / "left")  # its end is in the write-ahead log
+    for each in left.parent.iterdir():
+        shutil.copy(each, run.path)
+    place = "ktui.execution.hand_over." + (
+        "sync_folder" if killed_at == "the folder's sync" else "Path.replace"
+    )
+    with monkeypatch.context() as kill:
+        kill.setattr(place, killed)
+        assert isinstance(hosts.take(state=hosts.here).exception, Killed)
+
+    with RunFollower(run.journal) as follower:
+        follower.refresh()
+    assert follower.damage is None
+    imported = follower.run.exported is None
+    assert imported == (killed_at == "the folder's sync")
+    assert follower.run.in_flight == 1
+
+
+class Killed(Exception):
+    """The process is no more."""
+
+
+def killed(*_: object) -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("place", ["no/such/folder.run", "n" * 300, "a-link.run"])
+def test_a_run_is_not_given_up_for_a_file_that_cannot_be_made(
+    hosts: TwoHosts, tmp_path: Path, place: str
+) -> None:
+    hosts.run()
+    hosts.resume(hosts.here)
+    (tmp_path / "a-link.run").symlink_to("nowhere")
+
+    refused = words(hosts.ktui("runs", "export", "drain", str(tmp_path / place)))
+
+    assert str(tmp_path / place) in refused
+    assert "Name another file" in refused
+    assert told(hosts.here).exported is None
+    assert_owned(hosts.standing)
+
+
+def test_who_has_lost_the_file_is_told_how_to_write_it_again(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.file.unlink()
+
+    assert "ktui runs export drain FILE" in words(hosts.resume(hosts.here))
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_file_is_imported_once_into_a_state_directory(hosts: TwoHosts, *, ended: bool) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.take()
+    if ended:
+        with Journal.open(hosts.there.run("drain").journal, VirtualClock()) as journal:
+            journal.append([Ended(counts={State.DONE: 2})])
+
+    refused = words(hosts.take("--name", "drain-2"))
+
+    assert "run drain is the run in this file, and is here already" in refused
+    assert [run.name for run in hosts.there.run_dirs()] == ["drain"]
+
+
+def test_a_run_that_was_exported_comes_back_under_another_name_too(hosts: TwoHosts) -> None:
+    hosts.run(Configure(changes=(RATE,)))
+    hosts.export()
+
+    assert hosts.take("--name", "drain-2", state=hosts.here).exit_code == 0
+
+
+def test_an_import_leaves_room_to_the_runs_of_its_state_directory(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.run()
+    hosts.export()
+    nearly_full = SimpleNamespace(free=256 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: nearly_full)
+
+    assert "there is no room for two copies of it" in words(hosts.take())
+
+    assert list(hosts.there.path.glob(".import-*")) == []
+
+
+def test_nothing_but_events_and_commands_is_taken_out_of_a_file(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    with sqlite3.connect(hosts.file) as file:
+        file.execute("CREATE TRIGGER theirs AFTER INSERT ON events BEGIN DELETE FROM commands; END")
+    file.close()
+
+    hosts.take()
+
+    with sqlite3.connect(hosts.there.run("drain").journal) as file:
+        names = {name for (name,) in file.execute("SELECT name FROM sqlite_schema")}
+    file.close()
+    assert "events_stay" in names
+    assert "theirs" not in names
+
+
+@pytest.mark.parametrize("beside", ["context", "command_config"])
+def test_a_file_does_not_choose_which_brokers_get_the_credentials_of_this_host(
+    hosts: TwoHosts, beside: str
+) -> None:
+    theirs = {"bootstrap_server": "kafka.example:9092", beside: "prod"}
+    hosts.run(Imported(host="ops1", user="ada", connection=theirs))
+    hosts.export("--context", "prod")
+
+    refused = words(hosts.take())
+
+    option = beside.replace("_", "-")
+    assert f"--bootstrap-server kafka.example:9092 --{option} prod" in refused
+    assert hosts.chosen == [(None, None, "prod")]
+    assert hosts.there.run_dirs() == []
+    assert hosts.take("--bootstrap-server", "kafka.example:9092").exit_code == 0
+
+
+def test_a_run_of_a_cluster_that_this_host_does_not_reach_is_exported_all_the_same(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise Unreachable("asking for the brokers")
+
+    monkeypatch.setattr("ktui.cli.runs_export.check_cluster", away)
+    hosts.run()
+
+    refused = words(hosts.export())
+
+    assert "asking for the brokers: no answer" in refused
+    assert "--no-ownership" in refused
+    assert told(hosts.here).exported is None
+    assert hosts.export("--no-ownership").exit_code == 0
+
+
+def test_a_cluster_that_is_anothers_by_now_is_not_given_up_and_that_is_said(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run()
+    hosts.claimed_by("bob")
+
+    exported = hosts.export()
+
+    assert "bob on ops1" in exported.stderr
+    assert "import" in exported.stdout
+    assert "--take-over" in exported.stdout
+    assert_owned(hosts.standing)
+
+
+def test_beside_a_live_run_whose_journal_is_gone_it_is_said_why_none_goes_on(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run()
+    gone = hosts.run(name="gone")
+
+    with take(gone) as owned:
+        shutil.rmtree(gone.path)
+        refused = words(hosts.resume(hosts.here))
+        concurrent = words(hosts.resume(hosts.here, "drain", "--concurrent"))
+
+    assert "another run is live on this cluster: run gone, owned by" in refused
+    assert f"run gone, owned by {owned.holder}, has no journal that can be read" in concurrent
+    assert f"kill {owned.holder.pid}" in concurrent
+
+
+def test_an_older_file_does_not_take_the_place_of_what_became_of_the_run_since(
+    hosts: TwoHosts, tmp_path: Path
+) -> None:
+    run = hosts.run()
+    hosts.export()
+    older = hosts.file.rename(tmp_path / "older.run")
+    assert hosts.ktui("runs", "import", str(older)).exit_code == 0
+    with Journal.open(run.journal, VirtualClock()) as journal:
+        journal.append([step(0)])
+    hosts.export()
+
+    assert "is not what this file goes on from" in words(hosts.ktui("runs", "import", str(older)))
+
+    assert told(hosts.here).in_flight == 1
+
+
+def test_a_run_that_was_not_exported_from_here_is_not_replaced(hosts: TwoHosts) -> None:
+    run = hosts.run()
+    backup = shutil.copytree(run.path, hosts.file.with_name("backup"))
+    hosts.export()
+    shutil.rmtree(run.path)
+    shutil.copytree(backup, run.path)
+
+    assert "is not what this file goes on from" in words(hosts.take(state=hosts.here))
+
+
+def test_a_run_is_exported_once_however_often_its_file_is_written(
+    hosts: TwoHosts, tmp_path: Path
+) -> None:
+    run = hosts.run()
+    hosts.export()
+    hosts.ktui("runs", "export", "drain", str(tmp_path / "again.run"))
+
+    with RunFollower(run.journal) as follower:
+        kinds = [type(entry.event) for entry in follower.refresh()]
+    assert kinds.count(Exported) == 1
+
+
+def test_a_run_with_a_throttle_is_not_imported_where_another_has_left_its_own(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run(Configure(changes=(RATE,)))
+    hosts.export()
+    other = hosts.there.create_run("other")
+    cluster = hosts.cluster.spec.name
+    left: list[Event] = [started(2, cluster), planned(2), Configure(changes=(RATE,))]
+    written(other.journal, left).close()
+
+    assert "run other, which nobody carries on, has left its rate" in words(hosts.take())
+    assert hosts.standing == Free()
+
+
+def test_a_run_is_taken_back_while_somebody_looks_at_it(hosts: TwoHosts) -> None:
+    run = hosts.run(step(0))
+    with Journal.open(run.journal, VirtualClock(), read_only=True) as looking:
+        assert looking.last_seq() == 3
+        hosts.export()
+        assert hosts.take(state=hosts.here).exit_code == 0
+
+    with RunFollower(run.journal) as follower:
+        assert isinstance(follower.refresh()[-1].event, Imported)
+    assert follower.damage is None
+
+
+def test_a_damaged_run_is_not_exported_before_it_is_recovered(hosts: TwoHosts) -> None:
+    run = hosts.run(step(0))
+    whole = run.journal.read_bytes()
+    at = whole.rindex(b"adding")
+    run.journal.write_bytes(whole[:at] + b"A" + whole[at + 1 :])
+
+    assert "ktui resume drain` recovers what is whole" in words(hosts.export())
+    assert not hosts.file.exists()
+
+
+def test_no_process_carries_on_what_was_exported_while_it_was_started(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.run()
+    in_time = check_cluster
+
+    async def meanwhile(*cluster: Any) -> None:
+        await in_time(*cluster)
+        with ThreadPoolExecutor(1) as beside:
+            assert beside.submit(hosts.export).result().exit_code == 0
+
+    monkeypatch.setattr("ktui.cli.resume.check_cluster", meanwhile)
+
+    assert "was exported to" in words(hosts.resume(hosts.here))
+
+    assert not hosts.engines
+    assert hosts.standing == Free()

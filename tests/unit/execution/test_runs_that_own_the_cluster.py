@@ -283,3 +283,56 @@ def test_engines_of_one_state_directory_share_the_cluster(tmp_path: Path) -> Non
 
 def _puts_back(event: object) -> bool:
     return bool(getattr(event, "puts_back", False))
+
+
+def test_no_setting_is_changed_once_its_intent_took_long_to_be_written(tmp_path: Path) -> None:
+    story = OwnedStory(tmp_path)
+
+    def locked() -> None:
+        story.clock.pass_time(30.0)
+        story.taken_by("bob")
+
+    story.when_written(Configure, locked)
+
+    story.played(until_s=MOST_S)
+
+    assert not story.rates
+    assert story.why_left.startswith("bob on ops1")
+
+
+def test_no_step_back_leaves_once_another_has_taken_the_cluster_over(tmp_path: Path) -> None:
+    story = OwnedStory(tmp_path)
+    story.options = msgspec.structs.replace(story.options, throttle=NO_THROTTLE)
+    story.asked(12.0, CallOff(Kind.ROLLBACK, partitions=(tp("orders-0"),)))
+
+    def asked_for() -> None:
+        story.when_written(StepBegun, lambda: story.taken_by("bob"))
+        story.requests_then = len(story.witness.alters)
+
+    story.when_written(CancelAsked, asked_for)
+
+    story.played(until_s=MOST_S)
+
+    assert len(story.witness.alters) == story.requests_then
+    assert story.why_left.startswith("bob on ops1")
+
+
+def test_a_cancel_leaves_also_while_a_look_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = OwnedStory(tmp_path)
+    listing, slow = story.reader.list_reassignments, [True]
+
+    async def slowly() -> Mapping[TopicPartition, Reassignment]:
+        if story.clock.monotonic() > 10.0 and slow:
+            slow.clear()
+            await story.clock.sleep(60.0)
+        return await listing()
+
+    monkeypatch.setattr(story.reader, "list_reassignments", slowly)
+    story.asked(16.0, CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+
+    story.played(until_s=MOST_S)
+
+    (cancelled,) = story.seconds(of_request(Request.CANCEL, "orders-0"))
+    assert cancelled < 20.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import kafka.errors
 import msgspec
@@ -11,7 +11,7 @@ import pytest
 from msgspec import inspect
 
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered, Request, encode
+from ktui.execution.events import Answered, Event, Exported, Request, encode
 from ktui.recording.lines import AnyLine, Head, Lost, RunLine
 from ktui.recording.redact import Redaction
 from ktui.recording.redact_text import is_plain
@@ -120,6 +120,30 @@ def test_a_run_is_known_again_by_its_name_and_when_it_was_started() -> None:
     told = msgspec.json.decode(hidden.event)
     assert told["topic"] == hide.hide("topic", "orders")
     assert (told["event"], told["code"]) == ("answered", "INVALID_REPLICA_ASSIGNMENT")
+
+
+def test_the_file_and_the_name_of_an_exported_run_are_hidden_whatever_words_are_in_them() -> None:
+    event = Exported(run="drain", file="/run/data/plan.run", host="host", user="user")
+    line = RunLine(**LINE, run="drain", run_id="drain", entry=7, event=msgspec.Raw(encode(event)))
+    hide = redaction()
+
+    hidden = hide(line)
+
+    assert isinstance(hidden, RunLine)
+    told = msgspec.json.decode(hidden.event)
+    assert told.pop("event") == "exported"
+    assert told == {
+        "run": hide.hide("run", "drain"),
+        "file": hide.hide("path", "/run/data/plan.run"),
+        "host": hide.hide("host", "host"),
+        "user": hide.hide("user", "user"),
+    }
+
+
+@pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
+def test_every_field_of_an_event_keeps_its_name_so_that_the_event_can_be_read(event: type) -> None:
+    for field in msgspec.structs.fields(event):
+        assert all(map(is_plain, field.name.split("_"))), field.name
 
 
 def test_every_error_of_kafkas_is_told_by_its_name() -> None:
