@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -87,10 +88,11 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
 async def _cancelled(cluster: Cluster, state: StateDir, wanted: Wanted) -> int:
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
     observer = Observer(reader, clock, patience_s=_SLOW_BROKER_S)
-    cancelling = _Cancelling(observer, writer, clock, state, wanted)
+    refuse_owned = partial(_refuse_owned, cluster, reader, state, wanted)
+    cancelling = _Cancelling(observer, writer, clock, state, wanted, refuse_owned)
     try:
         if not wanted.dry_run:
-            await _refuse_owned(cluster, reader, state, wanted)
+            await refuse_owned()
         return await cancelling.to_the_end(cluster.name)
     finally:
         cancelling.close()
@@ -119,7 +121,9 @@ class _Cancelling:
         clock: Clock,
         state: StateDir,
         wanted: Wanted,
+        refuse_owned: Callable[[], Awaitable[None]],
     ) -> None:
+        self._refuse_owned = refuse_owned
         self._observer = observer
         self._writer = writer
         self._clock = clock
@@ -210,6 +214,8 @@ class _Cancelling:
         """
         until_s, begun = self._clock.monotonic() + PATIENCE_S, False
         while True:
+            if not begun:  # the cluster may have been lost for a while
+                await self._refuse_owned()
             seen = await self._look()
             if seen is not None and begun:
                 await cancel.look(seen)

@@ -29,6 +29,7 @@ from ktui.execution.ownership import live_runs, starting, this_process
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.state_id import known_id, own_id
 from ktui.execution.statedir import STATE_DIR, StateDir
+from ktui.execution.unfinished import throttles_left
 from ktui.planning.finding import Finding, Kind, Severity
 
 log = logging.getLogger(__name__)
@@ -195,7 +196,10 @@ class Hold:
         self.guard = SendGuard(self._claim, clock)
 
     async def end(self, *, ended: bool) -> None:
-        """Close it; at the run's end also release the cluster, if no other run of ours is live."""
+        """Close it; at the run's end also release the cluster, if no other run of ours needs it.
+
+        One that is live does, and one that has left its throttle.
+        """
         try:
             if ended and self.guard.lost is None:
                 why = await self._released()
@@ -210,7 +214,9 @@ class Hold:
         try:
             with starting(how.state, how.cluster_id) as live:
                 others = any(other.name != how.run for other in live)
-                return None if others else await _let_go(self._claim)
+                if others or any(throttles_left(how.state, how.cluster_id, how.run)):
+                    return None
+                return await _let_go(self._claim)
         except RunProblem as problem:
             return str(problem)
 

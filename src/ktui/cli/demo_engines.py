@@ -35,6 +35,10 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.runs.engines import NewRun
 
 
+def _nothing() -> None:
+    """Ask nothing of a run."""
+
+
 class SimulatedEngines:
     """Carries runs on as tasks of this process; each owns its run like a process of its own.
 
@@ -106,20 +110,20 @@ class SimulatedEngines:
             self._carry_on(folder)
         return folder
 
-    async def resume(self, run: RunDir, ask: Callable[[], None] = lambda: None) -> None:
+    async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
         """Go on with a run.
 
         Raises:
             RunProblem: it is owned already, or its journal cannot be read.
         """
-        self._carry_on(run, ask)
+        self._carry_on(run, ask or _nothing)
 
     async def cancel_foreign(self, move: Listed) -> Settled:
         """Cancel a reassignment that no run has begun, and give what became of it."""
         ways = Ways(self._cluster.reader(), self._cluster.writer())
         return await cancel_one(ways, self._state_dir, self._clock, move)
 
-    def _carry_on(self, folder: RunDir, ask: Callable[[], None] = lambda: None) -> None:
+    def _carry_on(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
         ownership = take(folder)
         try:
             ask()

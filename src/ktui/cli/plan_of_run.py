@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ktui.cluster.text import clean
 from ktui.execution.follow import RunFollower
 from ktui.execution.run import Run
 from ktui.execution.runs import find_run
@@ -28,6 +29,9 @@ def journalled_run(state: StateDir, name: str) -> Run:
         follower.refresh()
     if follower.damage is not None:
         click.echo(f"damaged: {follower.damage}; what is before it counts", err=True)
+    if follower.run.exported is not None:
+        file = clean(follower.run.exported.file)
+        click.echo(f"warning: run {name} was exported to {file}: this is how it was then", err=True)
     return follower.run
 
 

@@ -22,8 +22,7 @@ from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.run import Run
 from ktui.execution.runs import find_run
 from ktui.execution.statedir import StateDir
-from ktui.execution.throttle_standing import places, standing
-from ktui.execution.unfinished import unfinished_runs
+from ktui.execution.unfinished import throttles_left
 from ktui.quantities import as_count
 
 
@@ -119,14 +118,12 @@ def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun
                 f"run {other.name}, owned by {other.holder}, is live on the cluster, which the "
                 f"state directory would give up with run {name}. Wait for its end first"
             )
-    for run, _ in unfinished_runs(state, cluster_id):
-        left = standing(run.throttled)
-        if run.name != name and left and run.exported is None:
-            raise RunRefused(
-                f"run {run.name} has left its throttle on {places(left)}, and whoever owns the "
-                f"cluster next could not tell it from their own. First: ktui resume {run.name}; or "
-                f"ktui cancel {run.name} --stop --all"
-            )
+    for other_name, where in throttles_left(state, cluster_id, name):
+        raise RunRefused(
+            f"run {other_name} has left its throttle on {where}, and whoever owns the cluster next "
+            f"could not tell it from their own. First: ktui resume {other_name}; or ktui cancel "
+            f"{other_name} --stop --all"
+        )
 
 
 def _given_up(how: Claiming) -> str | None:

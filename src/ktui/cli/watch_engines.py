@@ -97,7 +97,7 @@ class ProcessEngines:
         engine = await asyncio.to_thread(begin, launch, first)
         return engine.run
 
-    async def resume(self, run: RunDir, ask: Callable[[], None] = lambda: None) -> None:
+    async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
         """Have a process go on with a run.
 
         Raises:
@@ -110,7 +110,8 @@ class ProcessEngines:
             raise RunProblem(
                 f"run {run.name} is of cluster {begun.cluster_id}, and this view is on {cluster_id}"
             )
-        await asyncio.to_thread(take_up, self._launch(run.name, cluster_id), ask)
+        launch = self._launch(run.name, cluster_id, only_ends=ask is not None)
+        await asyncio.to_thread(take_up, launch, *(() if ask is None else (ask,)))
 
     async def cancel_foreign(self, move: Listed) -> Settled:
         """Cancel a reassignment that no run has begun, and give what became of it.
@@ -131,7 +132,9 @@ class ProcessEngines:
     async def _cluster_id(self) -> str:
         return (await self._reader.describe_cluster()).cluster_id
 
-    def _launch(self, name: str, cluster_id: str, *, concurrent: bool = False) -> Launch:
+    def _launch(
+        self, name: str, cluster_id: str, *, concurrent: bool = False, only_ends: bool = False
+    ) -> Launch:
         return Launch(
             state=self._state,
             name=name,
@@ -139,7 +142,7 @@ class ProcessEngines:
             names=self._names,
             until=None,
             concurrent=concurrent,
-            owner=claiming(self._cluster, self._state, cluster_id, name),
+            owner=claiming(self._cluster, self._state, cluster_id, name, only_ends=only_ends),
         )
 
 

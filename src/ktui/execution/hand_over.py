@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -32,6 +33,9 @@ from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir, StateDir
 
 _AT_ONCE = 5_000
+_COPIES = ".import-"
+_STALE_S = 86_400.0
+"""So old a copy is what a killed import has left."""
 _SQLITE = b"SQLite format 3\0"
 _FREE = 256 << 20
 """Bytes that an import leaves to the runs of the state directory."""
@@ -102,8 +106,9 @@ def opened(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
     """
     state.check()
     state.make(state.path)
-    folder = Path(tempfile.mkdtemp(prefix=".import-", dir=state.path))
+    folder = Path(tempfile.mkdtemp(prefix=_COPIES, dir=state.path))
     try:
+        _remove_stale(state)
         journal = folder / "journal.db"
         _copy(file, journal)
         yield _read(file, journal, clock)
@@ -158,6 +163,13 @@ def import_run(
         shutil.rmtree(run_dir.path, ignore_errors=True)
         raise
     return run_dir
+
+
+def _remove_stale(state: StateDir) -> None:
+    for each in state.path.glob(f"{_COPIES}*"):
+        with suppress(OSError):
+            if time.time() - each.stat().st_mtime > _STALE_S:
+                shutil.rmtree(each, ignore_errors=True)
 
 
 def _whole(run_dir: RunDir, journal: Journal) -> Run:

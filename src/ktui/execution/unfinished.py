@@ -13,7 +13,7 @@ from ktui.execution.ownership import Holder, holder
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.throttle_standing import standing
+from ktui.execution.throttle_standing import places, standing
 from ktui.planning.names import among
 
 
@@ -73,6 +73,18 @@ def check_one_throttle(
                 f"{run.name}; or stop it for good: ktui cancel {run.name} --stop --all; either "
                 "puts back what was there"
             )
+
+
+def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[tuple[str, str]]:
+    """Find the other runs of a cluster that have left a throttle, and have nobody who owns them.
+
+    Yields:
+        The run's name, and where its throttle stands, in words.
+    """
+    for run, owner in unfinished_runs(state_dir, cluster_id):
+        left = standing(run.throttled)
+        if run.name != name and owner is None and left and run.exported is None:
+            yield run.name, places(left)
 
 
 def _stands_in_the_way(run: Run, *, resumed: bool) -> bool:

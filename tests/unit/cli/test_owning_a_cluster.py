@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import Result
 
@@ -18,11 +19,16 @@ from ktui.cli.watch_engines import ProcessEngines
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ownership import Free, Others, Ours, Standing
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.cluster.resources import of_broker
+from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.cancel_foreign_outcome import listed_in
+from ktui.execution.events import Event
 from ktui.execution.ownership import Ownership, take
 from ktui.execution.problem import RunRefused
 from ktui.execution.state_id import own_id
 from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.throttle_events import Configure
 from ktui.simulated import acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -206,6 +212,19 @@ def test_a_run_that_has_ended_releases_the_cluster_unless_another_of_its_directo
     assert isinstance(office.standing, Others if live else Free)
 
 
+def test_a_run_that_has_ended_keeps_the_cluster_for_one_that_has_left_its_throttle(
+    office: OwningOffice,
+) -> None:
+    rate = ConfigChange(of_broker(4), FOLLOWER_RATE, ConfigOp.SET, "9000")
+    other = office.state.create_run("third")
+    begun: list[Event] = [started(1, office.cluster_id), planned(1), Configure(changes=(rate,))]
+    written(other.journal, begun).close()
+
+    end_of(office, "first")
+
+    assert isinstance(office.standing, Others)
+
+
 def test_a_run_that_is_to_be_resumed_keeps_the_cluster(office: OwningOffice) -> None:
     end_of(office, "first", ended=False)
 
@@ -262,6 +281,26 @@ def test_cancels_of_what_others_began_are_refused_on_a_cluster_of_another(
 
     assert taken.exit_code == 0, taken.output
     assert isinstance(asyncio.run(bob.check()), Others)
+
+
+def test_nor_are_they_once_another_took_the_cluster_over_just_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancels = CancelOffice(tmp_path, monkeypatch)
+    cancels.others_move("orders-0")
+    groups, name = cancels.cluster.groups, f"ktui-{cancels.cluster.spec.name}"
+
+    def meanwhile(_: object) -> str:
+        note = msgspec.json.encode(owner("bob"))
+        groups.join(name, note, 1_800.0, "", cancels.cluster.now_s)
+        return ""
+
+    monkeypatch.setattr("ktui.cli.cancel_cluster.found_text", meanwhile)
+    refused = cancels.cancel("--stop", "--all")
+
+    assert isinstance(refused.exception, RunRefused)
+    assert "bob on ops1" in str(refused.exception)
+    assert cancels.moving == {"orders-0"}
 
 
 async def test_nor_are_they_cancelled_from_the_view(tmp_path: Path) -> None:

@@ -67,12 +67,13 @@ class Engines(Protocol):
         """
         ...
 
-    async def resume(self, run: RunDir, ask: Callable[[], None] = lambda: None) -> None:
+    async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
         """Have a process go on with a run; it is owned when this returns.
 
         Args:
             run: its folder.
-            ask: asks of the process what it is to begin with, once nothing is in its way.
+            ask: asks of the process what it is to call off, once nothing is in its way. That is
+                done also where nobody can be asked who owns the cluster.
 
         Raises:
             RunProblem: it is not gone on with; says why.

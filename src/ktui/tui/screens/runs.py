@@ -176,6 +176,10 @@ class RunsScreen(Screen[None]):
         if run.state is RunState.UNREADABLE:
             self.notify(run.problem or "It cannot be read.", severity="error", markup=False)
             return
+        if run.state is RunState.EXPORTED:
+            self._refused = (run.name, f"Run {run.name} {_NOT_RESUMED[run.state]}.")
+            self._draw_panel()
+            return
         attach = getattr(self.app, "attach", None)
         self.dismiss()
         if attach is not None:
