@@ -320,6 +320,28 @@ async def test_nor_are_they_cancelled_from_the_view(tmp_path: Path) -> None:
     assert cluster.controller.reassigning
 
 
+@pytest.mark.parametrize("cancels", [True, False])
+async def test_what_the_view_calls_off_goes_on_while_the_owner_cannot_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, cancels: bool
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    named: Any = NamedCluster(reader=cluster.reader, groups=cluster.memberships)
+    cluster.denied.update({"describe_group", "join_group"})
+    state, begun = StateDir(tmp_path / "state"), list[str]()
+    run = state.create_run("drain")
+    written(run.journal, [started(1, cluster.spec.name), planned(1)]).close()
+    monkeypatch.setattr("ktui.cli.start_launch.spawn", lambda run, _: begun.append(run.name))
+    engines = ProcessEngines(named, cluster.reader(), {}, state)
+
+    if cancels:
+        await engines.resume(run, lambda: begun.append("asked"))
+    else:
+        with pytest.raises(RunRefused, match="not known who owns the cluster"):
+            await engines.resume(run)
+
+    assert begun == (["asked", "drain"] if cancels else [])
+
+
 def test_throttles_are_not_taken_off_a_cluster_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
