@@ -15,7 +15,8 @@ from support.chaos.run import ChaosRun
 def test_a_run_whose_calls_take_time_keeps_its_word_and_ends(seed: int, tmp_path: Path) -> None:
     run = ChaosRun(seed, tmp_path)
     try:
-        check_end(run, asyncio.run(run.to_its_end()))
+        asyncio.run(run.to_its_end())
+        check_end(run)
     except BaseException as error:
         error.add_note(f"seed {seed}, {run.limits}: {run.words}")
         for due in run.acts:

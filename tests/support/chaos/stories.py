@@ -215,7 +215,8 @@ def a_list_is_held_while_processes_change(folder: Path) -> None:
 def a_rate_is_read_long_before_a_step_leaves(folder: Path) -> None:
     """Settings take 3 s to read, and connections 4 s to make, three times."""
     story = ThrottledStory(folder)
-    read_s, gaps = [0.0], []
+    read_s: list[float] = [0.0]
+    gaps: list[float] = []
     port = story.writer
 
     async def reads(call: Call) -> Any:
