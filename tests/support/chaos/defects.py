@@ -103,6 +103,10 @@ def _files_what_is_done(
     return self._memory.waits_off(track)
 
 
+class _Nothing:
+    """No next step is of this kind."""
+
+
 def _answers_without_a_node(resource: ConfigResource, result: WriteResult) -> Configured:
     return Configured(resource=resource, verdict=result.verdict, code=result.code)
 
@@ -228,6 +232,13 @@ DEFECTS = (
         "calling_off.call_off has it wait as a step in flight does (Memory.waits_off)",
         stories.a_partition_without_a_step_is_stopped,
         (Memory, "waits_off", lambda *_: []),
+    ),
+    Defect(
+        "a rollback of a step that a silent broker has",
+        "it stays refused for good, also once that broker has answered",
+        "Flights._over keeps a step that nothing follows until its request cannot come",
+        stories.a_step_at_a_silent_broker_is_rolled_back,
+        (flights, "Done", _Nothing),
     ),
     Defect(
         "a change of settings held while processes change",

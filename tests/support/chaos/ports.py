@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -84,6 +85,8 @@ class ChaosReader:
         self.denied: str | None = None
         """The topic that is denied for now."""
         self._stale: dict[frozenset[str], TopicsAnswer] = {}
+        self._open: dict[object, float] = {}
+        """The calls that are open, and since when."""
 
     async def describe_cluster(self) -> ClusterDescription:
         return await self._call(self._reader.describe_cluster)
@@ -154,6 +157,19 @@ class ChaosReader:
 
     async def _call(self, ask: Callable[[], Awaitable[T]], seen: Seen | None = None) -> T:
         """Let time pass before and after a call's effect; past the limit it has timed out."""
+        call = object()
+        self._open[call] = self._clock.monotonic()
+        try:
+            return await self._called(ask, seen)
+        finally:
+            del self._open[call]
+
+    @property
+    def slowest_s(self) -> float:
+        """For how long the oldest call is open."""
+        return self._clock.monotonic() - min(self._open.values(), default=math.inf)
+
+    async def _called(self, ask: Callable[[], Awaitable[T]], seen: Seen | None) -> T:
         await self._pass()
         before_s = self._clock.monotonic()
         answer = await ask()

@@ -445,12 +445,16 @@ class ChaosRun(TroubledRun):
 
     async def _rest(self) -> None:
         """Have it left once nothing happens to it any more."""
+        busy_s = FAULTS_S + 80.0
         while True:
             await self.clock.sleep(10.0)
+            slow = self.chaos.slowest_s >= REST_S / 2
+            if slow or any(run.chaos_writer.on_their_way for run in self.runs):
+                busy_s = max(busy_s, self.clock.monotonic())
             since_s, looks = self._written_at
-            quiet = self.clock.monotonic() - max(since_s, FAULTS_S + 80.0) >= REST_S
-            quiet &= self.carried and self.looks - looks >= REST_LOOKS and not self.at_rest
-            if quiet and not any(run.chaos_writer.on_their_way for run in self.runs):
+            quiet = self.clock.monotonic() - max(since_s, busy_s) >= REST_S
+            quiet &= self.carried and self.looks - looks >= REST_LOOKS
+            if quiet and not self.at_rest:
                 waits = Waits(self, self.min_isr)
                 self.idle = dict(waits.unexplained(at_rest=True))
                 self.gated_for_good = waits.is_ill

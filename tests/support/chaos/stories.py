@@ -187,6 +187,26 @@ def a_partition_without_a_step_is_stopped(folder: Path) -> None:
     assert story.state("orders-0") is State.STOPPED
 
 
+def a_step_at_a_silent_broker_is_rolled_back(folder: Path) -> None:
+    """The alter never arrives: the suspended broker dies with it, and comes back at 200 s."""
+    story = Story(folder, {"orders-0": (RF3, (4, 5, 3))})
+    held: list[float] = []
+
+    async def holds(call: Call) -> Any:
+        if held:
+            return await call()
+        held.append(story.clock.monotonic())
+        story.cluster.do(acts.Kill(9))
+        return dict.fromkeys(story.targets, WriteResult(Verdict.UNKNOWN, node=9))
+
+    _writes(story, alter_reassignments=holds)
+    story.befalls(200.0, acts.Start(9))
+    story.asked(5.0, CallOff(Kind.ROLLBACK))
+
+    assert story.played(until_s=600.0).ended, story.reason("orders-0")
+    assert story.state("orders-0") is State.ROLLED_BACK
+
+
 def a_list_is_held_while_processes_change(folder: Path) -> None:
     """A suspended broker has an entry for a list; the next process does not know that by itself."""
     story = ThrottledStory(folder)
