@@ -158,6 +158,7 @@ def events() -> list[Event]:
         Configure(changes=(rate, entry)),
         Configured(resource=BROKER_4, verdict=Verdict.ACCEPTED),
         Configured(resource=ORDERS, verdict=Verdict.REFUSED, code="X", message="no"),
+        Configured(resource=ORDERS, verdict=Verdict.UNKNOWN, message="no answer", node=4),
         _answered(0, Request.ALTER),
         Elect(topic="orders", partition=0, leader=4),
         _answered(0, Request.ELECT),

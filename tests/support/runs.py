@@ -85,6 +85,8 @@ class PlannedRun:
         self.reader: ClusterReader = cluster.reader()
         self.engine: Engine | None = None
         self.run = Run("run")
+        self.check_throttle: Callable[[], None] = lambda: None
+        """Raises where the run may not have a throttle, for another has."""
         self.gate_shut: str | None = None
         """Who has shut the cluster's cancel gate; None while it is open."""
         self.lost: Callable[[], str | None] = lambda: None
@@ -119,6 +121,7 @@ class PlannedRun:
                 observer,
                 ways,
                 self.clock,
+                check_throttle=self.check_throttle,
                 gate_shut=lambda: self.gate_shut,
                 lost=self.lost,
                 guard=self.guarded(),

@@ -53,11 +53,11 @@ def settings_in(cluster: SimulatedCluster) -> Settings:
 class Others:
     """The settings as they would be without us: everybody else's changes, and none of ours."""
 
-    def __init__(self, run: WitnessedRun) -> None:
+    def __init__(self, run: WitnessedRun, *beside: WitnessedRun) -> None:
         configs = run.cluster.controller.configs
         self.touched: set[tuple[ConfigResource, str]] = set()
         """What somebody else has changed since the run began."""
-        self._run = run
+        self._runs = (run, *beside)
         self._configs = Configs(run.cluster.spec, configs._topics, configs._rules)
         self._configs._dynamic = dict(configs._dynamic)
         self._listen(configs)
@@ -70,9 +70,9 @@ class Others:
         alter, create, forget = configs.alter, configs.create, configs.forget
 
         def altered(changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
-            if not self._run.witness.acts:
+            if not any(run.witness.acts for run in self._runs):
                 self._configs.alter(changes)
-                if self._run.engines:
+                if any(run.engines for run in self._runs):
                     self.touched |= {(change.resource, change.key) for change in changes}
             return alter(changes)
 

@@ -11,9 +11,11 @@ from ktui.execution.events import Event
 from ktui.execution.flights import Flights
 from ktui.execution.goal import goal
 from ktui.execution.memory import Hold, Memory, stands
+from ktui.execution.states import State
 from ktui.execution.taking_up import as_left
 from ktui.execution.track import Track
-from ktui.pacing.situation import Blocked, Why
+from ktui.pacing.situation import Blocked, Done, Why
+from ktui.pacing.steps import next_step
 
 
 def call_off(
@@ -35,7 +37,9 @@ def call_off(
     unseen: set[TopicPartition] = set()
     for tp in partitions:
         track = memory.run.tracks[tp]
-        if track.state.ended:
+        if track.state is State.STOPPED and tp in memory.roster and tp in memory.unanswered:
+            events += memory.waits_off(track)  # what is late would meet it at rest
+        elif track.state.ended:
             memory.let_go(tp)
         elif tp in memory.roster:
             memory.release(tp, Hold.TOO_LATE)
@@ -53,6 +57,9 @@ def _turned(track: Track, memory: Memory, flights: Flights) -> list[Event]:
     turned = msgspec.structs.replace(
         now, target=goes_to.replicas, lead=goes_to.lead, intermediate=()
     )
+    settled = isinstance(next_step(turned, memory.run.limits), Done)
+    if settled and track.step is None and track.tp in memory.unanswered:
+        return memory.waits_off(track)
     following = memory.roster.redirect(track.tp, turned)
     if track.step is not None:
         flights.call_off(track)

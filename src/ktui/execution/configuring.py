@@ -82,8 +82,8 @@ class Configuring:
         self._looked_s = 0.0
         self._began_s = clock.monotonic()
         self._changed_s: dict[ConfigResource, float] = {}
-        left_open: dict[ConfigResource, tuple[int, ...]]
-        left_open = dict.fromkeys((*throttled.asked, *throttled.lost), ())
+        nodes = throttled.open_nodes
+        left_open = {r: nodes.get(r, ()) for r in (*throttled.asked, *throttled.lost)}
         self.unanswered = Unanswered(left_open, heard)
         self._found_s: dict[Key, float] = {}
         """When settings were read that the run has not touched."""
@@ -194,13 +194,8 @@ class Configuring:
         if not known or leaves_within_s <= 0 or self._guard.why_not(begins_step=begins_step):
             return
         self._record([Configure(changes=tuple(known), puts_back=puts_back)])
-        left_s = until_s - self._clock.monotonic()  # writing waits where the journal is locked
-        results = await self._sent(known, left_s)
-        answers = [
-            Configured(resource=r, verdict=result.verdict, code=result.code, message=result.message)
-            for r, result in results.items()
-        ]
-        self._record(answers)
+        results = await self._sent(known, until_s - self._clock.monotonic())
+        self._record([_answer(resource, result) for resource, result in results.items()])
         self._tell(results)
         self._changed_s |= dict.fromkeys(results, self._clock.monotonic())
         await self._learn(known, results)
@@ -218,9 +213,9 @@ class Configuring:
         self, changes: Sequence[ConfigChange], leaves_within_s: float
     ) -> dict[ConfigResource, WriteResult]:
         resources = dict.fromkeys(change.resource for change in changes)
-        if leaves_within_s <= 0:
-            words = "writing it down took too long: it was not sent"
-            return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, message=words))
+        if leaves_within_s <= 0:  # the journal was locked for long
+            late = WriteResult(Verdict.REFUSED, message="what it rests on is too old")
+            return dict.fromkeys(resources, late)
         try:
             results = await self._ways.writer.alter_configs(
                 changes, leaves_within_s=leaves_within_s
@@ -281,6 +276,16 @@ class Configuring:
             before = self._rests.get(resource)
             rest_s = AGAIN_S if before is None else min(LONGEST_S, 2 * before.rest_s)
             self._rests[resource] = _Rest(rest_s, now_s + rest_s)
+
+
+def _answer(resource: ConfigResource, result: WriteResult) -> Configured:
+    return Configured(
+        resource=resource,
+        verdict=result.verdict,
+        code=result.code,
+        message=result.message,
+        node=result.node,
+    )
 
 
 def _listed(setting: Setting | None) -> frozenset[str]:

@@ -292,7 +292,9 @@ class Engine:
         kept = sending.without(held)
         if not kept.partitions:
             return held
-        return {**held, **await self._requests.send(kept, read.seen)}
+        adding = [tp for tp in decided.adding if tp in kept.partitions]
+        within_s = self._throttling.holds_for_s(decider.seen, adding)
+        return {**held, **await self._requests.send(kept, read.seen, within_s=within_s)}
 
     async def _listening(
         self, work: Coroutine[Any, Any, T], decider: Decider, obeying: Obeying

@@ -223,7 +223,7 @@ class Flights:
         """
         to_follow = next_step(situation, self._memory.run.limits)
         settled = isinstance(to_follow, Done) and not track.step_called_off
-        silent = self._lets_others_go(track)
+        silent = self._lets_others_go(track) and not isinstance(to_follow, Done)
         if self._awaited(track) and not (settled or silent):
             self._minds[track.tp].cancelled_s = None  # should it come again, so does the cancel
             return self._memory.waits(track)

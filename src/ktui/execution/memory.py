@@ -84,6 +84,13 @@ class Memory:
         state = State.STALLED if stalls else track.state
         return [] if (track.state, track.reason) == (state, why) else [now_in(track, state, why)]
 
+    def waits_off(self, track: Track) -> list[Event]:
+        """Hold a partition until its open request cannot come any more, and return why."""
+        self.hold(track.tp, Hold.UNANSWERED)
+        why, blocked = waits_in_words(self.unanswered.node(track.tp)), State.BLOCKED
+        state = called_off(blocked, track.cancel)
+        return [] if (track.state, track.reason) == (state, why) else [now_in(track, state, why)]
+
     def let_go(self, tp: TopicPartition) -> None:
         """Forget a partition for which nothing more is to be done."""
         if tp in self.roster:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection, Mapping
 
 import msgspec
@@ -62,13 +63,19 @@ class Requests:
         return READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
 
     async def send(
-        self, sending: Sending, seen: Observation
+        self, sending: Sending, seen: Observation, *, within_s: float = math.inf
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Send a request if its read is recent. Nothing is waited for before it leaves."""
+        """Send a request if its read is recent. Nothing is waited for before it leaves.
+
+        Args:
+            sending: the request.
+            seen: the read made for it.
+            within_s: for how long what else it rests on still counts.
+        """
         left_s = self.left_s(seen)
         if left_s <= 0:
             return not_sent(sending, too_old(seen, READ_STALE_S - left_s))
-        return await send(self._writer, sending, leaves_within_s=left_s)
+        return await send(self._writer, sending, leaves_within_s=min(left_s, within_s))
 
 
 def too_old(seen: Observation, age_s: float) -> str:

@@ -53,6 +53,8 @@ class Configured(ThrottleEvent, frozen=True, kw_only=True, tag="configured"):
     verdict: Verdict
     code: str | None = None
     message: str = ""
+    node: int | None = None
+    """The broker that got it, where it did not answer and is known."""
 
 
 class SettingChanged(ThrottleEvent, frozen=True, kw_only=True, tag="setting_changed"):

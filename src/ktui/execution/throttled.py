@@ -69,6 +69,8 @@ class Throttled(msgspec.Struct):
     """The last intents that were not answered, or whose answers were lost."""
     lost: set[ConfigResource] = set()
     """Of whom something was changed again after an answer was lost: that first one may come yet."""
+    open_nodes: dict[ConfigResource, tuple[int, ...]] = {}
+    """The brokers that changes of these went to and did not answer, where known."""
     late: dict[Key, frozenset[str]] = {}
     """The entries that were to be put in by requests that were not answered: they may come later,
     also when they were taken off meanwhile."""
@@ -179,6 +181,9 @@ class Throttled(msgspec.Struct):
     def _answered(self, event: Configured) -> None:
         """Settle an intent; after a lost answer everything that may be there still may."""
         if event.verdict is Verdict.UNKNOWN:
+            if event.node is not None:
+                nodes = self.open_nodes.get(event.resource, ())
+                self.open_nodes[event.resource] = tuple(dict.fromkeys((*nodes, event.node)))
             return
         asked = self.asked.pop(event.resource, None)
         if asked is None:
@@ -212,6 +217,7 @@ class Throttled(msgspec.Struct):
         self.foreign.pop(key, None)
         if not any(resource == key[0] for resource, _ in self.ours):
             self.lost.discard(key[0])
+            self.open_nodes.pop(key[0], None)
 
     def _taken(self, key: Key, change: ConfigChange, before: Ours) -> None:
         """Note that Kafka has made one change."""

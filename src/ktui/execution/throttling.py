@@ -145,6 +145,12 @@ class Throttling:
                 held[tp] = self._not_sent(keys)
         return held
 
+    def holds_for_s(self, seen: Observation, adding: Collection[TopicPartition]) -> float:
+        """Return for how long what was read back for some steps still counts; inf for nothing."""
+        keys = self._due(seen).promised(adding) if self._throttled.rates else set()
+        read_s = min((self._read_back_s.get(key, -inf) for key in keys), default=inf)
+        return read_s + FOUND_STALE_S - self._clock.monotonic()
+
     @property
     def silent_brokers(self) -> set[int]:
         """The brokers that have answered nothing since they got a change of settings."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.cancel_events import Kind
 from ktui.execution.events import Event, Replanned
 from ktui.execution.look import Look
 from ktui.execution.memory import Hold, Memory, now_in, stands
 from ktui.execution.options import OnForeignChange, RunOptions
 from ktui.execution.states import State, called_off
 from ktui.execution.track import Track
-from ktui.execution.unanswered import waits_in_words
-from ktui.pacing.situation import Situation
+from ktui.execution.unanswered import GIVEN_UP_S
+from ktui.pacing.situation import Done, Situation
+from ktui.pacing.steps import next_step
 
 UNSEEN_S = 5.0
 """A partition of which the cluster tells nothing keeps its place for so long."""
@@ -54,22 +56,25 @@ class Waiting:
             return self._odd(track, state, situation, look)
         self._memory.doubts.clear(track.tp)
         self.certain.add(track.tp)
-        return self._held(track, situation) or self._waits(track)
+        return self._held(track, situation, look) or self._waits(track)
 
-    def _held(self, track: Track, situation: Situation) -> list[Event]:
+    def _held(self, track: Track, situation: Situation, look: Look) -> list[Event]:
         """Let others go first while a partition cannot be sent anything, for the reason told."""
-        if track.tp in self._memory.held(Hold.THROTTLE):
-            self._memory.roster.seen(track.tp, situation)
-            return []
-        if track.tp not in self._memory.unanswered:
+        if track.tp not in self._memory.unanswered or self._given_up(track, look):
             self._memory.release(track.tp, Hold.UNANSWERED)
-        if track.tp not in self._memory.held(Hold.UNANSWERED):
+        unanswered = track.tp in self._memory.held(Hold.UNANSWERED)
+        throttled = track.tp in self._memory.held(Hold.THROTTLE)
+        done = isinstance(next_step(situation, self._memory.run.limits), Done)
+        if not (unanswered or throttled) or (done and not (unanswered and track.cancel)):
             return self._seen(track, situation)
-        self._memory.roster.seen(track.tp, situation)
-        why = waits_in_words(self._memory.unanswered.node(track.tp))
-        blocked = called_off(State.BLOCKED, track.cancel)
-        told = (blocked, why) == (track.state, track.reason)
-        return [] if told else [now_in(track, blocked, why)]
+        if not done:
+            self._memory.roster.seen(track.tp, situation)
+        return self._memory.waits_off(track) if unanswered else []
+
+    def _given_up(self, track: Track, look: Look) -> bool:
+        """Whether a stop has waited long enough for a silent broker; the end names the request."""
+        silent_s = self._memory.unanswered.silent_for(track.tp, look.seen.monotonic_s)
+        return track.cancel is Kind.STOP and silent_s >= GIVEN_UP_S
 
     def _waits(self, track: Track) -> list[Event]:
         """Say why a partition waits of which a request may take effect yet."""

@@ -6,7 +6,8 @@ its story, or the seeds, would find it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,22 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import WriteResult
-from ktui.execution import engine, flights, run, unfinished
+from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
+from ktui.execution import configuring, engine, flights, run, unfinished
+from ktui.execution.configuring import FOUND_STALE_S, Configuring
 from ktui.execution.decider import Decider
 from ktui.execution.engine import Engine
+from ktui.execution.events import Event
 from ktui.execution.flights import Flights
+from ktui.execution.look import Look
+from ktui.execution.memory import Hold, Memory
 from ktui.execution.node_probe import NodeProbe
 from ktui.execution.outcomes import Outcomes
+from ktui.execution.throttle_events import Configured
 from ktui.execution.throttling import Throttling
+from ktui.execution.track import Track
+from ktui.execution.waiting import Waiting
+from ktui.pacing.situation import Situation
 from support.chaos import stories
 
 
@@ -80,6 +89,35 @@ def _rests_a_second(
     self: Outcomes, tp: TopicPartition, _result: WriteResult, _tries: int, now_s: float
 ) -> None:
     self._retry_at[tp] = now_s + 1.0
+
+
+def _files_what_is_done(
+    self: Waiting, track: Track, situation: Situation, _look: Look
+) -> list[Event]:
+    """Take note of how a held partition is, and say nothing when that is its end."""
+    if track.tp not in self._memory.unanswered:
+        self._memory.release(track.tp, Hold.UNANSWERED)
+    if track.tp not in self._memory.held(Hold.UNANSWERED):
+        return self._seen(track, situation)
+    self._memory.roster.seen(track.tp, situation)
+    return self._memory.waits_off(track)
+
+
+class _Nothing:
+    """No next step is of this kind."""
+
+
+def _answers_without_a_node(resource: ConfigResource, result: WriteResult) -> Configured:
+    return Configured(resource=resource, verdict=result.verdict, code=result.code)
+
+
+_sent = Configuring._sent
+
+
+async def _sends_what_was_read_once(
+    self: Configuring, changes: Sequence[ConfigChange], _leaves_within_s: float
+) -> dict[ConfigResource, WriteResult]:
+    return await _sent(self, changes, FOUND_STALE_S)
 
 
 DEFECTS = (
@@ -180,5 +218,47 @@ DEFECTS = (
         "Outcomes._rest leaves a partition alone for longer each time",
         stories.nothing_can_be_sent_for_an_hour,
         (Outcomes, "_rest", _rests_a_second),
+    ),
+    Defect(
+        "a held alter that arrives after all",
+        "its partition, at its target, stays blocked for good, and the run never ends",
+        "Waiting._held tells the end of a partition also while it is held",
+        stories.a_held_alter_arrives_after_all,
+        (Waiting, "_held", _files_what_is_done),
+    ),
+    Defect(
+        "a stop of a partition whose request is open",
+        "it is called stopped at once, and a minute later its alter arrives",
+        "calling_off.call_off has it wait as a step in flight does (Memory.waits_off)",
+        stories.a_partition_without_a_step_is_stopped,
+        (Memory, "waits_off", lambda *_: []),
+    ),
+    Defect(
+        "a rollback of a step that a silent broker has",
+        "it stays refused for good, also once that broker has answered",
+        "Flights._over keeps a step that nothing follows until its request cannot come",
+        stories.a_step_at_a_silent_broker_is_rolled_back,
+        (flights, "Done", _Nothing),
+    ),
+    Defect(
+        "a change of settings held while processes change",
+        "an entry comes back onto a throttled list after the run has ended",
+        "Configured.node keeps the broker that has the change in the journal",
+        stories.a_list_is_held_while_processes_change,
+        (configuring, "_answer", _answers_without_a_node),
+    ),
+    Defect(
+        "a rate read long before its step leaves",
+        "a step leaves 7 s after its brokers' rates were read back",
+        "Throttling.holds_for_s bounds how long a request may take to leave",
+        stories.a_rate_is_read_long_before_a_step_leaves,
+        (Throttling, "holds_for_s", lambda *_: math.inf),
+    ),
+    Defect(
+        "a journal locked before a rate is put back",
+        "somebody else's rate, set meanwhile, is deleted",
+        "Configuring.change counts the time that its journal takes",
+        stories.the_journal_is_locked_before_a_rate_is_put_back,
+        (Configuring, "_sent", _sends_what_was_read_once),
     ),
 )

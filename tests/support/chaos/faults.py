@@ -21,19 +21,24 @@ class Fault(enum.StrEnum):
     DENIED_TOPIC = "one topic denied"
     STALE_METADATA = "stale metadata"
     COMMAND = "command during a call"
+    OTHERS_ALTER = "somebody alters during a call"
+    BROKERS_FAIL = "brokers fail during a call"
     BUSY_JOURNAL = "journal locked"
     BROKEN_JOURNAL = "journal not writable"
     CLOCK_STEP = "clock stepped"
     LOCK_REMOVED = "lock removed"
+    RIVAL = "another process takes over"
     OTHERS_RATES = "somebody else's rates"
     KILLED = "engine killed"
     UNREADABLE = "answer that cannot be read"
+    IN_TURN = "two runs in turn"
+    CONCURRENT = "two runs at once"
 
 
 TYPICAL_S = (0.01, 0.3, 2.0, 10.0)
 """How long calls take at most while they are slow."""
 VERY_LONG_S = 600.0
-SUSPENDED_S = (70.0, 200.0, 400.0)
+SUSPENDED_S = (70.0, 150.0, 200.0, 400.0)
 
 
 class Faults(msgspec.Struct):

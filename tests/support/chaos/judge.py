@@ -4,28 +4,61 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope
 from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries, entry
-from ktui.execution.events import Cancel, Elect, Ended, Entry, StepBegun
+from ktui.execution.cancel_events import Kind
+from ktui.execution.events import (
+    Cancel,
+    Elect,
+    Ended,
+    Entry,
+    LimitsChanged,
+    Owned,
+    StepBegun,
+)
 from ktui.execution.options import OnForeignThrottle
 from ktui.execution.states import State
-from ktui.simulated.controller.registration import Registration
+from ktui.execution.throttle_events import Configure, SettingsLeft
+from ktui.execution.track import Track
+from ktui.simulated.controller.registration import Change, Registration
+from support.chaos.waits import Waits
+from support.chaos.who import ENGINE, POLL, Poll
 from support.runs_witnessed import WitnessedRun
 from support.witness import Arrival
 
 STALE_S = 5.0
 """What a request rests on is no older when it leaves."""
+UNSUPPORTED_S = 60.0
+"""A cluster that cannot tell how old metadata is is asked again after so long."""
+GIVEN_UP_S = 600.0
+"""A partition that was stopped is not kept back longer by a broker that is silent."""
 
 QUIET_LOOKS, QUIET_S = 20, 90.0
-"""A step in flight that is not listed has a reason by then."""
+"""A partition that stands still has a reason by then."""
+LOOKS_A_CHECK = 5
+
+MOVES, LAST, OTHERS, LOST = WINDOW = (
+    "alter of what moves",
+    "cancel with nothing else in sync",
+    "alter of other replicas",
+    "last copy in sync dropped",
+)
+"""What may change between a request's read and its effect."""
+LATE_ELECTION = "election after the end"
+"""It elects whoever is preferred, as Kafka's own rebalancing does, so that nobody keeps it back."""
+ON_A_RESUME, ON_MORE = "throttled step after a resume", "throttled step after P was raised"
 
 Partitions = Mapping[TopicPartition, Registration | None]
+States = Mapping[TopicPartition, PartitionState]
 Settings = Mapping[ConfigResource, Mapping[str, str]]
+Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
 
 class Seen(msgspec.Struct):
@@ -33,35 +66,95 @@ class Seen(msgspec.Struct):
 
     what: str
     asked_s: float
+    engine: int
+    poll: Poll | None
     names: frozenset[str] = frozenset()
     fresh: bool = False
     partitions: Partitions = {}
+    told: States = {}
+    """What it was told of partitions."""
     settings: Settings = {}
     resources: frozenset[ConfigResource] = frozenset()
     answered: bool = False
 
+    @property
+    def known(self) -> bool:
+        """Whether the engine has the answer."""
+        return self.answered and (self.poll is None or self.poll.over)
+
+
+Grounds = Sequence[Seen]
+"""What an engine knows at the moment at which it sends."""
+
+Check = TypeVar("Check", bound=Callable[..., Any])
+
+
+def _kept(check: Check) -> Check:
+    """Keep what a check finds wrong: the engine takes an exception of a port for no answer."""
+
+    @wraps(check)
+    def checked(self: Judge, *args: Any, **how: Any) -> Any:
+        try:
+            return check(self, *args, **how)
+        except AssertionError as wrong:
+            self.wrong.append(wrong)
+            raise
+
+    return cast("Check", checked)
+
+
+class _OnItsWay(msgspec.Struct, eq=False):
+    tp: TopicPartition
+    target: tuple[int, ...] | None
+    engine: int
+    sent_s: float
+
+    def __str__(self) -> str:
+        return f"{self.target} of {self.sent_s:.1f} s"
+
 
 class Judge:
-    """Holds each request to the reads before it, as it leaves, and to the end, as it arrives."""
+    """Holds each request to the reads before it, as it leaves, and to the end, as it arrives.
 
-    def __init__(self, run: WitnessedRun) -> None:
-        self._run = run
+    Attributes:
+        wrong: every promise that was broken; the first stops the run at its next event.
+        disowned: since when an engine, by its number, does not own the run any more.
+        changed_since: what had changed between a request's read and its effect: the window.
+    """
+
+    def __init__(self, run: WitnessedRun, min_isr: int) -> None:
+        self._run, self._min_isr = run, min_isr
+        self.wrong: list[AssertionError] = []
         self._reads: list[Seen] = []
-        self._departed: set[tuple[TopicPartition, int]] = set()
+        self._unsupported_s = float("-inf")
+        self.departed: set[tuple[TopicPartition, int]] = set()
         """The steps of which a request has left, by their number."""
         self.ended: Ended | None = None
-        self.told_to_leave = False
-        self.disowned_s: float | None = None
-        """Since when the process that carries it on does not own it any more."""
+        self.told_to_leave: set[int] = set()
+        """The engines that have answered that they leave."""
+        self.disowned: dict[int, float] = {}
         self._quiet: dict[TopicPartition, tuple[float, int]] = {}
-        """Since when nothing is known to happen to a step in flight, and for how many looks."""
+        """Since when a partition could go on and has no reason, and for how many looks."""
         self.changed_since = Counter[str]()
-        """What had changed between a request's read and its effect: the window."""
         self.requests = Counter[str]()
-        self._on_their_way: list[tuple[TopicPartition, tuple[int, ...] | None, int]] = []
-        """What has left and not arrived: partition, target, and the engine by its number."""
+        self._on_their_way: list[_OnItsWay] = []
+        self._ours: dict[tuple[ConfigResource, str], set[str]] = {}
+        """The values that were sent of each setting."""
+        self._putting_back: set[ConfigChange] = set()
+        self._left_behind: set[tuple[ConfigResource, str]] = set()
+        self._next: set[str] = set()
         run.checks.append(self._written)
         run.witness.arrivals.append(self._arrives)
+        run.witness.watchers.append(self._decided)
+
+    def check(self) -> None:
+        """Raise what was found wrong first."""
+        if self.wrong:
+            raise self.wrong[0]
+
+    @property
+    def _now_s(self) -> float:
+        return self._run.clock.monotonic()
 
     # ------------------------------------------------------------------ reads
 
@@ -84,48 +177,59 @@ class Judge:
         if seen.what == "settings":
             configs = controller.configs
             seen.settings = {each: dict(configs.of(each)) for each in seen.resources}
-        else:
+        elif seen.what == "list":
             seen.partitions = {tp: controller.get(tp) for tp in self._run.folded.tracks}
 
-    def answered(self, seen: Seen) -> None:
+    def answered(self, seen: Seen, told: States | None = None) -> None:
         seen.answered = True
+        seen.told = told or {}
+
+    def cannot_be_fresh(self) -> None:
+        self._unsupported_s = self._now_s
 
     def _asked(self, what: str) -> Seen:
-        now_s = self._run.clock.monotonic()
+        now_s = self._now_s
         self._reads = [read for read in self._reads if now_s - read.asked_s <= 4 * STALE_S]
-        seen = Seen(what, now_s)
+        seen = Seen(what, now_s, ENGINE.get(), POLL.get())
         self._reads.append(seen)
         return seen
 
-    def _recent(self, what: str) -> list[Seen]:
-        now_s = self._run.clock.monotonic()
-        return [
-            read
-            for read in self._reads
-            if read.what == what and read.answered and now_s - read.asked_s <= STALE_S + 1e-6
-        ]
+    def _latest(self, grounds: Grounds, what: str, such: Callable[[Seen], bool]) -> Seen | None:
+        """Return the last read of a kind, if it is recent."""
+        reads = [read for read in grounds if read.what == what and such(read)]
+        last = max(reversed(reads), key=lambda read: read.asked_s, default=None)
+        recent = last is not None and self._now_s - last.asked_s <= STALE_S + 1e-6
+        return last if recent else None
 
     # -------------------------------------------------------------- departures
 
-    def alter_leaves(self, targets: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
+    @_kept
+    def called(self) -> Grounds:
+        """Take note that a request is asked for now, and return what it may rest on."""
+        engine = ENGINE.get()
+        assert engine not in self.disowned, f"engine {engine} sends, and does not own the run"
+        assert engine == self._run.engines, f"engine {engine} sends beside {self._run.engines}"
+        return [read for read in self._reads if read.known and read.engine == engine]
+
+    @_kept
+    def alter_leaves(self, targets: Targets, grounds: Grounds) -> None:
         """Hold alters and cancels to what they rest on, and to what operators were told."""
         self._owned()
         for tp, target in targets.items():
             if target is None:
                 self.requests["cancel"] += 1
-                self._cancel_leaves(tp)
+                self._cancel_leaves(tp, grounds)
             else:
                 self.requests["alter"] += 1
-                self._alter_leaves(tp, target)
+                self._alter_leaves(tp, target, grounds)
 
-    def on_its_way(
-        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
-    ) -> Callable[[], None]:
+    def on_its_way(self, targets: Targets) -> Callable[[], None]:
         """Keep what has left and not arrived; the answer is to be called once it never will again.
 
         An engine that was killed meanwhile does not know which broker has its request.
         """
-        sent = [(tp, target, self._run.engines) for tp, target in targets.items()]
+        engine = ENGINE.get()
+        sent = [_OnItsWay(tp, target, engine, self._now_s) for tp, target in targets.items()]
         self._on_their_way += sent
 
         def arrived() -> None:
@@ -134,145 +238,241 @@ class Judge:
 
         return arrived
 
-    def _cancel_leaves(self, tp: TopicPartition) -> None:
-        lists = [read for read in self._recent("list") if _moving(read.partitions.get(tp))]
-        assert lists, f"{tp} is cancelled, and no list of the last {STALE_S} s shows it"
-        told = [
-            read
-            for read in self._recent("describe")
-            if tp.topic in read.names and read.asked_s >= min(each.asked_s for each in lists)
-        ]
-        safe = any(_keeps_data(read.partitions.get(tp)) for read in (*told, *lists))
-        assert told, f"{tp} is cancelled, and no metadata of the last {STALE_S} s tells its ISR"
-        assert safe, f"{tp} is cancelled though nothing else was in sync: {told}"
+    def _told(self, tp: TopicPartition, grounds: Grounds) -> tuple[Registration, PartitionState]:
+        """Return how a partition was by the last metadata, and by the list read before it."""
+        read = self._latest(grounds, "describe", lambda read: tp.topic in read.names)
+        assert read, f"{tp} is altered, and no metadata was read for {STALE_S} s"
+        listed = self._latest(grounds, "list", lambda each: each.asked_s <= read.asked_s)
+        assert listed, f"{tp} is altered, and nothing was listed before that for {STALE_S} s"
+        self._was_fresh(tp, read)
+        known, state = listed.partitions.get(tp), read.told.get(tp)
+        assert known is not None, f"{tp} is altered, and the controller does not have it"
+        assert state is not None, f"{tp} is altered, and the last metadata does not tell of it"
+        return known, state
 
-    def _alter_leaves(self, tp: TopicPartition, target: tuple[int, ...]) -> None:
-        lists = self._recent("list")
-        still = [read for read in lists if not _moving(read.partitions.get(tp))]
-        assert lists, f"{tp} is altered, and nothing was listed for {STALE_S} s"
-        assert still, f"{tp} is altered while it moves, by every list of the last {STALE_S} s"
-        latest = max(lists, key=lambda read: read.asked_s)
-        assert latest in still, f"{tp} is altered while it moves, by the last list"
-        others = [each for each in self._on_their_way if each[0] == tp and each[1] != target]
-        mine = [each for each in others if each[2] == self._run.engines]
-        assert not mine, f"{tp} is altered to {target} while {mine} may arrive yet"
+    def _was_fresh(self, tp: TopicPartition, read: Seen) -> None:
+        """Hold metadata that may be old to having been asked for as fresh, in vain."""
+        tried = any(
+            each.fresh and each.engine == read.engine and tp.topic in each.names
+            for each in self._reads
+            if self._now_s - each.asked_s <= STALE_S + 1e-6
+        )
+        cannot = self._now_s - self._unsupported_s <= UNSUPPORTED_S + STALE_S
+        assert read.fresh or tried or cannot, f"{tp} rests on metadata that may be old"
+
+    def _cancel_leaves(self, tp: TopicPartition, grounds: Grounds) -> None:
+        known, state = self._told(tp, grounds)
+        assert known.reassigning, f"{tp} is cancelled, and is not being reassigned"
+        kept = {*state.isr} - {*known.adding}
+        assert kept, f"{tp} is cancelled though nothing else was in sync: {state}"
+
+    def _alter_leaves(self, tp: TopicPartition, target: tuple[int, ...], grounds: Grounds) -> None:
+        known, state = self._told(tp, grounds)
+        assert not known.reassigning, f"{tp} is altered while it moves, by the last list"
+        self._may_be_met(tp, target)
         track = self._run.folded.tracks[tp]
         assert track.step is not None, f"{tp} is altered without a step"
-        self._as_it_was(tp, track.step.begun.before)
-        assert track.step.begun.replicas == target, f"{tp}: no intent for {target}"
+        begun = track.step.begun
+        assert state.replicas == begun.before, f"{tp} is altered from {begun.before}: {state}"
+        assert begun.replicas == target, f"{tp}: no intent for {target}"
         assert not track.step.called_off, f"{tp} is altered though it was called off"
+        self._keeps_data(tp, track, target, state)
+        self._not_being_left(tp)
         self._new_step(tp)
-        for broker in track.step.begun.adding:
-            self._throttled(tp, broker)
+        for broker in begun.adding:
+            self._throttled(tp, broker, grounds)
 
-    def _as_it_was(self, tp: TopicPartition, before: tuple[int, ...]) -> None:
-        """Hold an alter to the replicas that fresh metadata shows, read for it."""
-        fresh = [read for read in self._recent("describe") if read.fresh and tp.topic in read.names]
-        if fresh:
-            known = max(fresh, key=lambda read: read.asked_s).partitions.get(tp)
-            assert known is not None, f"{tp} is altered, and is not there"
-            assert known.replicas == before, f"{tp} is altered from {before}: {known.replicas}"
+    def _may_be_met(self, tp: TopicPartition, target: tuple[int, ...]) -> None:
+        """Hold an alter to nothing else of this engine being on its way."""
+        others = [each for each in self._on_their_way if each.tp == tp and each.target != target]
+        mine = [str(each) for each in others if each.engine == ENGINE.get()]
+        assert not mine, f"{tp} is altered to {target} while {mine} may arrive yet"
 
-    def election_leaves(self, partitions: Collection[TopicPartition]) -> None:
+    def _keeps_data(
+        self, tp: TopicPartition, track: Track, target: tuple[int, ...], state: PartitionState
+    ) -> None:
+        """Hold an alter to the ISR that was read: enough stay in sync, where any goes."""
+        stays, gone = {*state.isr} & {*target}, {*state.isr} - {*target}
+        adding = {*target} - {*state.replicas}
+        assert stays or adding, f"{tp} to {target}: no replica in sync stays of {state}"
+        assert state.isr, f"{tp} is altered to {target} while none is in sync: {state}"
+        goal = track.planned.target if track.cancel is None else track.original
+        told = self._run.seen is not None and tp.topic in self._run.seen.topic_configs
+        least = min(self._min_isr, len(goal)) if told else 1
+        assert not gone or len(stays | adding) >= least, f"{tp} to {target}: too few of {state}"
+
+    @_kept
+    def election_leaves(self, partitions: Collection[TopicPartition], grounds: Grounds) -> None:
         self._owned()
         for tp in partitions:
             self.requests["election"] += 1
             track = self._run.folded.tracks[tp]
             assert track.step is not None, f"{tp} is elected without a step"
+            known, state = self._told(tp, grounds)
+            assert not known.reassigning, f"{tp} is elected while it moves"
+            leader = track.step.begun.elect
+            assert state.replicas[0] == leader, f"{tp}: {leader} is not preferred: {state}"
+            self._not_being_left(tp)
             if not track.step.begun.alters:
                 self._new_step(tp)
 
     def _owned(self) -> None:
         """Hold each request to the lock: what was checked before it left is 5 s old at most."""
-        if self.disowned_s is not None:
-            age_s = self._run.clock.monotonic() - self.disowned_s
+        since_s = self.disowned.get(ENGINE.get())
+        if since_s is not None:
+            age_s = self._now_s - since_s
             assert age_s <= STALE_S, f"something is sent {age_s:.0f} s after the lock is gone"
 
-    def looked(self) -> None:
-        """Hold each step in flight to being listed, or having a reason, after a while."""
-        now_s, controller = self._run.clock.monotonic(), self._run.cluster.controller
-        quiet: dict[TopicPartition, tuple[float, int]] = {}
-        for tp, track in self._run.folded.flying.items():
-            known = controller.get(tp)
-            told = track.reason or (known is not None and known.reassigning)
-            if not told and track.state is not State.ELECTING:
-                since_s, looks = self._quiet.get(tp, (now_s, 0))
-                quiet[tp] = (since_s, looks + 1)
-                tells = looks < QUIET_LOOKS or now_s - since_s < QUIET_S
-                assert tells, f"{tp} stands still for {now_s - since_s:.0f} s without a word"
-        self._quiet = quiet
+    def _not_being_left(self, tp: TopicPartition) -> None:
+        assert ENGINE.get() not in self.told_to_leave, f"{tp} is altered though the run is left"
 
     def _new_step(self, tp: TopicPartition) -> None:
         """Hold the first request of a step to the words of all answers so far."""
         run, track = self._run.folded, self._run.folded.tracks[tp]
-        if (tp, track.steps) in self._departed:
+        if (tp, track.steps) in self.departed or track.step is None:
             return
-        self._departed.add((tp, track.steps))
+        self.departed.add((tp, track.steps))
         assert not run.pauses.stop(tp), f"a step of {tp} leaves while it is paused"
         shut = run.cancel_gate.shut and track.cancel is None
         assert not shut, f"a step of {tp} leaves while the cancel gate is shut"
-        assert not self.told_to_leave, f"a step of {tp} leaves though the run is being left"
+        adding = {*track.step.begun.adding}
+        if track.cancel is not None:
+            assert track.cancel is not Kind.STOP, f"a step of {tp} leaves though it was stopped"
+            back = {*track.original} if track.cancel is Kind.ROLLBACK else set()
+            assert adding <= back, f"{tp} adds {adding} though an operator asked for {track.cancel}"
 
-    def _throttled(self, tp: TopicPartition, broker: int) -> None:
-        """Hold a step that adds a replica to the rate that is promised for it."""
+    def _throttled(self, tp: TopicPartition, broker: int, grounds: Grounds) -> None:
+        """Hold a step that adds a replica to the rate that is promised for it, as read last."""
         throttled, options = self._run.folded.throttled, self._run.options
         wanted = throttled.rates.of(broker)
         if wanted is None:
             return
-        rates = [r.settings[of_broker(broker)] for r in self._settings(of_broker(broker))]
-        lists = [r.settings[of_topic(tp.topic)] for r in self._settings(of_topic(tp.topic))]
+        machine, topic = of_broker(broker), of_topic(tp.topic)
+        rate = self._latest(grounds, "settings", lambda read: machine in read.settings)
+        listed = self._latest(grounds, "settings", lambda read: topic in read.settings)
+        assert rate, f"{tp} onto {broker} at a rate that nobody has read"
+        assert listed, f"{tp} onto {broker}, and nobody has read the list"
         allowed = {str(wanted)}
         if options.on_foreign_throttle is OnForeignThrottle.GO_ON:
-            allowed |= set(throttled.foreign.values())
-        found = {told.get(FOLLOWER_RATE) for told in rates}
-        assert found & allowed, f"{tp} onto {broker} at {found or 'a rate that nobody has read'}"
-        each = entry(tp.partition, broker)
-        listed = [entries(told.get(FOLLOWER_REPLICAS, "")) for told in lists]
-        assert any(each in some or ALL in some for some in listed), f"{tp} onto {broker}: unlisted"
+            allowed |= {throttled.foreign.get((machine, FOLLOWER_RATE), "")}
+        found = rate.settings[machine].get(FOLLOWER_RATE)
+        assert found in allowed, f"{tp} onto {broker} at {found} in place of {allowed}"
+        there = entries(listed.settings[topic].get(FOLLOWER_REPLICAS, ""))
+        assert {entry(tp.partition, broker), ALL} & there, f"{tp} onto {broker}: unlisted"
+        self.requests.update(self._next)
+        self._next.clear()
 
-    def _settings(self, resource: ConfigResource) -> list[Seen]:
-        return [read for read in self._recent("settings") if resource in read.settings]
-
-    def settings_leave(self, changes: Sequence[ConfigChange]) -> None:
+    @_kept
+    def settings_leave(self, changes: Sequence[ConfigChange], grounds: Grounds) -> None:
+        """Hold changes of settings to what they replace, and to whose they are."""
         self._owned()
         for change in changes:
+            key = change.resource, change.key
             self.requests[f"settings {change.op}"] += 1
-            if change.resource.scope is ConfigScope.BROKER:
-                assert change.value != "None", f"a rate of nothing is sent: {change}"
+            assert change.value != "None", f"a rate of nothing is sent: {change}"
+            left = key in self._left_behind and self._run.folded.over == len(self._run.targets)
+            assert not left, f"{change} is sent though it was left behind"
+            if change in self._putting_back:
+                self._puts_back(change, grounds)
+            elif change.value is not None:
+                self._ours.setdefault(key, set()).add(change.value)
+
+    def _puts_back(self, change: ConfigChange, grounds: Grounds) -> None:
+        resource, key = change.resource, change.key
+        read = self._latest(grounds, "settings", lambda read: resource in read.settings)
+        assert read, f"{change} puts back what nobody has read"
+        found = read.settings[resource].get(key)
+        is_rate = resource.scope is ConfigScope.BROKER
+        mine = self._ours.get((resource, key), set()) if is_rate else {""}
+        assert found in mine, f"{change} puts back in place of {found}, which is not the run's"
+
+    # --------------------------------------------------------------- standstill
+
+    @_kept
+    def looked(self) -> None:
+        """Hold each partition to going on, or having a reason, after a while."""
+        if self._run.looks % LOOKS_A_CHECK:
+            return
+        still = dict.fromkeys(self._silent_steps(), "its step is not listed, without a word")
+        still |= dict(Waits(self._run, self._min_isr).unexplained(at_rest=False))
+        quiet: dict[TopicPartition, tuple[float, int]] = {}
+        for tp, why in still.items():
+            since_s, look = self._quiet.get(tp, (self._now_s, self._run.looks))
+            quiet[tp] = (since_s, look)
+            long = self._run.looks - look >= QUIET_LOOKS and self._now_s - since_s >= QUIET_S
+            assert not long, f"{tp} stands still for {self._now_s - since_s:.0f} s: {why}"
+        self._quiet = quiet
+
+    def _silent_steps(self) -> list[TopicPartition]:
+        """Return what is in flight, is not being reassigned, and has no reason."""
+        moving = self._run.cluster.controller.reassigning.keys()
+        flying = self._run.folded.flying.items()
+        return [tp for tp, track in flying if not track.reason and tp not in moving]
 
     # ----------------------------------------------------------------- arrivals
 
+    @_kept
+    def arrives(self, tp: TopicPartition, target: tuple[int, ...] | None, sent_s: float) -> None:
+        """Hold an alter of the engine that carries the run on to what operators were told."""
+        track, known = self._run.folded.tracks[tp], self._run.cluster.controller.get(tp)
+        settled = track.state in {State.STOPPED, State.ROLLED_BACK}
+        changes = known is not None and (known.reassigning or known.replicas != target)
+        late_s = self._now_s - sent_s
+        if settled and changes and target is not None and ENGINE.get() == self._run.engines:
+            assert late_s >= GIVEN_UP_S, f"{tp} is {track.state}, and an alter to {target} arrives"
+
+    @_kept
     def _arrives(self, arrival: Arrival) -> None:
         if self.ended is not None:
             named = {TopicPartition(each.topic, each.partition) for each in self.ended.open}
-            for tp in arrival.partitions:
-                assert tp in named, f"{tp}: {arrival} arrives after the end, which did not name it"
+            for tp, target in arrival.partitions.items():
+                if target == ():  # see execution/unanswered.py
+                    self.changed_since[LATE_ELECTION] += 1
+                else:
+                    assert tp in named, f"{tp}: {arrival} arrives after an end that names it not"
             assert not arrival.settings, f"{arrival} arrives after the end"
         for tp, target in arrival.partitions.items():
             known = self._run.cluster.controller.get(tp)
-            if target is None and known is not None and known.reassigning:
-                self.changed_since["cancel, nothing else in sync"] += not _keeps_data(known)
-            elif target and known is not None and known.reassigning:
-                step = self._run.folded.tracks[tp].step
+            step = self._run.folded.tracks[tp].step
+            if known is None:
+                continue
+            if target is None and known.reassigning:
+                self.changed_since[LAST] += not {*known.isr} - {*known.adding}
+            elif target and known.reassigning:
                 ours = step is not None and {*step.begun.adding} >= {*known.adding}
-                self.changed_since["alter of what moves"] += not ours
+                self.changed_since[MOVES] += not ours
+            elif target and step is not None and step.begun.replicas == target:
+                self.changed_since[OTHERS] += known.replicas not in (step.begun.before, target)
+
+    def _decided(self, change: Change) -> None:
+        """Count what a request of ours costs where all has changed since it was read for."""
+        if self._run.witness.acts and change.before is not None and change.after is not None:
+            lost = change.before.isr and not {*change.before.isr} & {*change.after.isr}
+            self.changed_since[LOST] += bool(lost)
 
     def _written(self, written: Sequence[Entry]) -> None:
+        self.check()
         for entry_ in written:
             match entry_.event:
                 case Ended() as ended:
                     self.ended = ended
-                case StepBegun() | Cancel() | Elect():
+                case StepBegun() | Cancel() | Elect() as intent:
                     assert self.ended is None or self._reopened, "an intent after the end"
+                    if isinstance(intent, StepBegun):  # others have had their turn
+                        flying = self._run.folded.flying
+                        self._quiet = {tp: q for tp, q in self._quiet.items() if tp in flying}
+                case Configure(puts_back=puts_back, changes=changes):
+                    self._putting_back.difference_update(changes)
+                    self._putting_back.update(changes if puts_back else ())
+                case SettingsLeft(reason=reason) as left if reason.startswith("left behind"):
+                    self._left_behind |= {(left.resource, key) for key in left.keys}
+                case Owned():
+                    self._quiet = {}
+                    self._next |= {ON_A_RESUME} if self._run.engines > 1 else set()
+                case LimitsChanged(old=old, new=new) if old.partitions is not None:
+                    if new.partitions is None or new.partitions > old.partitions:
+                        self._next.add(ON_MORE)
 
     @property
     def _reopened(self) -> bool:
         return not self._run.folded.ended
-
-
-def _moving(known: Registration | None) -> bool:
-    return known is not None and known.reassigning
-
-
-def _keeps_data(known: Registration | None) -> bool:
-    return known is not None and bool({*known.isr} - {*known.adding})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig
 from ktui.cluster.clock import Clock, first_of
-from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut
+from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut, Unsupported
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
@@ -36,8 +38,32 @@ KEPT_S = 25.0
 """How long a request is on its way at most: twice, it is within the 60 s that a broker keeps it."""
 CALL_LIMIT_S = 10.0
 """How long an adapter waits for an answer."""
+_LONG_S = 1.0
+"""A call that takes longer is one in which others are likely to act."""
+
+NO_TARGETS: Mapping[TopicPartition, tuple[int, ...] | None] = MappingProxyType({})
 
 T = TypeVar("T")
+
+
+class Beside(Protocol):
+    """What others do meanwhile."""
+
+    def ask(self, partitions: Collection[TopicPartition] = ()) -> None:
+        """Have an operator ask something, of some partitions where any are named."""
+
+    def ask_soon(self, partitions: Collection[TopicPartition]) -> None:
+        """Have an operator call some partitions off within a minute."""
+
+    def alter(self, partitions: Collection[TopicPartition]) -> None:
+        """Have somebody else alter, or cancel, one of some partitions."""
+
+    def fail(self, partitions: Collection[TopicPartition]) -> None:
+        """Stop brokers in sync of one of some partitions, so that what is added is left."""
+
+    @property
+    def about_to_leave(self) -> Sequence[TopicPartition]:
+        """The partitions that are about to be altered, by the journal."""
 
 
 class ChaosReader:
@@ -49,16 +75,18 @@ class ChaosReader:
         clock: Clock,
         faults: Faults,
         judge: Judge,
-        ask: Callable[[], None],
+        beside: Beside,
     ) -> None:
         self._reader = reader
         self._clock = clock
         self._faults = faults
         self._judge = judge
-        self._ask = ask
+        self._beside = beside
         self.denied: str | None = None
         """The topic that is denied for now."""
         self._stale: dict[frozenset[str], TopicsAnswer] = {}
+        self._open: dict[object, float] = {}
+        """The calls that are open, and since when."""
 
     async def describe_cluster(self) -> ClusterDescription:
         return await self._call(self._reader.describe_cluster)
@@ -71,11 +99,20 @@ class ChaosReader:
         key = frozenset(names)
         if not fresh and key in self._stale:
             if self._faults.strikes(Fault.STALE_METADATA, 0.5):
-                return self._stale[key]
+                return self._told(seen, self._stale[key])
             del self._stale[key]
-        answer = await self._call(lambda: self._reader.describe_topics(names, fresh=fresh), seen)
+        try:
+            answer = await self._call(lambda: self._reader.describe_topics(names, fresh=fresh))
+        except Unsupported:
+            self._judge.cannot_be_fresh()
+            raise
         self._stale[key] = answer
-        return self._but_denied(answer)
+        return self._told(seen, answer)
+
+    def _told(self, seen: Seen, answer: TopicsAnswer) -> TopicsAnswer:
+        answer = self._but_denied(answer)
+        self._judge.answered(seen, answer.partitions)
+        return answer
 
     def _but_denied(self, answer: TopicsAnswer) -> TopicsAnswer:
         if not self._faults.active or self.denied not in {tp.topic for tp in answer.partitions}:
@@ -120,6 +157,19 @@ class ChaosReader:
 
     async def _call(self, ask: Callable[[], Awaitable[T]], seen: Seen | None = None) -> T:
         """Let time pass before and after a call's effect; past the limit it has timed out."""
+        call = object()
+        self._open[call] = self._clock.monotonic()
+        try:
+            return await self._called(ask, seen)
+        finally:
+            del self._open[call]
+
+    @property
+    def slowest_s(self) -> float:
+        """For how long the oldest call is open."""
+        return self._clock.monotonic() - min(self._open.values(), default=math.inf)
+
+    async def _called(self, ask: Callable[[], Awaitable[T]], seen: Seen | None) -> T:
         await self._pass()
         before_s = self._clock.monotonic()
         answer = await ask()
@@ -128,18 +178,27 @@ class ChaosReader:
         if self._faults.strikes(Fault.UNREADABLE, 0.002):
             raise KeyError("no such field")
         await self._pass()
-        if seen is not None:
-            self._judge.answered(seen)
         late = self._clock.monotonic() - before_s > CALL_LIMIT_S
         if late and self._faults.dice.random() < 0.5:
             raise TimedOut("reading")
+        if seen is not None:
+            self._judge.answered(seen)
         return answer
 
     async def _pass(self) -> None:
-        if self._faults.strikes(Fault.COMMAND, 0.004):
-            self._ask()
-        if seconds := self._faults.delay_s():
-            await self._clock.sleep(seconds)
+        """Let time pass; in the midst of it others act, above all on what is about to leave."""
+        seconds, faults = self._faults.delay_s(), self._faults
+        if seconds:
+            await self._clock.sleep(seconds / 2)
+        coming = self._beside.about_to_leave
+        if faults.strikes(Fault.COMMAND, 0.03 if coming or seconds > _LONG_S else 0.003):
+            self._beside.ask(coming)
+        if coming and faults.strikes(Fault.OTHERS_ALTER, 0.03):
+            self._beside.alter(coming)
+        if coming and faults.strikes(Fault.BROKERS_FAIL, 0.01):
+            self._beside.fail(coming)
+        if seconds:
+            await self._clock.sleep(seconds / 2)
 
 
 class ChaosWriter:
@@ -150,7 +209,7 @@ class ChaosWriter:
         cluster: it arrives there.
         faults: what goes wrong.
         judge: told of each request as it leaves.
-        ask: has an operator ask something.
+        beside: does what others do meanwhile.
     """
 
     def __init__(
@@ -159,14 +218,14 @@ class ChaosWriter:
         cluster: SimulatedCluster,
         faults: Faults,
         judge: Judge,
-        ask: Callable[[], None],
+        beside: Beside,
     ) -> None:
         self._writer = writer
         self._cluster = cluster
         self._clock = cluster.clock
         self._faults = faults
         self._judge = judge
-        self._ask = ask
+        self._beside = beside
         self.on_their_way: set[asyncio.Task[Any]] = set()
 
     async def alter_reassignments(
@@ -176,21 +235,27 @@ class ChaosWriter:
         allow_replication_factor_change: bool,
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
-        await self._connect(leaves_within_s)
-        self._judge.alter_leaves(targets)
-        return await self._sent(
-            targets,
-            lambda: self._writer.alter_reassignments(
+        grounds = self._judge.called()
+        await self._connect(leaves_within_s, targets)
+        self._judge.alter_leaves(targets, grounds)
+        left_s = self._clock.monotonic()
+
+        async def alter() -> Mapping[TopicPartition, WriteResult]:
+            self._others_act(targets)
+            for tp, target in targets.items():
+                self._judge.arrives(tp, target, left_s)
+            return await self._writer.alter_reassignments(
                 targets, allow_replication_factor_change=allow_replication_factor_change
-            ),
-            self._judge.on_its_way(targets),
-        )
+            )
+
+        return await self._sent(targets, alter, self._judge.on_its_way(targets), targets)
 
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
+        grounds = self._judge.called()
         await self._connect(leaves_within_s)
-        self._judge.election_leaves(partitions)
+        self._judge.election_leaves(partitions, grounds)
         return await self._sent(
             partitions, lambda: self._writer.elect_preferred_leaders(partitions)
         )
@@ -198,9 +263,10 @@ class ChaosWriter:
     async def alter_configs(
         self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
+        grounds = self._judge.called()
         await self._connect(leaves_within_s)
         resources = list(dict.fromkeys(change.resource for change in changes))
-        self._judge.settings_leave(changes)
+        self._judge.settings_leave(changes, grounds)
         return await self._sent(resources, lambda: self._writer.alter_configs(changes))
 
     async def aclose(self) -> None:
@@ -211,30 +277,50 @@ class ChaosWriter:
         while self.on_their_way:
             await asyncio.wait(self.on_their_way)
 
-    async def _connect(self, leaves_within_s: float | None) -> None:
+    async def _connect(
+        self,
+        leaves_within_s: float | None,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None] = NO_TARGETS,
+    ) -> None:
         """Let time pass before a request leaves: not at all, once that takes too long."""
         if self._faults.strikes(Fault.COMMAND, 0.01):
-            self._ask()
+            self._beside.ask([*targets])
+        self._others_act(targets)
         seconds = self._faults.delay_s()
         within_s = CALL_LIMIT_S if leaves_within_s is None else leaves_within_s
+        began_s = self._clock.monotonic()
         await self._clock.sleep(seconds)
+        seconds = self._clock.monotonic() - began_s  # another run's journal may have been locked
         if seconds > within_s or self._faults.strikes(Fault.NOT_LEFT, 0.1):
             raise TimedOut("sending", answer="no connection")
+
+    def _others_act(self, targets: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
+        """Have others act between the read that a request rests on and its effect."""
+        if targets and self._faults.strikes(Fault.OTHERS_ALTER, 0.05):
+            self._beside.alter(targets)
+        cancelled = [tp for tp, target in targets.items() if target is None]
+        if cancelled and self._faults.strikes(Fault.BROKERS_FAIL, 0.3):
+            self._beside.fail(cancelled)
 
     async def _sent(
         self,
         parts: Collection[T],
         act: Callable[[], Awaitable[Mapping[T, WriteResult]]],
         arrived: Callable[[], None] = lambda: None,
+        moved: Collection[TopicPartition] = (),
     ) -> Mapping[T, WriteResult]:
-        held_by = self._holder()
+        held_by = self._holder(0.1 if moved else 0.03)
+        if held_by is not None and moved:
+            self._beside.ask_soon(moved)
         delivery = asyncio.ensure_future(self._delivered(act, held_by, arrived))
         self.on_their_way.add(delivery)
         delivery.add_done_callback(self.on_their_way.discard)
         await first_of(asyncio.wait([delivery]), self._clock.sleep(CALL_LIMIT_S))
         lost = self._faults.strikes(Fault.LOST_ANSWER, 0.08)
         if not delivery.done() or lost:
-            unknown = WriteResult(Verdict.UNKNOWN, message="no answer", node=held_by)
+            unknown = WriteResult(
+                Verdict.UNKNOWN, message="no answer", node=held_by or self._node()
+            )
             return dict.fromkeys(parts, unknown)
         return delivery.result() or dict.fromkeys(parts, WriteResult(Verdict.UNKNOWN))
 
@@ -265,12 +351,21 @@ class ChaosWriter:
         except ClusterError:
             return None
 
-    def _holder(self) -> int | None:
+    def _holder(self, chance: float) -> int | None:
         """Choose a broker that is suspended with the request; None where none is."""
-        up = [b for b in self._cluster.machines if self._cluster.machines.power(b) is Power.UP]
-        if len(up) < 3 or not self._faults.strikes(Fault.HELD, 0.03):
+        up = self._up
+        if len(up) < 3 or not self._faults.strikes(Fault.HELD, chance):
             return None
         return self._faults.dice.choice(up)
+
+    def _node(self) -> int | None:
+        """Name a broker that has got a request, and lost its answer; at times it is not known."""
+        return self._faults.dice.choice([*self._up, None, None])
+
+    @property
+    def _up(self) -> list[int]:
+        machines = self._cluster.machines
+        return [broker for broker in machines if machines.power(broker) is Power.UP]
 
     async def _suspended(self, broker: int) -> bool:
         """Suspend a broker for a while; whether it goes on with what it has."""

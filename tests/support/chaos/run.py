@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
@@ -20,6 +22,7 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, RATES, REPLICAS
+from ktui.execution import ownership
 from ktui.execution.cancel_events import Kind
 from ktui.execution.commands import (
     Answer,
@@ -32,14 +35,15 @@ from ktui.execution.commands import (
     SetLimits,
     SetThrottle,
 )
-from ktui.execution.events import Event, Owned
+from ktui.execution.events import Entry, Event, Owned
 from ktui.execution.journal import Journal
 from ktui.execution.options import OnForeignThrottle
 from ktui.execution.ownership import take
-from ktui.execution.problem import JournalProblem, RunProblem
+from ktui.execution.problem import JournalProblem, RunProblem, RunRefused
 from ktui.execution.run import Run
 from ktui.execution.statedir import StateDir
 from ktui.execution.throttle_events import SettingsLeft
+from ktui.execution.unfinished import check_one_throttle
 from ktui.planning.throttle_rates import rates_from
 from ktui.simulated import acts
 from ktui.simulated.acts import Act, Due
@@ -48,15 +52,24 @@ from ktui.simulated.writer import SimulatedWriter
 from support.chaos.faults import Fault, faults_of
 from support.chaos.judge import Judge
 from support.chaos.ports import ChaosReader, ChaosWriter
+from support.chaos.waits import Waits
+from support.chaos.who import ENGINE, POLL, Poll
 from support.runs import OWNER, Replicas
-from support.runs_killed import Killed
-from support.runs_troubled import BROKERS, LONGEST_S, OURS, TROUBLED_S, TroubledRun
+from support.runs_held_to_rules import Rules
+from support.runs_killed import Killed, KilledRun
+from support.runs_troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
 from support.runs_witnessed import WitnessedJournal
 from support.throttle_rules import Others, settings_in
 from support.witness import WitnessedWriter
 
 FAULTS_S = 400.0
 """For so long calls take their time."""
+LONGEST_S = 8_000.0
+"""By then a run has ended, or is at rest."""
+REST_LOOKS, REST_S = 60, 200.0
+"""For so long nothing has happened to a run that is at rest."""
+THEIR_RATE = "7000000"
+"""The rate that somebody else sets."""
 PARTITIONS = (10, 13)
 """At least and at most, of each of two topics."""
 
@@ -77,8 +90,15 @@ class _Judged(Observer):
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
         self._run.looks += 1
-        self._run.seen = await super().poll(interest)
+        poll = Poll()
+        token = POLL.set(poll)
+        try:
+            self._run.seen = await super().poll(interest)
+        finally:
+            poll.over = True
+            POLL.reset(token)
         self._run.judge.looked()
+        self._run.tempt()
         return self._run.seen
 
     async def aclose(self) -> None:
@@ -114,28 +134,64 @@ class _Arriving(WitnessedWriter):
 class ChaosRun(TroubledRun):
     """A run of at least twenty partitions, in the midst of everything at once.
 
+    Where the seed wants two runs, the other one has half of the partitions.
+
     Args:
         seed: decides everything.
-        folder: where the journal is.
+        folder: where the state directory is.
     """
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.more = random.Random(f"chaos {seed}")  # noqa: S311 - a test's dice
         self.faults = faults_of(seed)
-        self.run_dir = StateDir(folder / "state").create_run("run")
+        self.state = StateDir(folder / "state")
+        self.run_dir = self.state.create_run("run")
+        self.turn: asyncio.Lock | None = None
+        """Held by the run that is carried on, where they take turns."""
+        self.other: ChaosRun | None = None
         super().__init__(seed, self.run_dir.path)
+        self._set_up()
+        if self.faults.on & {Fault.IN_TURN, Fault.CONCURRENT}:
+            self._share()
+        self.others = Others(self, self.other) if self.other else Others(self)
+
+    def _set_up(self) -> None:
         self.sending = _Arriving(self.cluster, self.witness)
-        self.judge = Judge(self)
-        self.chaos_writer = ChaosWriter(
-            self.sending, self.cluster, self.faults, self.judge, self.ask
-        )
+        self.judge = Judge(self, self.min_isr)
+        ports = (self.faults, self.judge, self)
+        self.chaos_writer = ChaosWriter(self.sending, self.cluster, *ports)
         self.writer = self.chaos_writer
-        self.chaos = ChaosReader(self.reader, self.clock, self.faults, self.judge, self.ask)
+        self.chaos = ChaosReader(self.reader, self.clock, *ports)
         self.reader = self.chaos
-        self.others = Others(self)
+        self.check_throttle = self._check_one_throttle
         self.commands_asked: list[str] = []
         self.deaths = 0
-        self.live: Journal | None = None
+        self.carried = False
+        """Whether an engine carries it on now."""
+        self.dies = False
+        """Whether the engine is to be killed at its next event."""
+        self.rival = asyncio.Event()
+        """Another process takes the run from the one that carries it on."""
+        self.overtaken: list[asyncio.Task[Run]] = []
+        self.at_rest = False
+        """Whether nothing happened to it any more, long after the faults had stopped."""
+        self.idle: dict[TopicPartition, str] = {}
+        """What it could do, and did not, when it was at rest."""
+        self.gated_for_good = False
+        """Whether too much outside the run was ill then for any step of it."""
+        self._written_at = (0.0, 0)
+        """The second and the look of the last event."""
+        self.checks.append(self._something_happens)
+
+    def _share(self) -> None:
+        """Let another run have every second partition."""
+        theirs = dict(list(self.targets.items())[1::2])
+        self.targets = {tp: to for tp, to in self.targets.items() if tp not in theirs}
+        at_once = Fault.CONCURRENT in self.faults.on and self.more.random() < 0.5
+        at_once = at_once or Fault.IN_TURN not in self.faults.on
+        self.faults.fired[Fault.CONCURRENT if at_once else Fault.IN_TURN] += 1
+        self.turn = None if at_once else asyncio.Lock()
+        self.other = OtherRun(self, theirs, throttles=not at_once)
 
     def _clock(self) -> VirtualClock:
         return SteppedClock(leaping=True)
@@ -150,7 +206,9 @@ class ChaosRun(TroubledRun):
         dice, chosen = self.more, super()._options()
         rates = dice.choice(("none", "600kB", "900kB,3=500kB", "800kB,2=none"))
         foreign = dice.choice((*OnForeignThrottle,))
-        return {**chosen, "throttle": rates_from(rates), "on_foreign_throttle": foreign}
+        more = {"throttle": rates_from(rates), "on_foreign_throttle": foreign}
+        self.options_chosen: dict[str, Any] = {**chosen, **more}
+        return self.options_chosen
 
     def _acts(self, topics: dict[str, tuple[Replicas, ...]]) -> list[Due]:
         theirs = self._theirs() if Fault.OTHERS_RATES in self.faults.on else []
@@ -171,21 +229,43 @@ class ChaosRun(TroubledRun):
             rates = [ConfigChange(_broker(b), FOLLOWER_RATE, ConfigOp.DELETE) for b in BROKERS]
             lists = [ConfigChange(_topic(t), FOLLOWER_REPLICAS, ConfigOp.DELETE) for t in OURS]
             one = ConfigChange(
-                _broker(dice.choice(BROKERS)), FOLLOWER_RATE, ConfigOp.SET, "7000000"
+                _broker(dice.choice(BROKERS)), FOLLOWER_RATE, ConfigOp.SET, THEIR_RATE
             )
             changes = dice.choice(((*rates, *lists), (one,)))
             done.append(Due(dice.uniform(1.0, 0.9 * TROUBLED_S), acts.Configure(tuple(changes))))
         return done
 
     def _commands(self) -> list[tuple[float, Command]]:
-        return [(FAULTS_S + 60.0, Continue())]
+        """Have an operator lift all pauses in the end, and maybe take the rates back."""
+        timed: list[tuple[float, Command]] = [(FAULTS_S + 60.0, Continue())]
+        rates = self.options_chosen["throttle"]
+        if rates and self.more.random() < 0.5:
+            timed.append((FAULTS_S + 70.0, SetThrottle(rates)))
+        return timed
+
+    def _something_happens(self, written: Sequence[Entry]) -> None:
+        if written:
+            self._written_at = (self.clock.monotonic(), self.looks)
+
+    def _check_one_throttle(self) -> None:
+        check_one_throttle(self.state, self.cluster.spec.name, self.run_dir.name)
 
     async def carry_on(self, owner: Owned = OWNER) -> Run:
-        """Own the run, as an engine's process does."""
+        """Own the run, as an engine's process does, where no other run is in its way."""
+        if self.other is not None and self.folded.throttled.rates:
+            check_one_throttle(
+                self.state, self.cluster.spec.name, self.run_dir.name, resumed=self.engines > 0
+            )
         with take(self.run_dir) as owned:
             owned.watch_journal()
             self.lost = owned.lost
-            return await super().carry_on(owner)
+            ENGINE.set(self.engines + 1)
+            self.carried, self.dies = True, False
+            try:
+                return await super().carry_on(owner)
+            finally:
+                if ENGINE.get() == self.engines:
+                    self.carried = False
 
     def observer(self) -> Observer:
         return _Judged(self)
@@ -193,12 +273,13 @@ class ChaosRun(TroubledRun):
     def opened(self) -> Journal:
         journal = super().opened()
         assert isinstance(journal, WitnessedJournal)
-        self.live = _chaotic(journal, self)
-        return self.live
+        return _chaotic(journal, self)
 
-    def ask(self) -> None:
+    # ------------------------------------------------------- what others do meanwhile
+
+    def ask(self, partitions: Collection[TopicPartition] = ()) -> None:
         """Have an operator ask something now, in the middle of a call."""
-        dice, tp = self.more, self.more.choice(list(self.targets))
+        dice, tp = self.more, self.more.choice([*partitions] or list(self.targets))
         kind = dice.choice((Kind.STOP, Kind.ROLLBACK, Kind.TRIM))
         some = tuple(dice.sample(list(self.targets), dice.randint(1, 6)))
         some_limits: dict[str, int | str | None] = {
@@ -217,84 +298,272 @@ class ChaosRun(TroubledRun):
             Continue(),
             CallOff(kind, partitions=some),
             CallOff(kind, partitions=(tp,)),
-            CallOff(kind, topics=(tp.topic,)),
+            CallOff(kind, partitions=(tp,)),
         )
-        command = dice.choice(commands)
+        self._asked(dice.choice(commands))
+
+    def _asked(self, command: Command) -> None:
         self.commands_asked.append(type(command).__name__)
         with Journal.open(self.path, self.clock) as journal:
             journal.ask(command, "somebody@here (2)")
 
+    def ask_soon(self, partitions: Collection[TopicPartition]) -> None:
+        if self.more.random() < 0.3:
+            return
+        kind = self.more.choice((Kind.STOP, Kind.ROLLBACK, Kind.ROLLBACK, Kind.TRIM))
+        called_off = CallOff(kind, partitions=tuple(partitions))
+        at_s = self.cluster.now_s + self.more.uniform(0.0, 50.0)
+        self.cluster.at(at_s, lambda: self._asked(called_off))
+
+    def tempt(self) -> None:
+        """Have a step stopped of which a new replica is in sync, and the others may fail."""
+        for tp in self.folded.flying:
+            known = self.cluster.controller.get(tp)
+            if known is not None and {*known.adding} & {*known.isr}:
+                if self.faults.strikes(Fault.COMMAND, 0.1):
+                    self._asked(CallOff(Kind.STOP, partitions=(tp,)))
+                return
+
+    def alter(self, partitions: Collection[TopicPartition]) -> None:
+        tp = self.more.choice([*partitions])
+        known = self.cluster.controller.get(tp)
+        cancels = known is not None and known.reassigning and self.more.random() < 0.4
+        target = None if cancels else tuple(self.more.sample(BROKERS, self.more.choice((2, 3))))
+        self.cluster.do(acts.Alter({tp: target}))
+
+    def fail(self, partitions: Collection[TopicPartition]) -> None:
+        known = self.cluster.controller.get(self.more.choice([*partitions]))
+        if known is None or not known.isr:
+            return
+        old = [broker for broker in known.isr if broker not in known.adding]
+        alone = {*known.adding} & {*known.isr}
+        for broker in old if alone else known.isr[:1]:
+            self.cluster.do(acts.Shutdown(broker))
+            self.cluster.schedule(
+                Due(self.cluster.now_s + self.more.uniform(3.0, 40.0), acts.Start(broker))
+            )
+
+    @property
+    def about_to_leave(self) -> list[TopicPartition]:
+        departed = self.judge.departed
+        return [
+            tp
+            for tp, track in self.folded.flying.items()
+            if track.step is not None and (tp, track.steps) not in departed
+        ]
+
+    # ----------------------------------------------------------------- from its start to its end
+
     async def to_its_end(self) -> Run:
-        """Carry it on through all that happens; whoever leaves it, it is resumed a moment later."""
+        """Carry it on through all that happens, and the other run beside it."""
+        calm = asyncio.create_task(self._calm())
+        carrying = [asyncio.create_task(run.carried_through()) for run in self.runs]
+        try:
+            await asyncio.wait(carrying, return_when=asyncio.FIRST_EXCEPTION)
+            for task in carrying:
+                if task.done():
+                    task.result()
+        finally:
+            calm.cancel()
+            for task in carrying:
+                task.cancel()
+            await asyncio.gather(calm, *carrying, return_exceptions=True)
+        return self.folded
+
+    async def carried_through(self) -> Run:
+        """Carry it on to its end; whoever leaves it, it is resumed a moment later."""
         await self.start()
-        beside = [asyncio.create_task(self._ask()), asyncio.create_task(self._calm())]
+        beside = [asyncio.create_task(self._ask()), asyncio.create_task(self._rest())]
         try:
             while True:
                 try:
-                    run = await self.carry_on()
+                    run = await self._its_turn()
+                except RunRefused:
+                    if self.given_up:
+                        return self.folded
+                    await self.clock.sleep(20.0)
                 except (Killed, RunProblem):
                     self.deaths += 1
                 else:
                     if run.ended or self.given_up:
                         return run
-                self.judge.told_to_leave, self.judge.disowned_s = False, None
-                await self.clock.sleep(self.more.choice((0.0, 0.3, 2.0, 9.0, 60.0)))
+                self.judge.check()
+                await self.clock.sleep(self.more.choice((0.1, 0.3, 2.0, 9.0, 60.0)))
         finally:
             await self.chaos_writer.all_arrived()
+            await self._overtaken_end()
             for task in beside:
                 task.cancel()
 
+    async def _its_turn(self) -> Run:
+        if self.turn is None:
+            return await self._carried()
+        async with self.turn:
+            return await self._carried()
+
+    async def _carried(self) -> Run:
+        """Carry it on until it is left, or another process takes it."""
+        self.rival.clear()
+        carrying = asyncio.ensure_future(self.carry_on())
+        taken = asyncio.create_task(self.rival.wait())
+        try:
+            await asyncio.wait([carrying, taken], return_when=asyncio.FIRST_COMPLETED)
+            if carrying.done():
+                return carrying.result()
+            self.overtaken.append(carrying)
+            raise RunProblem("another process takes the run over")
+        finally:
+            taken.cancel()
+
+    async def _overtaken_end(self) -> None:
+        """See that each process that lost the run has noticed."""
+        for task in self.overtaken:
+            task.cancel()
+        for end in await asyncio.gather(*self.overtaken, return_exceptions=True):
+            noticed = RunProblem | Killed | asyncio.CancelledError
+            assert isinstance(end, noticed), f"a process that had lost the run ended it: {end}"
+
     @property
-    def given_up(self) -> bool:
-        return self.clock.monotonic() >= LONGEST_S
+    def runs(self) -> list[ChaosRun]:
+        """This run, and the other one where there are two."""
+        return [self, *([self.other] if self.other else [])]
 
     async def _calm(self) -> None:
         """Deny a topic and step the clock now and then; let the faults end."""
         while self.clock.monotonic() < FAULTS_S:
             await self.clock.sleep(self.more.uniform(5.0, 40.0))
             denies = self.faults.strikes(Fault.DENIED_TOPIC, 0.4)
-            self.chaos.denied = self.more.choice(OURS) if denies else None
-            self._meddle()
+            for run in self.runs:
+                run.chaos.denied = self.more.choice(OURS) if denies else None
+                run.meddle()
             if self.faults.strikes(Fault.CLOCK_STEP, 0.2):
                 assert isinstance(self.clock, SteppedClock)
                 self.clock.step(self.more.choice((-3600.0, -5.0, 30.0, 86_400.0)))
         self.faults.active = False
-        self.chaos.denied = None
+        for run in self.runs:
+            run.chaos.denied = None
 
-    def _meddle(self) -> None:
+    async def _rest(self) -> None:
+        """Have it left once nothing happens to it any more."""
+        busy_s = FAULTS_S + 80.0
+        while True:
+            await self.clock.sleep(10.0)
+            slow = self.chaos.slowest_s >= REST_S / 2
+            if slow or any(run.chaos_writer.on_their_way for run in self.runs):
+                busy_s = max(busy_s, self.clock.monotonic())
+            since_s, looks = self._written_at
+            quiet = self.clock.monotonic() - max(since_s, busy_s) >= REST_S
+            quiet &= self.carried and self.looks - looks >= REST_LOOKS
+            if quiet and not self.at_rest:
+                waits = Waits(self, self.min_isr)
+                self.idle = dict(waits.unexplained(at_rest=True))
+                self.gated_for_good = waits.is_ill
+                self.at_rest = True
+            if self.given_up and self.engine is not None:
+                self.engine.leave("nothing happens any more")
+
+    async def _ask(self) -> None:
+        for at_s, command in self.commands:
+            await self.clock.sleep(at_s - self.clock.monotonic())
+            self._asked(command)
+
+    @property
+    def given_up(self) -> bool:
+        return self.at_rest or self.clock.monotonic() >= LONGEST_S
+
+    def meddle(self) -> None:
         """Have somebody remove the run's lock: from then on another process could own it."""
+        if not self.carried:
+            return
+        if self.turn is not None and self.more.random() < 0.3 and self.faults.active:
+            self.dies = True  # so that the other has its turn
         if self.faults.strikes(Fault.LOCK_REMOVED, 0.05):
             self.run_dir.lock.unlink(missing_ok=True)
-            self.judge.disowned_s = self.clock.monotonic()
+            self.judge.disowned.setdefault(self.engines, self.clock.monotonic())
+        elif self.faults.strikes(Fault.RIVAL, 0.1):
+            self._taken_over()
+
+    def _taken_over(self) -> None:
+        """Have another process try to own the run: in vain, until the locks are removed."""
+        with mock.patch.object(ownership, "_PATIENCE_S", 0.0):
+            try:
+                take(self.run_dir).release()
+            except RunProblem:
+                pass
+            else:
+                self.judge.wrong.append(AssertionError("two processes own the run"))
+        self.run_dir.lock.unlink(missing_ok=True)
+        self.run_dir.lock_in_folder.unlink(missing_ok=True)
+        self.judge.disowned.setdefault(self.engines, self.clock.monotonic())
+        self.carried = False  # until the other has taken it
+        self.rival.set()
 
     @property
     def words(self) -> str:
         """What happened: the size of the run, the delays, faults, commands and requests."""
         fired = {fault.value: n for fault, n in sorted(self.faults.fired.items()) if n}
+        runs = self.runs
+        asked, sent, changed = Counter[str](), Counter[str](), Counter[str]()
+        for run in runs:
+            asked.update(run.commands_asked)
+            sent.update(run.judge.requests)
+            changed.update(run.judge.changed_since)
         return (
-            f"{len(self.targets)} partitions, {self.looks} looks, {self.clock.monotonic():.0f} s "
+            f"{sum(len(run.targets) for run in runs)} partitions in {len(runs)} runs, "
+            f"{sum(run.looks for run in runs)} looks, {self.clock.monotonic():.0f} s "
             f"simulated, {self.faults.delays_s:.0f} s of delays of up to {self.faults.typical_s} "
-            f"s; {fired}; asked {self.commands_asked}; sent {dict(self.judge.requests)}; "
-            f"{self.deaths} deaths; changed between read and effect "
-            f"{dict(+self.judge.changed_since)}"
+            f"s; {fired}; asked {dict(asked)}; sent {dict(sent)}; "
+            f"{sum(run.deaths for run in runs)} deaths; changed between read and effect "
+            f"{dict(+changed)}"
         )
 
-    def check_settings(self, outcome: Run) -> None:
-        """See that every setting is as it would be without the run, at its end."""
-        if not outcome.ended:
+    def check_settings(self) -> None:
+        """See that every setting is as it would be without the runs, once they have ended."""
+        runs = self.runs
+        if not all(run.folded.ended for run in runs):
             return
-        left = {
+        given_up = {
             (event.resource, key)
-            for event in self.events
-            if isinstance(event, SettingsLeft) and event.reason
+            for run in runs
+            for event in run.events
+            if isinstance(event, SettingsLeft) and event.reason.startswith("left behind")
             for key in event.keys
         }
         now, without = settings_in(self.cluster), self.others.settings
         for resource in {*now, *without}:
             for key in (*RATES, *REPLICAS):
-                if (resource, key) not in self.others.touched | left:
-                    told = now.get(resource, {}).get(key), without.get(resource, {}).get(key)
-                    assert told[0] == told[1], f"{resource} {key} is {told[0]}, was {told[1]}"
+                there = now.get(resource, {}).get(key)
+                was = without.get(resource, {}).get(key)
+                theirs = there in (None, "", THEIR_RATE) and (resource, key) in self.others.touched
+                told = there == was or theirs or (resource, key) in given_up
+                assert told, f"{resource} {key} is {there}, was {was}"
+
+
+class OtherRun(ChaosRun):
+    """A run with half of the partitions of another, in the same state directory.
+
+    Args:
+        first: the run that it shares the cluster with.
+        targets: the partitions that it is to move.
+        throttles: whether it may have a throttle: where both are carried on at once, one may.
+    """
+
+    def __init__(
+        self, first: ChaosRun, targets: Mapping[TopicPartition, Replicas], *, throttles: bool
+    ) -> None:
+        self.dice, self.more, self.faults = first.dice, first.more, first.faults
+        self.min_isr, self.state, self.turn = first.min_isr, first.state, first.turn
+        self.run_dir = self.state.create_run("other")
+        self.other = first
+        options = self._options()
+        if not throttles:
+            options["throttle"] = rates_from("none")
+        KilledRun.__init__(
+            self, first.cluster, self.run_dir.path, targets, self._limits(), **options
+        )
+        self.rules = Rules(self, self.min_isr)
+        self.acts, self.commands = [], self._commands()
+        self._set_up()
 
 
 def _broker(number: int) -> ConfigResource:
@@ -312,6 +581,9 @@ def _chaotic(journal: WitnessedJournal, run: ChaosRun) -> WitnessedJournal:
 
     def appended(events: Sequence[Event]) -> Any:
         faults = run.faults
+        if events and run.dies:
+            run.dies = False
+            raise Killed
         if events and faults.strikes(Fault.BUSY_JOURNAL, 0.01):
             clock.pass_time(faults.dice.choice((1.0, 7.0, 90.0)))
         if events and faults.strikes(Fault.BROKEN_JOURNAL, 0.003):
@@ -322,7 +594,8 @@ def _chaotic(journal: WitnessedJournal, run: ChaosRun) -> WitnessedJournal:
 
     def answered(number: int, answer: Answer) -> None:
         tell(number, answer)
-        run.judge.told_to_leave |= answer.accepted and answer.words.startswith("the run is being")
+        if answer.accepted and answer.words.startswith("the run is being left"):
+            run.judge.told_to_leave.add(ENGINE.get())
 
     journal.append = appended  # type: ignore[method-assign]
     journal.answer = answered  # type: ignore[method-assign]

@@ -1,6 +1,7 @@
 """`python -m support.chaos.soak [FIRST] [COUNT]`: many seeds on all processors, a line for each.
 
-A seed and a commit reproduce what happened. A kind of fault that never fired fails the soak.
+A seed and a commit reproduce what happened. A kind of fault that never fired fails the soak, and
+so does a change between a read and its request's effect that never happened.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 
 from support.chaos.ends import check_end
 from support.chaos.faults import Fault
+from support.chaos.judge import LAST, MOVES, ON_A_RESUME, ON_MORE, OTHERS
 from support.chaos.run import ChaosRun
 
 COUNT = 2_000
@@ -34,6 +36,7 @@ class Outcome(msgspec.Struct, frozen=True):
     partitions: int = 0
     fired: dict[Fault, int] = {}
     changed: dict[str, int] = {}
+    requests: dict[str, int] = {}
 
 
 def played(seed: int) -> Outcome:
@@ -43,7 +46,8 @@ def played(seed: int) -> Outcome:
         run = ChaosRun(seed, Path(folder))
         problem = ""
         try:
-            check_end(run, asyncio.run(run.to_its_end()))
+            asyncio.run(run.to_its_end())
+            check_end(run)
         except Exception:  # noqa: BLE001 - it is told with its seed
             problem = traceback.format_exc()
     return Outcome(
@@ -51,16 +55,17 @@ def played(seed: int) -> Outcome:
         run.words,
         problem,
         run.clock.monotonic(),
-        len(run.targets),
+        sum(len(each.targets) for each in run.runs),
         dict(run.faults.fired),
-        dict(run.judge.changed_since),
+        dict(sum((each.judge.changed_since for each in run.runs), Counter[str]())),
+        dict(sum((each.judge.requests for each in run.runs), Counter[str]())),
     )
 
 
 def main() -> int:
     """Play the seeds, and sum up what happened in them."""
     first, count = [*map(int, sys.argv[1:]), 0, COUNT][:2] if sys.argv[1:] else (0, COUNT)
-    fired, changed = Counter[Fault](), Counter[str]()
+    fired, changed, requests = Counter[Fault](), Counter[str](), Counter[str]()
     failed: list[Outcome] = []
     simulated_s, partitions = 0.0, 0
     with multiprocessing.Pool(os.cpu_count()) as pool:
@@ -71,12 +76,16 @@ def main() -> int:
                 print(outcome.problem, flush=True)
             fired.update(outcome.fired)
             changed.update(outcome.changed)
+            requests.update(outcome.requests)
             simulated_s += outcome.simulated_s
             partitions += outcome.partitions
     print(f"{count} seeds, {partitions} partitions, {simulated_s / 3600:.0f} simulated hours")
     print("fired:", ", ".join(f"{fault.value} {fired[fault]}" for fault in Fault))
     print("changed between a read and its request's effect:", dict(changed) or "nothing")
+    print("sent:", dict(requests))
     silent = [fault.value for fault in Fault if not fired[fault]]
+    silent += [what for what in (MOVES, LAST, OTHERS) if not changed[what]]
+    silent += [what for what in (ON_A_RESUME, ON_MORE) if not requests[what]]
     if silent and count >= COUNT:
         print("never fired:", ", ".join(silent))
     print("failed:", ", ".join(str(outcome.seed) for outcome in failed) or "none")

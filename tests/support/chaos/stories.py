@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ktui.cluster.errors import Failure, Operation, Unreachable
+from ktui.cluster.errors import Failure, Operation, TimedOut, Unreachable
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.cancel_events import Kind
@@ -21,7 +21,7 @@ from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.request_check import LAST_IN_SYNC
 from ktui.execution.statedir import StateDir
 from ktui.execution.states import State
-from ktui.execution.throttle_events import ThrottleChanged
+from ktui.execution.throttle_events import Configure, ThrottleChanged
 from ktui.execution.unfinished import check_one_throttle
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
@@ -119,29 +119,35 @@ def somebody_deletes_the_rates(folder: Path) -> None:
     assert any(type(event).__name__ == "SettingChanged" for event in story.events)
 
 
-def a_suspended_broker_holds_an_alter(folder: Path) -> None:
-    """The broker that has the alter is suspended for 200 s; the run is stopped meanwhile."""
-    story = Story(folder, ONE)
+def _holds_an_alter(story: Story, seconds: float) -> list[tuple[float, State]]:
+    """Have broker 9, suspended for so long, keep the first alter; tell when it came, and left."""
     on_its_way: list[asyncio.Task[None]] = []
-    held: list[float] = []
+    held: list[tuple[float, State]] = []
 
     async def holds(call: Call) -> Any:
         if held:
             return await call()
-        held.append(story.clock.monotonic())
+        held.append((story.clock.monotonic(), story.state("orders-0")))
         story.cluster.do(acts.Hang(9))
 
         async def late() -> None:
-            await story.clock.sleep(200.0)
+            await story.clock.sleep(seconds)
             story.cluster.do(acts.Resume(9))
+            held.append((story.clock.monotonic(), story.state("orders-0")))
             await call()
-            held.append(story.clock.monotonic())
 
         on_its_way.append(asyncio.create_task(late()))
         await story.clock.sleep(10.0)
         return dict.fromkeys(story.targets, WriteResult(Verdict.UNKNOWN, node=9))
 
     _writes(story, alter_reassignments=holds)
+    return held
+
+
+def a_suspended_broker_holds_an_alter(folder: Path) -> None:
+    """The broker that has the alter is suspended for 200 s; the run is stopped meanwhile."""
+    story = Story(folder, ONE)
+    held = _holds_an_alter(story, 200.0)
     story.asked(20.0, STOP)
 
     outcome = story.played(until_s=2_000.0)
@@ -151,7 +157,144 @@ def a_suspended_broker_holds_an_alter(folder: Path) -> None:
     assert isinstance(ended.event, Ended)
     ended_s = (ended.at - story.told_at(0)).total_seconds()
     assert len(held) == 2, "the request never arrived"
-    assert ended_s > held[1] or ended.event.open, f"it arrives {held[1] - ended_s:.0f} s late"
+    came_s = held[1][0]
+    assert ended_s > came_s or ended.event.open, f"it arrives {came_s - ended_s:.0f} s late"
+
+
+def a_held_alter_arrives_after_all(folder: Path) -> None:
+    """It is held for 100 s, and brings its partition, which has given its place up, to its end."""
+    story = Story(folder, {"orders-0": (RF3, (1, 2))})
+    held = _holds_an_alter(story, 100.0)
+
+    outcome = story.played(until_s=600.0)
+
+    assert held[1][1] is State.BLOCKED
+    assert story.at_target("orders-0")
+    assert outcome.ended, f"it stays {story.state('orders-0')}: {story.reason('orders-0')}"
+
+
+def a_partition_without_a_step_is_stopped(folder: Path) -> None:
+    """It waits for a suspended broker, its place given up, when it is stopped at 60 s."""
+    story = Story(folder, {"orders-0": (RF3, (4, 5, 3))})
+    held = _holds_an_alter(story, 200.0)
+    story.asked(60.0, STOP)
+
+    outcome = story.played(until_s=600.0)
+
+    assert len(held) == 2, "it is called stopped, and its alter is to come"
+    assert held[1][1] is not State.STOPPED, "it is called stopped, and its alter arrives"
+    assert outcome.ended
+    assert story.state("orders-0") is State.STOPPED
+
+
+def a_step_at_a_silent_broker_is_rolled_back(folder: Path) -> None:
+    """The alter never arrives: the suspended broker dies with it, and comes back at 200 s."""
+    story = Story(folder, {"orders-0": (RF3, (4, 5, 3))})
+    held: list[float] = []
+
+    async def holds(call: Call) -> Any:
+        if held:
+            return await call()
+        held.append(story.clock.monotonic())
+        story.cluster.do(acts.Kill(9))
+        return dict.fromkeys(story.targets, WriteResult(Verdict.UNKNOWN, node=9))
+
+    _writes(story, alter_reassignments=holds)
+    story.befalls(200.0, acts.Start(9))
+    story.asked(5.0, CallOff(Kind.ROLLBACK))
+
+    assert story.played(until_s=600.0).ended, story.reason("orders-0")
+    assert story.state("orders-0") is State.ROLLED_BACK
+
+
+def a_list_is_held_while_processes_change(folder: Path) -> None:
+    """A suspended broker has an entry for a list; the next process does not know that by itself."""
+    story = ThrottledStory(folder)
+    entry = ConfigChange(topic("orders"), FOLLOWER_REPLICAS, ConfigOp.APPEND, "0:4")
+    calls: list[float] = []
+
+    async def holds(call: Call) -> Any:
+        calls.append(story.clock.monotonic())
+        if len(calls) != 2:
+            return await call()
+        story.cluster.do(acts.Hang(9))
+        story.befalls(200.0, acts.Resume(9), acts.Configure((entry,)))
+        return {topic("orders"): WriteResult(Verdict.UNKNOWN, node=9)}
+
+    _writes(story, alter_configs=holds)
+    story.played(until_s=15.0)
+    story.resumed(until_s=700.0)
+    story.clock.pass_time(300.0)
+    story.cluster.catch_up()
+
+    assert story.at_target("orders-0")
+    left = settings_in(story.cluster).get(topic("orders"), {}).get(FOLLOWER_REPLICAS)
+    assert not left, f"{left} stays on the list for good"
+
+
+def a_rate_is_read_long_before_a_step_leaves(folder: Path) -> None:
+    """Settings take 3 s to read, and connections 4 s to make, three times."""
+    story = ThrottledStory(folder)
+    read_s: list[float] = [0.0]
+    gaps: list[float] = []
+    port = story.writer
+
+    async def reads(call: Call) -> Any:
+        asked_s = story.clock.monotonic()
+        await story.clock.sleep(3.0 if len(gaps) < 3 else 0.0)
+        answer = await call()
+        read_s.append(asked_s)
+        return answer
+
+    class Connecting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(port, name)
+
+        async def alter_reassignments(
+            self, targets: Any, *, leaves_within_s: float, **how: Any
+        ) -> Any:
+            connects_s = 4.0 if len(gaps) < 3 else 0.0
+            gaps.append(0.0)
+            await story.clock.sleep(connects_s)
+            if connects_s > leaves_within_s:
+                raise TimedOut("sending", answer="no connection")
+            gaps[-1] = story.clock.monotonic() - read_s[-1]
+            return await port.alter_reassignments(targets, leaves_within_s=leaves_within_s, **how)
+
+    _reads(story, settings=reads)
+    connecting: Any = Connecting()
+    story.writer = connecting
+    story.played(until_s=300.0)
+
+    assert story.at_target("orders-0")
+    assert max(gaps) <= 5.0, f"a step left {max(gaps):.0f} s after its rate was read"
+
+
+def the_journal_is_locked_before_a_rate_is_put_back(folder: Path) -> None:
+    """The rate was read; then the journal is locked for 30 s, and somebody else sets a rate."""
+    story = ThrottledStory(folder)
+    theirs = ConfigChange(broker(4), FOLLOWER_RATE, ConfigOp.SET, "7000000")
+    opened = story.opened
+
+    def locked() -> Journal:
+        journal = opened()
+        append = journal.append
+
+        def appended(events: Any) -> Any:
+            rates = [e for e in events if isinstance(e, Configure) and e.puts_back]
+            if any(change.resource == broker(4) for event in rates for change in event.changes):
+                story.clock.pass_time(30.0)
+                story.cluster.do(acts.Configure((theirs,)))
+            return append(events)
+
+        journal.append = appended  # type: ignore[method-assign]
+        return journal
+
+    story.opened = locked  # type: ignore[method-assign]
+    assert story.played(until_s=600.0).ended
+
+    left = settings_in(story.cluster).get(broker(4), {}).get(FOLLOWER_RATE)
+    assert left == "7000000", f"somebody else's rate is {left}"
 
 
 def a_topic_is_denied_in_the_middle_of_a_step(folder: Path) -> None:

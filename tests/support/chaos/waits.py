@@ -1,0 +1,167 @@
+"""Why partitions wait, worked out from the simulated controller: limits, or what keeps a step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.execution.events import StepBegun
+from ktui.execution.goal import goal
+from ktui.execution.states import State
+from ktui.execution.track import Track
+from ktui.pacing.limits import Mode
+from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
+from ktui.pacing.steps import next_step
+from support.runs_witnessed import WitnessedRun
+from support.throttle_rules import settings_in
+
+_STANDS = frozenset({State.BLOCKED, State.REFUSED, State.FOREIGN})
+
+
+class Waits:
+    """Holds each partition that has no step in flight to what it could do, as things really are.
+
+    Args:
+        run: the run; `folded` tells its steps in flight and its limits.
+        min_isr: min.insync.replicas of its topics.
+    """
+
+    def __init__(self, run: WitnessedRun, min_isr: int) -> None:
+        self._run, self._min_isr = run, min_isr
+        self._controller = run.cluster.controller
+        ours = run.folded.flying
+        self._steps = [t.step.begun for t in ours.values() if t.step is not None]
+        self._adding = Counter(b for step in self._steps for b in step.adding)
+        self._others = Counter(
+            b for tp, known in self._controller.reassigning.items() if tp not in ours
+            for b in known.adding
+        )  # fmt: skip
+
+    def unexplained(self, *, at_rest: bool) -> Iterator[tuple[TopicPartition, str]]:
+        """Name each partition that could go on, or has no reason, with what it could do.
+
+        Args:
+            at_rest: whether nothing has happened for long: then reasons have to be true, too.
+        """
+        tracks = [t for t in self._run.folded.tracks.values() if not t.state.ended and not t.step]
+        nexts = {track.tp: self._next(track) for track in tracks}
+        begun = [t for t in tracks if t.under_way and isinstance(nexts[t.tp], Step)]
+        for track in tracks:
+            if not self._held(track) and (at_rest or not track.reason):
+                why = self._why_not_told(track, nexts[track.tp], begun)
+                if why and not self._far_behind(track, nexts[track.tp], begun):
+                    yield track.tp, f"{why}; it is {track.state}: {track.reason or 'no reason'}"
+
+    @property
+    def is_ill(self) -> bool:
+        """Whether more outside the run than it allows is under min ISR, or offline."""
+        options, ours = self._run.options, self._run.targets
+        others = [
+            known
+            for topic, made in self._controller.topics.items()
+            for number, known in enumerate(made.partitions)
+            if TopicPartition(topic, number) not in ours
+        ]
+        ill = (sum(len(known.isr) < self._min_isr for known in others), options.most_under_min_isr)
+        down = (sum(known.leader is None for known in others), options.most_offline)
+        return any(most is not None and now > most for now, most in (ill, down))
+
+    def _next(self, track: Track) -> Next | None:
+        """Return what comes next for a partition; None where its topic is gone."""
+        known, topic = self._controller.get(track.tp), self._controller.topics.get(track.tp.topic)
+        if known is None or topic is None or topic.id != track.planned.topic_id:
+            return None
+        to = goal(track, known.replicas, known.isr, known.leader)
+        situation = Situation(
+            replicas=known.replicas,
+            isr=known.isr,
+            leader=known.leader,
+            target=to.replicas,
+            lead=to.lead,
+            online=frozenset(self._run.cluster.machines) - self._controller.fenced,
+            min_insync_replicas=self._min_isr,
+            waits_for_kept=not self._controller.rules.completes_without_kept,
+            reassigning=known.reassigning,
+            intermediate=track.intermediate if track.cancel is None else (),
+        )
+        return next_step(situation, self._run.folded.limits)
+
+    def _held(self, track: Track) -> bool:
+        """Whether nothing is submitted for a partition by what was asked, or by a gate."""
+        run = self._run.folded
+        gated = track.cancel is None and (run.gate.shut or run.cancel_gate.shut)
+        return run.pauses.stop(track.tp) or gated
+
+    def _far_behind(self, track: Track, following: Next | None, begun: list[Track]) -> bool:
+        """Whether a partition is not looked at yet: others before it in the queue go on."""
+        goes_on = bool(self._steps or begun)
+        return goes_on and not track.under_way and not isinstance(following, Step)
+
+    def _why_not_told(self, track: Track, following: Next | None, begun: list[Track]) -> str:
+        moving = track.tp in self._controller.reassigning
+        if track.state is State.FOREIGN and not moving:
+            return "nobody reassigns it"
+        match following:
+            case None:
+                return "its topic is gone"
+            case Done():
+                return "it is where it is to be"
+            case Blocked() as blocked:
+                told = track.state in _STANDS and track.reason
+                return "" if told else f"it waits for this: {blocked.sentence}"
+            case Step() as step if self._limited(track, step, begun) or self._foreign_rate(step):
+                return ""
+            case Step() as step:
+                return f"it could go to {step.target}"
+
+    def _limited(self, track: Track, step: Step, begun: list[Track]) -> bool:
+        """Whether the limits leave no room for a step, by what is in flight."""
+        limits, flying = self._run.folded.limits, self._steps
+        if any(each.alone for each in flying):
+            return True
+        if step.moves_leader and _reached(limits.leader_movements, _leaders(flying)):
+            return True
+        if step.adds and self._too_many(step):
+            return True
+        if step.cut:
+            return self._waits_to_be_cut()
+        goes_on = [each for each in begun if each is not track and each.state is not State.READY]
+        if limits.mode is Mode.WAVE and not track.under_way and (flying or goes_on):
+            return True
+        places = sum(each.holds_place for each in flying)
+        places += 0 if track.under_way and not flying else len(goes_on)
+        return _reached(limits.partitions, places)
+
+    def _too_many(self, step: Step) -> bool:
+        limits, adds = self._run.folded.limits, len(step.adds)
+        moving = self._adding.total() + self._others.total()
+        most, alone = limits.replica_movements, not moving
+        if most is not None and not step.urgent and moving + adds > most and not alone:
+            return True
+        here = (self._adding[b] + self._others[b] for b in step.adds)
+        return any(_reached(limits.per_broker, each) for each in here)
+
+    def _waits_to_be_cut(self) -> bool:
+        """Whether something is adding still, so that more may become ready to be cut."""
+        moving = self._controller.reassigning.keys()
+        return any(step.adding and step.tp in moving for step in self._steps)
+
+    def _foreign_rate(self, step: Step) -> bool:
+        """Whether somebody else's rate stands on a broker that the step would throttle."""
+        throttled, now = self._run.folded.throttled, settings_in(self._run.cluster)
+        theirs = {
+            int(resource.name)
+            for (resource, key), found in throttled.foreign.items()
+            if key == FOLLOWER_RATE and now.get(resource, {}).get(key) == found
+        }
+        return bool(theirs & {*step.adds})
+
+
+def _reached(most: int | None, now: int) -> bool:
+    return most is not None and now >= most
+
+
+def _leaders(steps: list[StepBegun]) -> int:
+    return sum(step.moves_leader for step in steps)
