@@ -139,9 +139,8 @@ def dumped(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def dumped_with_times(lab: Lab) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Give every record with its offset and its time, ms; the longest log that a controller has."""
-    logs = [_segments(lab, controller) for controller in lab.controllers]
-    longest = max(logs, key=lambda log: sum(segment.stat().st_size for segment in log))
-    files = ",".join(map(str, longest))
+    longest = max(lab.controllers, key=lambda controller: log_bytes(lab, controller))
+    files = ",".join(map(str, _segments(lab, longest)))
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     path = lab.layout.joined_class_path
     main = MAIN_BEFORE_43 if is_before_43(lab) else MAIN
@@ -152,6 +151,11 @@ def dumped_with_times(lab: Lab) -> Iterator[tuple[int, int, dict[str, Any]]]:
         if found and payload.startswith("{"):
             offset, at_ms = (before.split(f"{key}: ")[1].split()[0] for key in _BESIDES)
             yield int(offset), int(at_ms), json.loads(payload)
+
+
+def log_bytes(lab: Lab, controller: Node) -> int:
+    """Give how long the log of a controller is; those that have all of it have it alike."""
+    return sum(segment.stat().st_size for segment in _segments(lab, controller))
 
 
 def _segments(lab: Lab, controller: Node) -> list[Path]:

@@ -34,8 +34,17 @@ def otherwise_than_told(
     tracks: Mapping[TopicPartition, Track],
     found: Mapping[TopicPartition, PartitionState],
     listed: Collection[TopicPartition],
+    *,
+    leaders: bool = True,
 ) -> list[str]:
-    """Name the partitions that are not as the run says, or not at rest."""
+    """Name the partitions that are not as the run says, or not at rest.
+
+    Args:
+        tracks: what the run says.
+        found: what the cluster says.
+        listed: what is being reassigned.
+        leaders: whether they are to be as told, too; no broker broke after the run was done.
+    """
     wrong = []
     for tp, track in tracks.items():
         has = (found[tp].replicas, found[tp].leader)
@@ -44,6 +53,8 @@ def otherwise_than_told(
             State.ROLLED_BACK: (track.original, track.led),
             State.STOPPED: (track.replicas if track.begun else track.original, has[1]),
         }.get(track.state)
+        if not leaders and wanted is not None:
+            wanted = (wanted[0], has[1])
         last_is_back = track.cancel is Kind.ROLLBACK and track.begun
         if tp in listed or has != wanted or (last_is_back and track.state is not State.ROLLED_BACK):
             wrong.append(f"{tp}: {has}, {track.state} ({track.reason}), asked {track.cancel}")
