@@ -61,6 +61,7 @@ async def test_a_run_goes_on_through_a_rolling_upgrade_and_then_by_the_newer_rul
     fill(connection, MOVED, range(len(WAYS)), bytes_each=2 * MIB)
     newer = with_version(old_lab, NEW)
     with AckedMessages(connection, MOVED, len(WAYS), every_s=0.02, group="readers") as messages:
+        assert wait_for(lambda: bool(messages.read), seconds=60)
         before = all_settings(connection)
         start(shell)
         over_before = len(shell.events(RUN, StepOver))
@@ -73,6 +74,7 @@ async def test_a_run_goes_on_through_a_rolling_upgrade_and_then_by_the_newer_rul
 
         # A replica that is kept is down: before 4.3 no step would complete, so none begins.
         await asyncio.to_thread(Nodes(newer).kill, DOWN)
+        await until(lambda: is_out_of_sync(connection))
         assert shell.ktui("continue", RUN, "--topic", GROWS).returncode == 0
         await comes(shell, is_blocked)
         assert not [step for step in shell.events(RUN, StepBegun) if step.topic == GROWS]
@@ -114,6 +116,11 @@ async def comes(shell: Shell, moment: Callable[[Entry], bool]) -> None:
         return any(map(moment, shell.entries(RUN)))
 
     await until(seen, limit_s=180)
+
+
+async def is_out_of_sync(connection: Connection) -> bool:
+    (state,) = (await described(connection, GROWS)).values()
+    return DOWN not in state.isr and DOWN in state.offline
 
 
 def is_blocked(entry: Entry) -> bool:

@@ -11,8 +11,9 @@ import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered, StepOver
+from ktui.execution.events import Answered, Started, StepOver
 from ktui.execution.states import State
+from ktui.execution.throttle_events import Configured, ThrottleChanged
 from ktui.kafka.connection import Connection
 from ktui.kafka.quiet import hush
 from ktui.kafka.reader import KafkaReader
@@ -26,6 +27,7 @@ from support.schedules.log_judge import (
     intents,
     lost_in_sync,
     read_log,
+    unthrottled,
 )
 from support.schedules.play import Play
 from support.schedules.schedule import BROKERS, PARTITIONS, Asked, Fault
@@ -47,7 +49,7 @@ class Verdicts(msgspec.Struct):
     """Steps that added or removed replicas, and were reached."""
     states: Counter[State] = msgspec.field(default_factory=Counter)
     unknown: int = 0
-    """Requests without an answer."""
+    """Requests without an answer, those for settings among them."""
     acknowledged: int = 0
     lost: int = 0
     """Acknowledged messages that are gone: Kafka elected a replica that was out of sync."""
@@ -63,7 +65,8 @@ def judged(play: Play) -> Verdicts:
     """Hold what was played to all that ktui promises."""
     told = Verdicts(play.schedule.number, play.happened, play.problems, play.fired)
     told.states = Counter(track.state for track in play.run.tracks.values())
-    answers = [entry.event for entry in play.entries if isinstance(entry.event, Answered)]
+    kinds = Answered | Configured
+    answers = [entry.event for entry in play.entries if isinstance(entry.event, kinds)]
     told.unknown = sum(answer.verdict is Verdict.UNKNOWN for answer in answers)
     over = [entry.event for entry in play.entries if isinstance(entry.event, StepOver)]
     told.moved = sum(step.reached for step in over)
@@ -86,6 +89,7 @@ def _states(play: Play) -> Iterator[str]:
 
 def _judge_log(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:
     meant = intents(play.entries)
+    rates = _rates(play)
     for topic in play.schedule.topics:
         log = logs[topic.name]
         told.problems += against_intents(log, meant)
@@ -93,8 +97,21 @@ def _judge_log(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:
         wrong, window = lost_in_sync(log, int(topic.settings.get("min.insync.replicas", 1)))
         told.problems += wrong
         told.window += window
+        told.problems += unthrottled(log, rates) if rates else ()
         told.unclean += len(log.unclean)
     told.fired[Fault.LAST_COPY_KILLED] += bool(told.unclean)
+
+
+def _rates(play: Play) -> set[str]:
+    """Give the rates that were in force in a run; none where it once had no throttle."""
+    found = []
+    for entry in play.entries:
+        match entry.event:
+            case Started() as started:
+                found.append(started.options.throttle.every)
+            case ThrottleChanged() as changed_to:
+                found.append(changed_to.new.every)
+    return set() if None in found else {str(rate) for rate in found}
 
 
 def _judge_messages(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
+from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
+from ktui.cluster.throttle_settings import entry as listed_as
 from ktui.execution.events import Answered, Cancel, Ended, Entry, Request, StepBegun
 from ktui.lab.layout import Lab
-from support.metadata_log import PartitionRecord, dumped_with_times, partitions_among
+from support.metadata_log import PartitionRecord, dumped_with_times
+from support.throttle_log import ThrottleLog
 
 WINDOW_MS = 15_000
 """As long as a request may be on its way: 5 s after its read, and until its answer is given up."""
@@ -29,6 +32,8 @@ class Standing(msgspec.Struct, frozen=True):
     removing: Replicas = ()
     isr: Replicas = ()
     leader: int = -1
+    last_isr: Replicas = ()
+    """The ISR when it last had a member: whoever of them comes back first may lead."""
 
     @property
     def moving(self) -> bool:
@@ -49,17 +54,23 @@ class Standing(msgspec.Struct, frozen=True):
             self.removing if record.removing is None else record.removing,
             self.isr if record.isr is None else record.isr,
             self.leader if record.leader is None else record.leader,
+            record.isr or self.last_isr,
         )
 
 
 class Effect(msgspec.Struct, frozen=True):
     """A request that took effect: an alter, or a cancel, which has no target."""
 
+    offset: int
     tp: TopicPartition
     at_ms: int
     target: Replicas | None
     before: Standing
     after: Standing
+    unthrottled: tuple[int, ...] = ()
+    """Of the brokers that it adds, those that were not listed or had no rate, just before."""
+    rates: tuple[str, ...] = ()
+    """Of the others."""
 
 
 class Intent(msgspec.Struct):
@@ -93,17 +104,20 @@ def read_log(lab: Lab, topics: Iterable[str]) -> dict[str, TopicLog]:
     records = list(dumped_with_times(lab))
     times = {offset: at_ms for offset, at_ms, _ in records}
     untimed = [(offset, record) for offset, _, record in records]
-    return {topic: _followed(partitions_among(untimed, topic), times) for topic in topics}
+    return {topic: _followed(ThrottleLog.among(untimed, topic), times) for topic in topics}
 
 
-def _followed(records: Iterable[PartitionRecord], times: Mapping[int, int]) -> TopicLog:
+def _followed(throttles: ThrottleLog, times: Mapping[int, int]) -> TopicLog:
     log = TopicLog()
     standing: dict[TopicPartition, Standing] = {}
-    for record in records:
+    for record in throttles.partitions:
+        if record.created and record.tp in standing:  # a topic of that name was there before
+            log, standing = TopicLog(), {}
         before = standing.get(record.tp, Standing())
         now = standing[record.tp] = before.after(record)
         if not record.created:
             _take(log, record, times[record.offset], before, now)
+            _see_throttles(log, record, throttles)
     return log
 
 
@@ -113,26 +127,39 @@ def _take(
     tp = record.tp
     if {*before.isr} - {*now.isr}:
         log.shrunk[tp].append(at_ms)
-    effect = _effect(tp, at_ms, before, now)
+    effect = _effect(record, at_ms, before, now)
     if effect is not None:
         log.effects.append(effect)
-    if record.unclean and effect is None:
+    elected_out_of_sync = record.unclean and now.leader not in before.last_isr
+    if elected_out_of_sync and effect is None:
         log.unclean.append((tp, at_ms))
-    elif record.unclean:
+    elif elected_out_of_sync:
         log.problems.append(f"{tp}: a request gave the lead to a replica out of sync: {effect}")
 
 
-def _effect(tp: TopicPartition, at_ms: int, before: Standing, now: Standing) -> Effect | None:
+def _see_throttles(log: TopicLog, record: PartitionRecord, throttles: ThrottleLog) -> None:
+    """Note how the brokers were throttled that the last effect adds, if it is of this record."""
+    effect = log.effects[-1] if log.effects else None
+    if effect is None or effect.offset != record.offset or not effect.after.adding:
+        return
+    number = record.tp.partition
+    listed = throttles.listed(record.offset, FOLLOWER_REPLICAS, number)
+    rates = {broker: throttles.rate(record.offset, broker) for broker in effect.after.adding}
+    bound = {b: rate for b, rate in rates.items() if rate and listed_as(number, b) in listed}
+    log.effects[-1] = msgspec.structs.replace(
+        effect, unthrottled=tuple(rates.keys() - bound.keys()), rates=tuple(bound.values())
+    )
+
+
+def _effect(record: PartitionRecord, at_ms: int, before: Standing, now: Standing) -> Effect | None:
     """Recognise a request; None for what Kafka does by itself."""
     if now.assigned == before.assigned:
         return None
-    if not before.moving:
-        return Effect(tp, at_ms, now.target, before, now)
-    if now.moving:
-        return Effect(tp, at_ms, now.target, before, now)
-    if now.replicas == before.target:
+    cancels = before.moving and not now.moving
+    if cancels and now.replicas == before.target:
         return None  # it is complete
-    return Effect(tp, at_ms, None, before, now)
+    target = None if cancels else now.target
+    return Effect(record.offset, record.tp, at_ms, target, before, now)
 
 
 def intents(entries: Iterable[Entry]) -> dict[TopicPartition, list[Intent]]:
@@ -201,6 +228,15 @@ def lost_in_sync(log: TopicLog, least: int) -> tuple[list[str], list[str]]:
         shrunk = [at for at in log.shrunk[effect.tp] if 0 <= effect.at_ms - at <= WINDOW_MS]
         (window if shrunk else wrong).append(told)
     return wrong, window
+
+
+def unthrottled(log: TopicLog, rates: Collection[str]) -> list[str]:
+    """Name the alters that added replicas without one of the rates that were in force."""
+    return [
+        f"{effect.tp}: it was not throttled: {effect}"
+        for effect in log.effects
+        if effect.unthrottled or not {*effect.rates} <= {*rates}
+    ]
 
 
 def after_the_end(log: TopicLog, entries: Sequence[Entry]) -> list[str]:

@@ -28,7 +28,7 @@ from ktui.kafka.load import create_topic, fill
 from ktui.lab.clients import librdkafka
 from ktui.lab.processes import wait_for
 from ktui.lab.users import ADMIN
-from support.acked_messages import AckedMessages
+from support.acked_messages import AckedMessages, Writing
 from support.real_throttles import Settings, all_settings
 from support.schedules.nodes import Nodes
 from support.schedules.schedule import (
@@ -228,11 +228,11 @@ class Play:
             self._at(self.now_s + lasts_s, lambda: back(broker))
 
     def _kill_last_copy(self, lasts_s: float) -> None:
-        """Kill a broker, and once it is out of all ISRs another one while the first comes back.
+        """Kill a follower, and once it is out of the ISR the leader while the follower comes back.
 
         Whether a copy was elected that was out of sync, the controllers' log says.
         """
-        first, second = self._dice.sample(BROKERS, 2)
+        second, first = self._elects_any().ways[-1][0]
         if not self.nodes.break_down(first, suspend=False):
             return
         self.told(f"{Fault.LAST_COPY_KILLED}? ({first}, then {second})")
@@ -240,6 +240,9 @@ class Play:
         self._at(kill, lambda: self._note_down(second))
         self._at(kill + 0.1, lambda: self.nodes.start(first))
         self._at(self.now_s + lasts_s, lambda: self.nodes.start(second))
+
+    def _elects_any(self) -> Topic:
+        return next(t for t in self.schedule.topics if t.writing is Writing.IDEMPOTENT)
 
     def _note_down(self, broker: int) -> None:
         self.told(f"broker {broker} killed")
@@ -271,7 +274,7 @@ class Play:
         """Kill the active controller once requests are on their way; tell whether that is done."""
         if not self.leaving():
             return False
-        time.sleep(self._dice.uniform(0.0, 0.12))
+        time.sleep(self._dice.uniform(0.0, 0.2))
         active = self.nodes.active_controller()
         if active is None or not self.nodes.break_down(active, suspend=False):
             return False
