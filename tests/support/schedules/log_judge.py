@@ -104,10 +104,16 @@ def read_log(lab: Lab, topics: Iterable[str]) -> dict[str, TopicLog]:
     records = list(dumped_with_times(lab))
     times = {offset: at_ms for offset, at_ms, _ in records}
     untimed = [(offset, record) for offset, _, record in records]
-    return {topic: _followed(ThrottleLog.among(untimed, topic), times) for topic in topics}
+    return {topic: followed(ThrottleLog.among(untimed, topic), times) for topic in topics}
 
 
-def _followed(throttles: ThrottleLog, times: Mapping[int, int]) -> TopicLog:
+def followed(throttles: ThrottleLog, times: Mapping[int, int]) -> TopicLog:
+    """Follow the partitions of a topic.
+
+    Args:
+        throttles: the records about it.
+        times: of each offset, ms.
+    """
     log = TopicLog()
     standing: dict[TopicPartition, Standing] = {}
     for record in throttles.partitions:
@@ -225,7 +231,7 @@ def lost_in_sync(log: TopicLog, least: int) -> tuple[list[str], list[str]]:
         if len(left) >= needed:
             continue
         told = f"{effect.tp}: {sorted(left)} in sync after {effect.target} of {before} at {after}"
-        shrunk = [at for at in log.shrunk[effect.tp] if 0 <= effect.at_ms - at <= WINDOW_MS]
+        shrunk = [at for at in log.shrunk[effect.tp] if 0 < effect.at_ms - at <= WINDOW_MS]
         (window if shrunk else wrong).append(told)
     return wrong, window
 

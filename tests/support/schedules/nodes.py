@@ -32,6 +32,11 @@ class Nodes(Outage):
         known = [found for node in self.lab.controllers if (found := self._quorum_state(node.id))]
         return max(known, default=(0, None), key=lambda each: each[0])[1]
 
+    @property
+    def all_run(self) -> bool:
+        """Whether no node is down or suspended: a second controller less would be a majority."""
+        return all(each.state is control.State.RUNNING for each in control.status(self.lab))
+
     def start(self, node: int) -> None:
         """Start a node that has ended; one that runs stays as it is."""
         if self._state(node) is control.State.STOPPED:

@@ -272,7 +272,7 @@ class Play:
 
     def _kill_controller(self, lasts_s: float) -> bool:
         """Kill the active controller once requests are on their way; tell whether that is done."""
-        if not self.leaving():
+        if not self.leaving() or not self.nodes.all_run:
             return False
         time.sleep(self._dice.uniform(0.0, 0.2))
         active = self.nodes.active_controller()
