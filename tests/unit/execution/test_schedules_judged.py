@@ -44,7 +44,7 @@ MADE = {
     "removingReplicas": [],
 }
 ADDING = {"replicas": [1, 2, 3], "addingReplicas": [3]}
-Change = tuple[int, dict[str, Any]]
+Change = tuple[float, dict[str, Any]]
 
 
 def test_fifty_schedules_have_every_kind_of_fault_and_command_and_five_suspend_for_90_s() -> None:
