@@ -25,6 +25,7 @@ from support.schedules.log_judge import (
     after_the_end,
     against_intents,
     intents,
+    late_s,
     lost_in_sync,
     read_log,
     unthrottled,
@@ -54,6 +55,8 @@ class Verdicts(msgspec.Struct):
     lost: int = 0
     """Acknowledged messages that are gone: Kafka elected a replica that was out of sync."""
     unclean: int = 0
+    latest_s: float = 0.0
+    """How long a request was on its way at most, from its intent to its effect."""
     window: list[str] = []
     """Effects for which something had changed since they were read for."""
     decisions: int = 0
@@ -94,6 +97,7 @@ def _judge_log(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:
         log = logs[topic.name]
         told.problems += against_intents(log, meant)
         told.problems += after_the_end(log, play.entries)
+        told.latest_s = max(told.latest_s, *late_s(log, meant), 0.0)
         wrong, window = lost_in_sync(log, int(topic.settings.get("min.insync.replicas", 1)))
         told.problems += wrong
         told.window += window

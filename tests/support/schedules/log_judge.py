@@ -202,6 +202,16 @@ def against_intents(log: TopicLog, meant: Mapping[TopicPartition, Sequence[Inten
     return wrong
 
 
+def late_s(log: TopicLog, meant: Mapping[TopicPartition, Sequence[Intent]]) -> list[float]:
+    """Give how long after its intent each request took effect, in seconds."""
+    found = []
+    for effect in log.effects:
+        sent = (i.at_ms for i in meant.get(effect.tp, ()) if i.target == effect.target)
+        delays = [(effect.at_ms - at_ms) / 1000 for at_ms in sent]
+        found.append(min((s for s in delays if s >= -_CLOCKS_MS / 1000), default=0.0))
+    return found
+
+
 def _without_effect(intent: Intent) -> bool:
     return intent.answer is not None and intent.answer.verdict is Verdict.REFUSED
 

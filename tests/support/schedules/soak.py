@@ -78,9 +78,10 @@ def in_words(told: Verdicts) -> Iterator[str]:
     states = ", ".join(f"{count} {state}" for state, count in sorted(told.states.items()))
     yield (
         f"schedule {told.number}: {told.took_s:.0f} s, {states}; {told.moved} steps, "
-        f"{told.unknown} requests unknown, {told.acknowledged} acknowledged, "
-        f"{told.lost} lost in {told.unclean} unclean elections, {len(told.window)} changed between "
-        f"read and effect, {told.decisions} decisions judged, {told.unseen} without their look"
+        f"{told.unknown} requests unknown, one {told.latest_s:.1f} s on its way, "
+        f"{told.acknowledged} acknowledged, {told.lost} lost in {told.unclean} unclean elections, "
+        f"{len(told.window)} changed between read and effect, "
+        f"{told.decisions} decisions judged, {told.unseen} without their look"
     )
     yield from (f"    {each}" for each in told.happened)
     yield from (f"    window: {each}" for each in told.window)
