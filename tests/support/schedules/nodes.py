@@ -3,21 +3,43 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from ktui.lab import control
 from ktui.lab.errors import LabError
 from ktui.lab.layout import Lab, Security
+from ktui.lab.properties import CLIENT_LISTENER
+from ktui.lab.security import PLAIN_MODULE, login
 from ktui.lab.up import Wanted
+from ktui.lab.users import ADMIN
 from support.outage import Outage
 
-REAUTHENTICATE_MS = "5000"
+_EVERY_5_S, _EVERY_HOUR = "5000", "3600000"
 WANTED = Wanted(
     brokers=3,
     controllers=3,
     security=Security.SASL_PLAINTEXT,
-    settings={"connections.max.reauth.ms": REAUTHENTICATE_MS},
+    settings={
+        "connections.max.reauth.ms": _EVERY_5_S,
+        f"listener.name.{CLIENT_LISTENER.lower()}.plain.connections.max.reauth.ms": _EVERY_HOUR,
+    },
 )
-"""What the schedules are played on."""
+"""What the schedules are played on. Who logs in by SCRAM has to do it again every 5 s.
+
+By PLAIN it lasts: a broker that was suspended drops what it then reads from a login of 5 s ago, and
+what it drops does not come late.
+"""
+
+
+def lasting_login(lab: Lab) -> Path:
+    """Write the client properties of a login that lasts."""
+    given = lab.client_file(ADMIN).read_text().splitlines()
+    kept = [line for line in given if not line.startswith("sasl.")]
+    plain = ["sasl.mechanism=PLAIN", f"sasl.jaas.config={login(PLAIN_MODULE, ADMIN, lab)}"]
+    path = lab.folder / "client-lasting.properties"
+    path.touch(mode=0o600)
+    path.write_text("\n".join([*kept, *plain, ""]))
+    return path
 
 
 class Nodes(Outage):

@@ -30,7 +30,7 @@ from ktui.lab.processes import wait_for
 from ktui.lab.users import ADMIN
 from support.acked_messages import AckedMessages, Writing
 from support.real_throttles import Settings, all_settings
-from support.schedules.nodes import Nodes
+from support.schedules.nodes import Nodes, lasting_login
 from support.schedules.schedule import (
     BROKERS,
     HELD_S,
@@ -53,7 +53,6 @@ _TURN_S = 0.01
 _KNOWN_AFTER_S = 30.0
 """A request is answered by then, or given up."""
 _TRAPS_S = 40.0
-"""How long after everything else the moment for a fault is waited for."""
 _VERBS = {
     Asked.PAUSE: "pause",
     Asked.CONTINUE: "continue",
@@ -101,12 +100,19 @@ class Play:
         self._traps: list[Callable[[], bool]] = []
         self._began_s = 0.0
         self._journal: Journal | None = None
+        self.holding = False
+        """Whether a broker is suspended that has a request."""
         self._in_flight: list[tuple[int, list[TopicPartition]]] = []
         """For each kill of a controller, the journal's end and whose requests were begun."""
 
     @property
     def now_s(self) -> float:
         return time.monotonic() - self._began_s
+
+    @property
+    def _gives_up_s(self) -> float:
+        """Until when the moment for a fault is waited for."""
+        return _TRAPS_S if self.schedule.holds else self.schedule.over_s + _TRAPS_S
 
     @property
     def name(self) -> str:
@@ -165,9 +171,8 @@ class Play:
             for topic in self.schedule.topics
             for number, (_, after) in enumerate(topic.ways)
         ]
-        config = str(self.nodes.lab.client_file(ADMIN))
         plan = self.shell.plan(self.name, targets)
-        words = ("--command-config", config, "--headless", *self.schedule.words)
+        words = (*self._login(), "--headless", *self.schedule.words)
         self.shell.begin("start", plan, *words)
         self._began_s = time.monotonic()
         assert wait_for(self._look, seconds=60), self.shell.log(self.name)
@@ -198,7 +203,7 @@ class Play:
             if self._due and self._due[0][0] <= self.now_s:
                 self._due.pop(0)[1]()
             self._traps = [trap for trap in self._traps if not trap()]
-            if not self._due and self.now_s > self.schedule.over_s + _TRAPS_S:
+            if not self._due and not self.holding and self.now_s > self._gives_up_s:
                 break
             time.sleep(_TURN_S)
 
@@ -305,9 +310,12 @@ class Play:
         self.commands.append(Command(what, process))
 
     def _config(self, what: Asked) -> tuple[str, ...]:
-        if _VERBS[what] != "cancel":
-            return ()
-        return ("--command-config", str(self.nodes.lab.client_file(ADMIN)))
+        return self._login() if _VERBS[what] == "cancel" else ()
+
+    def _login(self) -> tuple[str, str]:
+        lab = self.nodes.lab
+        config = lasting_login(lab) if self.schedule.holds else lab.client_file(ADMIN)
+        return "--command-config", str(config)
 
     def _to_the_end(self) -> None:
         """Mend everything, let the run go on, and wait for its end."""
@@ -380,9 +388,12 @@ class _Held:
 
     def _suspend(self) -> None:
         play = self._play
-        if not (flying := play.leaving()):
+        flying = play.leaving()
+        if not (flying and _connected(play)):
             return
-        left = [broker for broker in BROKERS if broker not in self._not] or [*BROKERS]
+        if len(self._not) == len(BROKERS):
+            self._not.clear()
+        left = [broker for broker in BROKERS if broker not in self._not]
         broker = play._dice.choice(left)
         self._asked, self._seq = [track.tp for track in flying], play.run.seq
         if play.nodes.break_down(broker, suspend=True):
@@ -398,11 +409,11 @@ class _Held:
         }
         lost = [a for a in answers.values() if a.verdict is Verdict.UNKNOWN and a.node == broker]
         if lost:
-            self._holds = True
-            play.fired[Fault.HOLDER_SUSPENDED] += 1
+            self._holds = play.holding = True
             play.told(f"broker {broker} has {len(lost)} requests, and stays suspended")
         elif answers.keys() >= {*self._asked} or play.now_s - self._since_s > _KNOWN_AFTER_S:
-            self._not = {*self._not, broker} if len(self._not) < len(BROKERS) - 1 else set()
+            if all(answer.verdict is Verdict.ACCEPTED for answer in answers.values()):
+                self._not.add(broker)
             self._broker = None
             play.nodes.resume(broker)
             play.told(f"broker {broker} was suspended a moment, and had no request")
@@ -412,7 +423,15 @@ class _Held:
             return False
         self._play.nodes.resume(self._broker)
         self._play.told(f"broker {self._broker} goes on")
+        self._play.fired[Fault.HOLDER_SUSPENDED] += 1
+        self._play.holding = False
         return True
+
+
+def _connected(play: Play) -> bool:
+    """Whether the engine has a way to a broker for its changes: it keeps to that one."""
+    answers = (entry.event for entry in play.entries if isinstance(entry.event, Answered))
+    return any(answer.verdict is Verdict.ACCEPTED for answer in answers)
 
 
 def _is_open(track: Track) -> bool:

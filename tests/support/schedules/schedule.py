@@ -98,6 +98,11 @@ class Schedule(msgspec.Struct, frozen=True):
         return f"s{self.number}"
 
     @property
+    def holds(self) -> bool:
+        """Whether a broker is suspended while it has a request."""
+        return _holds(self.number)
+
+    @property
     def over_s(self) -> float:
         """When the last of it is over."""
         return max(event.at_s + event.lasts_s for event in self.events)
@@ -137,7 +142,8 @@ def _way(dice: random.Random, factors: tuple[int, ...]) -> tuple[Replicas, Repli
 def _options(number: int, dice: random.Random) -> tuple[str, ...]:
     """Choose how it moves; where a broker is to get a request there is no throttle before it."""
     shape = dice.choice([Shape.GENTLE, Shape.GENTLE, Shape.KIP_435])
-    limits = ("--partitions", str(dice.choice((2, 3, 4))), "--replicas", "1")
+    at_once = 1 if _holds(number) else dice.choice((2, 3, 4))
+    limits = ("--partitions", str(at_once), "--replicas", "1")
     rate = "none" if _holds(number) else f"{dice.choice((300, 400, 600))}kB"
     paced = (*limits, "--throttle", rate, "--poll", "500ms")
     return ("--shape", shape.value, *paced, "--allow-replication-factor-change")
@@ -152,7 +158,7 @@ def _faults(number: int, dice: random.Random) -> Iterator[Event]:
     if _holds(number):
         yield Event(0.0, Fault.HOLDER_SUSPENDED, HELD_S)
         if dice.random() < 0.5:
-            yield Event(dice.uniform(20.0, 80.0), Fault.ENGINE_KILLED, 1.0)
+            yield Event(dice.uniform(50.0, 80.0), Fault.ENGINE_KILLED, 1.0)
         return
     kinds = [_TURNS[number % len(_TURNS)]]
     kinds += [kind for kind in _TURNS if kind not in kinds and dice.random() < 0.3]
@@ -176,8 +182,12 @@ def _commands(
     last_s = max(15.0, min(over_s, 40.0))
     first = _COMMANDS[number % len(_COMMANDS)]
     others = [kind for kind in _COMMANDS if kind is not Asked.STOP_ALL]
-    for kind in (first, *dice.sample(others, 2)):
-        at_s = dice.uniform(3.0, last_s)
+    kinds = [first, *dice.sample(others, 2)]
+    if _holds(number):
+        last_s = HELD_S
+        kinds = [kind for kind in kinds if kind not in (Asked.THROTTLE, Asked.STOP_ALL)]
+    for kind in kinds:
+        at_s = dice.uniform(15.0 if _holds(number) else 3.0, last_s)
         if kind is Asked.STOP_ALL:
             at_s = dice.uniform(8.0, last_s)
         yield Event(at_s, kind, 0.0, tuple(_words(kind, dice, topics)))
