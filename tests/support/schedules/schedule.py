@@ -120,16 +120,16 @@ def schedule(number: int) -> Schedule:
 
 
 def _topics(number: int, dice: random.Random) -> Iterator[Topic]:
-    """One for each way of writing; one elects out-of-sync replicas, and one wants two in sync."""
+    """One for each way of writing, as they move: one wants two in sync, one elects any replica."""
     settings = {
         Writing.PLAIN: {"min.insync.replicas": "1"},
-        Writing.IDEMPOTENT: {"unclean.leader.election.enable": "true"},
         Writing.TRANSACTIONAL: {"min.insync.replicas": "2"},
+        Writing.IDEMPOTENT: {"unclean.leader.election.enable": "true"},
     }
-    for writing in Writing:
+    for place, (writing, chosen) in enumerate(settings.items()):
         factors = (2, 3) if writing is Writing.TRANSACTIONAL else (2,)
         ways = tuple(_way(dice, factors) for _ in range(PARTITIONS))
-        yield Topic(f"s{number}-{writing.value}", writing, ways, settings[writing])
+        yield Topic(f"s{number}-{place}-{writing.value}", writing, ways, chosen)
 
 
 def _way(dice: random.Random, factors: tuple[int, ...]) -> tuple[Replicas, Replicas]:
