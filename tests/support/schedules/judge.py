@@ -73,7 +73,7 @@ def judged(play: Play) -> Verdicts:
     told.unknown = sum(answer.verdict is Verdict.UNKNOWN for answer in answers)
     over = [entry.event for entry in play.entries if isinstance(entry.event, StepOver)]
     told.moved = sum(step.reached for step in over)
-    told.took_s = play.now_s
+    told.took_s = play.took_s
     told.problems += _states(play)
     logs = read_log(play.nodes.lab, [topic.name for topic in play.schedule.topics])
     _judge_log(play, logs, told)

@@ -30,10 +30,10 @@ from ktui.lab.processes import wait_for
 from ktui.lab.users import ADMIN
 from support.acked_messages import AckedMessages, Writing
 from support.real_throttles import Settings, all_settings
+from support.schedules.held import Held
 from support.schedules.nodes import Nodes, lasting_login
 from support.schedules.schedule import (
     BROKERS,
-    HELD_S,
     PARTITIONS,
     Asked,
     Event,
@@ -50,9 +50,10 @@ END_S = 240.0
 _BYTES_EACH = 1024 * 1024
 _LARGE = 8192
 _TURN_S = 0.01
-_KNOWN_AFTER_S = 30.0
-"""A request is answered by then, or given up."""
+_READ_OUT_S = 30.0
+"""So long what was acknowledged is waited for at the end; what Kafka lost does not come."""
 _TRAPS_S = 40.0
+"""How long the moment for a fault is waited for."""
 _VERBS = {
     Asked.PAUSE: "pause",
     Asked.CONTINUE: "continue",
@@ -95,11 +96,12 @@ class Play:
         self.traffic: list[AckedMessages] = []
         self.commands: list[Command] = []
         self.settings: Settings = {}
-        self._dice = random.Random(f"play {schedule.number}")  # noqa: S311 - a test's dice
+        self.dice = random.Random(f"play {schedule.number}")  # noqa: S311 - a test's dice
         self._due: list[tuple[float, Callable[[], None]]] = []
         self._traps: list[Callable[[], bool]] = []
         self._began_s = 0.0
         self._journal: Journal | None = None
+        self.took_s = 0.0
         self.holding = False
         """Whether a broker is suspended that has a request."""
         self._in_flight: list[tuple[int, list[TopicPartition]]] = []
@@ -163,6 +165,7 @@ class Play:
             writing=topic.writing,
             every_s=0.02,
             group=f"readers of {topic.name}",
+            limit_s=_READ_OUT_S,
         )
 
     def _start(self) -> None:
@@ -215,13 +218,13 @@ class Play:
             case Fault.CONTROLLER_KILLED:
                 self._traps.append(lambda: self._kill_controller(event.lasts_s))
             case Fault.HOLDER_SUSPENDED:
-                self._traps.append(_Held(self).looked)
+                self._traps.append(Held(self).looked)
             case Fault.ENGINE_KILLED:
                 self._kill_engine(event.lasts_s)
             case Fault.LAST_COPY_KILLED:
                 self._kill_last_copy(event.lasts_s)
             case _:
-                broker = self._dice.choice(BROKERS)
+                broker = self.dice.choice(BROKERS)
                 self._break(event.what, broker, event.lasts_s)
 
     def _break(self, what: Fault, broker: int, lasts_s: float) -> None:
@@ -259,7 +262,7 @@ class Play:
             return
         os.kill(owner.pid, signal.SIGKILL)
         self.fired[Fault.ENGINE_KILLED] += 1
-        on_their_way = len(self._unanswered())
+        on_their_way = len(self.unanswered())
         self.told(f"{Fault.ENGINE_KILLED} with {on_their_way} requests begun")
         self._at(self.now_s + again_s, self._resume)
 
@@ -267,24 +270,24 @@ class Play:
         if self.shell.unowned(self.name) and not self.run.ended:
             self.shell.begin("resume", self.name, "--headless")
 
-    def _unanswered(self) -> list[Track]:
+    def unanswered(self) -> list[Track]:
         """Give the partitions with a request that was begun and not answered."""
         return [track for track in self.run.flying.values() if _is_open(track)]
 
     def leaving(self) -> list[Track]:
         """Give those whose request is about to leave, or has: their throttle is set already."""
-        return [] if self.run.throttled.asked else self._unanswered()
+        return [] if self.run.throttled.asked else self.unanswered()
 
     def _kill_controller(self, lasts_s: float) -> bool:
         """Kill the active controller once requests are on their way; tell whether that is done."""
         if not self.leaving() or not self.nodes.all_run:
             return False
-        time.sleep(self._dice.uniform(0.0, 0.2))
+        time.sleep(self.dice.uniform(0.0, 0.2))
         active = self.nodes.active_controller()
         if active is None or not self.nodes.break_down(active, suspend=False):
             return False
         self._look()
-        flying = [track.tp for track in self._unanswered()]
+        flying = [track.tp for track in self.unanswered()]
         self._at(self.now_s + lasts_s, lambda: self.nodes.start(active))
         self.told(f"controller {active} killed with {len(flying)} requests begun")
         self._in_flight.append((self.run.seq, flying))
@@ -335,6 +338,7 @@ class Play:
                 self._says_what_it_waits_for()
             time.sleep(0.1)
         self._look()
+        self.took_s = self.now_s
         self.told("ended" if self.run.ended else "NOT ENDED")
         if not self.ended:
             waits = [f"{t.tp} {t.state}: {t.reason}" for t in self.run.tracks.values()]
@@ -362,76 +366,6 @@ class Play:
     def _close(self) -> None:
         if self._journal is not None:
             self._journal.close()
-
-
-class _Held:
-    """Suspends brokers at the moment at which requests leave, until one has a request of ours."""
-
-    def __init__(self, play: Play) -> None:
-        self._play = play
-        self._broker: int | None = None
-        self._since_s = 0.0
-        self._asked: list[TopicPartition] = []
-        self._seq = 0
-        self._holds = False
-        self._not: set[int] = set()
-
-    def looked(self) -> bool:
-        """Go on with it, and tell whether it is over."""
-        if self._broker is None:
-            self._suspend()
-        elif self._holds:
-            return self._released()
-        else:
-            self._judge(self._broker)
-        return False
-
-    def _suspend(self) -> None:
-        play = self._play
-        flying = play.leaving()
-        if not (flying and _connected(play)):
-            return
-        if len(self._not) == len(BROKERS):
-            self._not.clear()
-        left = [broker for broker in BROKERS if broker not in self._not]
-        broker = play._dice.choice(left)
-        self._asked, self._seq = [track.tp for track in flying], play.run.seq
-        if play.nodes.break_down(broker, suspend=True):
-            self._broker, self._since_s = broker, play.now_s
-
-    def _judge(self, broker: int) -> None:
-        """See by the answers whether this broker has a request; else let it go on."""
-        play = self._play
-        answers = {
-            entry.event.tp: entry.event
-            for entry in play.entries
-            if entry.seq > self._seq and isinstance(entry.event, Answered)
-        }
-        lost = [a for a in answers.values() if a.verdict is Verdict.UNKNOWN and a.node == broker]
-        if lost:
-            self._holds = play.holding = True
-            play.told(f"broker {broker} has {len(lost)} requests, and stays suspended")
-        elif answers.keys() >= {*self._asked} or play.now_s - self._since_s > _KNOWN_AFTER_S:
-            if all(answer.verdict is Verdict.ACCEPTED for answer in answers.values()):
-                self._not.add(broker)
-            self._broker = None
-            play.nodes.resume(broker)
-            play.told(f"broker {broker} was suspended a moment, and had no request")
-
-    def _released(self) -> bool:
-        if self._broker is None or self._play.now_s < self._since_s + HELD_S:
-            return False
-        self._play.nodes.resume(self._broker)
-        self._play.told(f"broker {self._broker} goes on")
-        self._play.fired[Fault.HOLDER_SUSPENDED] += 1
-        self._play.holding = False
-        return True
-
-
-def _connected(play: Play) -> bool:
-    """Whether the engine has a way to a broker for its changes: it keeps to that one."""
-    answers = (entry.event for entry in play.entries if isinstance(entry.event, Answered))
-    return any(answer.verdict is Verdict.ACCEPTED for answer in answers)
 
 
 def _is_open(track: Track) -> bool:

@@ -78,7 +78,7 @@ def in_words(told: Verdicts) -> Iterator[str]:
     states = ", ".join(f"{count} {state}" for state, count in sorted(told.states.items()))
     yield (
         f"schedule {told.number}: {told.took_s:.0f} s, {states}; {told.moved} steps, "
-        f"{told.unknown} requests unknown, one {told.latest_s:.1f} s on its way, "
+        f"{told.unknown} requests unknown, the slowest {told.latest_s:.1f} s on its way, "
         f"{told.acknowledged} acknowledged, {told.lost} lost in {told.unclean} unclean elections, "
         f"{len(told.window)} changed between read and effect, "
         f"{told.decisions} decisions judged, {told.unseen} without their look"
