@@ -23,7 +23,7 @@ from support.acked_messages import AckedMessages
 from support.labs import a_lab
 from support.real_runs import described
 from support.real_throttles import Settings, all_settings, changed
-from support.schedules.journal_judge import Replayed
+from support.schedules.journal_judge import Replayed, recorded_looks
 from support.schedules.log_judge import against_intents, intents, lost_in_sync, read_log
 from support.schedules.nodes import Nodes
 from support.schedules.upgrade import finalize, in_turn, restarted_on, with_version
@@ -138,7 +138,8 @@ def has_grown(entry: Entry) -> bool:
 
 async def all_went_by_the_rules(lab: Lab, shell: Shell, connection: Connection) -> None:
     entries = shell.entries(RUN)
-    replayed = Replayed(entries, shell.run_dir(RUN).recording, BROKERS, 1)
+    looks = recorded_looks(shell.run_dir(RUN).recording)
+    replayed = Replayed(entries, looks, BROKERS, 1)
     assert not list(replayed.problems())
     assert replayed.rules.decisions > len(WAYS)
     for topic, log in read_log(lab, [MOVED, GROWS]).items():

@@ -15,10 +15,13 @@ from ktui.cluster.observation import Observation
 from ktui.execution.events import Entry, Owned, Started, StepBegun
 from ktui.execution.run import Run
 from ktui.fileproblem import FileProblem
-from ktui.recording.playing import Seen, observations
+from ktui.recording.playing import Seen as Poll
+from ktui.recording.playing import observations
 from ktui.recording.reading import recordings
 from support.cancel_rules import CancelRules
 from support.runs_held_to_rules import Rules
+
+Seen = tuple[datetime, Observation]
 
 _OLD = timedelta(seconds=35)
 """A decision rests on a look of its last 30 s; without one the recording was cut off."""
@@ -29,16 +32,16 @@ class Replayed:
 
     Args:
         entries: its journal.
-        recording: the folder of what its engines saw.
+        looks: what its engines saw, each with the moment at which it was over.
         brokers: of the cluster.
         least: min.insync.replicas that all its topics have at least.
     """
 
     def __init__(
-        self, entries: Sequence[Entry], recording: Path, brokers: Sequence[int], least: int
+        self, entries: Sequence[Entry], looks: Sequence[Seen], brokers: Sequence[int], least: int
     ) -> None:
         self._entries = entries
-        self._looks = _looks(recording)
+        self._looks = looks
         self._times = [at for at, _ in self._looks]
         self.folded = Run("replayed")
         self.seen: Observation | None = None
@@ -89,12 +92,12 @@ class Replayed:
         return self._looks[index - 1][1]
 
 
-def _looks(folder: Path) -> list[tuple[datetime, Observation]]:
-    """Give what was seen, by the moment at which each look was over."""
+def recorded_looks(folder: Path) -> list[Seen]:
+    """Give what a run's engines have recorded of what they saw."""
     try:
         sessions = recordings(folder)
     except FileProblem:
         return []
     found = [each for session in sessions for each in observations(session)]
-    looks = [(each.observation.at, each.observation) for each in found if isinstance(each, Seen)]
+    looks = [(each.observation.at, each.observation) for each in found if isinstance(each, Poll)]
     return sorted(looks, key=lambda look: look[0])

@@ -19,7 +19,7 @@ from ktui.kafka.quiet import hush
 from ktui.kafka.reader import KafkaReader
 from support.real_runs import described
 from support.real_throttles import changed
-from support.schedules.journal_judge import Replayed
+from support.schedules.journal_judge import Replayed, recorded_looks
 from support.schedules.log_judge import (
     TopicLog,
     after_the_end,
@@ -178,6 +178,6 @@ def _settings(play: Play) -> Iterator[str]:
 
 def _judge_journal(play: Play, told: Verdicts) -> None:
     recording = play.shell.run_dir(play.name).recording
-    replayed = Replayed(play.entries, recording, BROKERS, 1)
+    replayed = Replayed(play.entries, recorded_looks(recording), BROKERS, 1)
     told.problems += replayed.problems()
     told.decisions, told.unseen = replayed.rules.decisions, replayed.unseen

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.execution.events import (
@@ -19,8 +23,13 @@ from ktui.execution.events import (
     Event,
     OpenRequest,
     Request,
+    Started,
     StepBegun,
 )
+from ktui.pacing.limits import Limits
+from support.moving_clusters import a_cluster
+from support.runs_witnessed import WitnessedRun
+from support.schedules.journal_judge import Replayed
 from support.schedules.log_judge import (
     TopicLog,
     after_the_end,
@@ -169,6 +178,41 @@ def test_the_lead_of_a_replica_out_of_sync_is_a_fault_if_a_request_gave_it_and_e
 
 def test_an_alter_that_adds_without_its_throttle_is_found() -> None:
     assert len(unthrottled(log((1, ADDING)), ["500000"])) == 1
+
+
+def test_a_journal_with_more_at_once_than_its_limits_allow_is_found(tmp_path: Path) -> None:
+    brokers = range(1, 5)
+    cluster = a_cluster({TOPIC: [(1, 2)] * 4}, brokers=brokers, messages=1_000)
+    cluster.clock._leaping = True  # type: ignore[attr-defined]  # it is a virtual one
+    targets = {TopicPartition(TOPIC, number): (3, 4) for number in range(4)}
+    run = WitnessedRun(cluster, tmp_path, targets, Limits(replicas=1, partitions=2))
+    looks: list[tuple[datetime, Observation]] = []
+    entries: list[Entry] = []
+
+    def is_written(told: Sequence[Entry]) -> None:
+        """Give each writing a moment of its own, as it has where time passes by itself."""
+        if told:
+            at = told[0].at + timedelta(microseconds=told[0].seq)
+            entries.extend(Entry(entry.seq, at, entry.event) for entry in told)
+            if run.seen is not None:
+                looks.append((at, run.seen))
+
+    asyncio.run(run.start())
+    entries += run.entries()
+    run.checks.append(is_written)
+    asyncio.run(run.carry_on())
+
+    as_it_was = Replayed(entries, looks, brokers, 1)
+    assert list(as_it_was.problems()) == []
+    assert as_it_was.rules.decisions > 4
+    fewer = [with_limits(entry, Limits(replicas=1, partitions=1)) for entry in entries]
+    assert list(Replayed(fewer, looks, brokers, 1).problems())
+
+
+def with_limits(entry: Entry, limits: Limits) -> Entry:
+    if not isinstance(entry.event, Started):
+        return entry
+    return Entry(entry.seq, entry.at, msgspec.structs.replace(entry.event, limits=limits))
 
 
 def test_what_comes_after_the_end_is_found_unless_the_end_names_it() -> None:
