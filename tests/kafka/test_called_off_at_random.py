@@ -12,16 +12,15 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_REPLICAS
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import Kind
 from ktui.execution.commands import CallOff
-from ktui.execution.events import Event, StepBegun
-from ktui.execution.states import State
 from ktui.kafka.load import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
 from support.held_copies import BYTES_EACH, altered_while_moving
 from support.real_runs import RealRun, described
 from support.real_world import RealWorld
+from support.told_at_the_end import otherwise_than_told, steps_against_cancels
 from support.world import RATE, change, setting, until
 
 BROKERS = range(1, 6)
@@ -87,7 +86,12 @@ async def story(lab: Lab, world: RealWorld, folder: Path, seed: int) -> list[str
             if chance.random() < KILLED:
                 going.cancel()
     await run.carry_on()
-    return [*steps_against_cancels(run.events), *await otherwise_than_told(world, run)]
+    found = await described(world.connection, topic)
+    listed = await world.reader.list_reassignments()
+    return [
+        *steps_against_cancels(run.events, BROKERS),
+        *otherwise_than_told(run.run.tracks, found, listed),
+    ]
 
 
 def some_of(chance: random.Random, count: int) -> Replicas:
@@ -108,39 +112,3 @@ async def some_more_events(run: RealRun, count: int, going: asyncio.Task[object]
         return run.run.seq >= enough or going.done()
 
     await until(come, limit_s=90)
-
-
-def steps_against_cancels(events: Iterable[Event]) -> list[str]:
-    """Name the steps that carried a partition on after it was called off."""
-    kinds: dict[TopicPartition, Kind] = {}
-    originals: dict[TopicPartition, Replicas] = {}
-    wrong = []
-    for event in events:
-        if isinstance(event, CancelAsked):
-            kinds |= dict.fromkeys(event.partitions, event.kind)
-        elif isinstance(event, StepBegun):
-            original = originals.setdefault(event.tp, event.before)
-            kind = kinds.get(event.tp)
-            allowed = {None: {*BROKERS}, Kind.ROLLBACK: {*original}}.get(kind, set())
-            if kind is Kind.STOP or not {*event.adding} <= allowed:
-                wrong.append(f"{event.tp}: {event.before} to {event.replicas} after {kind}")
-    return wrong
-
-
-async def otherwise_than_told(world: RealWorld, run: RealRun) -> list[str]:
-    """Name the partitions that are not as the run says, or not at rest."""
-    (topic,) = {target.topic for target in run.plan.partitions}
-    found = await described(world.connection, topic)
-    listed = await world.reader.list_reassignments()
-    wrong = []
-    for tp, track in run.run.tracks.items():
-        has = (found[tp].replicas, found[tp].leader)
-        wanted = {
-            State.DONE: (track.planned.target, track.planned.target[0]),
-            State.ROLLED_BACK: (track.original, track.led),
-            State.STOPPED: (track.replicas if track.begun else track.original, has[1]),
-        }.get(track.state)
-        last_is_back = track.cancel is Kind.ROLLBACK and track.begun
-        if tp in listed or has != wanted or (last_is_back and track.state is not State.ROLLED_BACK):
-            wrong.append(f"{tp}: {has}, {track.state} ({track.reason}), asked {track.cancel}")
-    return wrong

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.lab.layout import Lab
+from ktui.lab.layout import Lab, Node
 from support.labs import is_before_43
 
 MAIN, MAIN_BEFORE_43 = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
+_RECOVERING = 1
+_BESIDES = ("offset", "CreateTime")
 _CREATED = "PARTITION_RECORD"
 _CHANGES = (_CREATED, "PARTITION_CHANGE_RECORD")
 
@@ -32,6 +35,8 @@ class PartitionRecord(msgspec.Struct, frozen=True):
     leader: int | None
     """Of a change, the new leader: its mere presence bumps the leader epoch."""
     created: bool
+    unclean: bool
+    """Whether its leader was chosen though it was not in sync: it is to recover first."""
 
 
 def partition_records(lab: Lab, topic: str) -> list[PartitionRecord]:
@@ -123,13 +128,19 @@ def _partition(offset: int, topic: str, data: dict[str, Any], *, created: bool) 
         isr=brokers("isr"),
         leader=None if leader == -2 else leader,  # the default: no change
         created=created,
+        unclean=data.get("leaderRecoveryState") == _RECOVERING,
     )
 
 
 def dumped(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
     """Give every record of the log, each with its offset, as Kafka's tool tells it."""
-    folder = lab.data(lab.controller) / "__cluster_metadata-0"
-    files = ",".join(str(file) for file in sorted(folder.glob("*.log")))
+    return ((offset, record) for offset, _, record in dumped_with_times(lab))
+
+
+def dumped_with_times(lab: Lab) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Give every record with its offset and its time, ms; the longest log that a controller has."""
+    longest = max(lab.controllers, key=lambda controller: log_bytes(lab, controller))
+    files = ",".join(map(str, _segments(lab, longest)))
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     path = lab.layout.joined_class_path
     main = MAIN_BEFORE_43 if is_before_43(lab) else MAIN
@@ -138,5 +149,14 @@ def dumped(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
     for line in done.stdout.splitlines():
         before, found, payload = line.partition("payload: ")
         if found and payload.startswith("{"):
-            offset = before.split("offset: ")[1].split()[0]
-            yield int(offset), json.loads(payload)
+            offset, at_ms = (before.split(f"{key}: ")[1].split()[0] for key in _BESIDES)
+            yield int(offset), int(at_ms), json.loads(payload)
+
+
+def log_bytes(lab: Lab, controller: Node) -> int:
+    """Give how long the log of a controller is; those that have all of it have it alike."""
+    return sum(segment.stat().st_size for segment in _segments(lab, controller))
+
+
+def _segments(lab: Lab, controller: Node) -> list[Path]:
+    return sorted((lab.data(controller) / "__cluster_metadata-0").glob("*.log"))

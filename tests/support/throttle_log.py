@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import msgspec
 
@@ -38,7 +39,16 @@ class ThrottleLog:
     """What befell a topic's partitions and lists, and the brokers' rates."""
 
     def __init__(self, lab: Lab, topic: str) -> None:
-        records = list(dumped(lab))
+        self._take(topic, list(dumped(lab)))
+
+    @classmethod
+    def among(cls, records: Sequence[tuple[int, dict[str, Any]]], topic: str) -> Self:
+        """Make it of records of the log that are read already."""
+        log = cls.__new__(cls)
+        log._take(topic, records)
+        return log
+
+    def _take(self, topic: str, records: Sequence[tuple[int, dict[str, Any]]]) -> None:
         self.partitions = partitions_among(records, topic)
         self.lists: list[ListRecord] = []
         self.rates: defaultdict[int, list[tuple[int, str | None]]] = defaultdict(list)

@@ -14,6 +14,7 @@ import platformdirs
 from ktui.lab.errors import LabError, WrongInput
 
 CONTROLLER_ID = 100
+"""The first controller's; more of them follow."""
 HOST = "127.0.0.1"
 RACKS = ("a", "b", "c")
 DEFAULT_VERSION = "4.3.1"
@@ -50,7 +51,7 @@ class Security(enum.StrEnum):
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One process of a lab: a broker, or the controller (which has no rack)."""
+    """One process of a lab: a broker, or a controller (which has no rack)."""
 
     id: int
     port: int
@@ -58,13 +59,15 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def is_controller(self) -> bool:
-        """Whether this is the KRaft controller."""
-        return self.id == CONTROLLER_ID
+        """Whether this is a KRaft controller."""
+        return self.id >= CONTROLLER_ID
 
     @property
     def name(self) -> str:
         """The name as messages and folders have it."""
-        return "controller" if self.is_controller else f"broker-{self.id}"
+        if self.is_controller:
+            return "controller" if self.id == CONTROLLER_ID else f"controller-{self.id}"
+        return f"broker-{self.id}"
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,9 +83,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     class_archive: str | None = None
     """A shared class archive (CDS) made from exactly this class path."""
     nodes: tuple[Node, ...]
-    """The controller first, then the brokers by id."""
+    """The controllers first, then the brokers, each by id."""
     passwords: dict[str, str] = msgspec.field(default_factory=dict)
     """Each user's password, where users log in with one."""
+    settings: dict[str, str] = msgspec.field(default_factory=dict)
+    """What every node's server properties have besides, or instead."""
     ready: bool = False
     """Whether every node was formatted and the cluster once answered with all its brokers."""
 
@@ -109,8 +114,13 @@ class Lab(msgspec.Struct, frozen=True):
         return f"{len(self.brokers)} broker{'' if len(self.brokers) == 1 else 's'}"
 
     @property
+    def controllers(self) -> tuple[Node, ...]:
+        """The KRaft controllers by id; most labs have one."""
+        return tuple(node for node in self.layout.nodes if node.is_controller)
+
+    @property
     def controller(self) -> Node:
-        """The KRaft controller."""
+        """The first KRaft controller."""
         return self.layout.nodes[0]
 
     @property

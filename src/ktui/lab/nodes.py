@@ -32,8 +32,9 @@ def new_id() -> str:
 def format_all(lab: Lab, scram: Iterable[str] = ()) -> None:
     """Format every node's log dir, with one run of Kafka's StorageTool.
 
-    The tool formats the controller's. What it writes there is the same for each node, but for the
-    node's id and the directory's own, so the brokers get copies with theirs: a JVM less for each.
+    The tool formats the first controller's. What it writes there is the same for each node, but
+    for the node's id and the directory's own, so the others get copies with theirs: a JVM less
+    for each.
 
     Args:
         lab: the lab, its properties files written.
@@ -47,7 +48,7 @@ def format_all(lab: Lab, scram: Iterable[str] = ()) -> None:
         *(word for credential in scram for word in ("--add-scram", credential)),
         doing="formatting the controller's log dir",
     )
-    for node in lab.brokers:
+    for node in lab.layout.nodes[1:]:
         _copy_format(lab, node)
 
 
@@ -98,16 +99,16 @@ def running(lab: Lab) -> dict[int, Process]:
 
 
 def stop(lab: Lab, *, gently: bool) -> None:
-    """End every process of the lab: the brokers first, the controller after them.
+    """End every process of the lab: the brokers first, the controllers after them.
 
     Args:
         lab: the lab.
         gently: let brokers close their logs, for data that is to be kept.
     """
     found = running(lab)
-    controller = [p for node, p in found.items() if lab.node(node).is_controller]
+    controllers = [p for node, p in found.items() if lab.node(node).is_controller]
     brokers = [p for node, p in found.items() if not lab.node(node).is_controller]
-    for group in (brokers, controller):
+    for group in (brokers, controllers):
         if gently:
             end(group, signal.SIGTERM, seconds=_STOP_S)
         end(group, signal.SIGKILL, seconds=_KILL_S)

@@ -67,7 +67,9 @@ def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[
         **own,
         "node.id": str(node.id),
         "log.dirs": str(lab.data(node)),
-        "controller.quorum.voters": f"{lab.controller.id}@{HOST}:{lab.controller.port}",
+        "controller.quorum.voters": ",".join(
+            f"{voter.id}@{HOST}:{voter.port}" for voter in lab.controllers
+        ),
         "controller.listener.names": CONTROLLER_LISTENER,
         "listener.security.protocol.map": (
             f"{CONTROLLER_LISTENER}:{protocol},{CLIENT_LISTENER}:{protocol}"
@@ -77,6 +79,7 @@ def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[
         **_PLAIN_RULES,
         **dict.fromkeys(_INTERNAL_TOPICS, replication),
         **secured,
+        **lab.layout.settings,
     }
 
 

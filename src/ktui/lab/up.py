@@ -41,6 +41,9 @@ class Wanted(msgspec.Struct, frozen=True):
     security: Security = Security.PLAINTEXT
     first_port: int | None = None
     """The first broker's port, the others following, the controller's last; None finds some."""
+    controllers: int = 1
+    settings: dict[str, str] = {}
+    """What every node's server properties have besides, or instead."""
 
 
 def up(folder: Path, wanted: Wanted, connect: Connect, report: Report) -> Lab:
@@ -113,14 +116,18 @@ def _restart(lab: Lab, connect: Connect, report: Report) -> Lab:
 
 
 def _lay_out(folder: Path, wanted: Wanted, report: Report) -> Lab:
-    count, first = wanted.brokers + 1, wanted.first_port
+    count, first = wanted.brokers + wanted.controllers, wanted.first_port
     chosen = ports.choose(count) if first is None else ports.from_first(first, count)
     java = _java_for(wanted)
     class_path = jars.fetch(wanted.version, report)
     archive = class_archive.place(java, class_path)
     brokers = [
         Node(id=number, port=port, rack=RACKS[(number - 1) % len(RACKS)])
-        for number, port in enumerate(chosen[:-1], start=1)
+        for number, port in enumerate(chosen[: wanted.brokers], start=1)
+    ]
+    controllers = [
+        Node(id=number, port=port)
+        for number, port in enumerate(chosen[wanted.brokers :], start=CONTROLLER_ID)
     ]
     _check_room(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,8 +138,9 @@ def _lay_out(folder: Path, wanted: Wanted, report: Report) -> Lab:
         java=java.program,
         class_path=class_path,
         class_archive=str(archive) if archive else None,
-        nodes=(Node(id=CONTROLLER_ID, port=chosen[-1]), *brokers),
+        nodes=(*controllers, *brokers),
         passwords=users.new_passwords() if wanted.security.by_password else {},
+        settings=wanted.settings,
     )
     lab = Lab(folder, facts)
     layout.create(lab)

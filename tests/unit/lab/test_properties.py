@@ -5,11 +5,12 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ktui.kafka.connection import Connection
 from ktui.lab import clients, security
-from ktui.lab.layout import Lab, Security
+from ktui.lab.layout import Lab, Node, Security
 from ktui.lab.properties import render, server_properties
 from support.lab_layout import written_lab
 
@@ -32,6 +33,28 @@ def test_a_broker_knows_its_rack_its_data_and_the_controller(tmp_path: Path) -> 
     assert broker["broker.rack"] == "b"
     assert broker["log.dirs"] == str(tmp_path / "broker-2" / "data")
     assert broker["controller.quorum.voters"] == "100@127.0.0.1:21003"
+
+
+def test_every_node_of_a_lab_with_three_controllers_knows_all_of_them(tmp_path: Path) -> None:
+    lab = written_lab(tmp_path)
+    more = (Node(id=101, port=21004), Node(id=102, port=21005))
+    nodes = (lab.controller, *more, *lab.brokers)
+    lab = Lab(tmp_path, msgspec.structs.replace(lab.layout, nodes=nodes))
+
+    voters = "100@127.0.0.1:21003,101@127.0.0.1:21004,102@127.0.0.1:21005"
+    assert {of_node(lab, node.id)["controller.quorum.voters"] for node in nodes} == {voters}
+    roles = [of_node(lab, node.id)["process.roles"] for node in nodes]
+    assert roles == ["controller"] * 3 + ["broker"] * 2
+    assert len({lab.home(node) for node in nodes}) == len(nodes)
+
+
+def test_settings_that_were_asked_for_go_before_those_of_a_lab(tmp_path: Path) -> None:
+    lab = written_lab(tmp_path)
+    settings = {"min.insync.replicas": "2", "connections.max.reauth.ms": "5000"}
+    lab = Lab(tmp_path, msgspec.structs.replace(lab.layout, settings=settings))
+
+    assert settings.items() <= of_node(lab, 1).items()
+    assert settings.items() <= of_node(lab, 100).items()
 
 
 def test_topics_are_made_on_purpose_only(tmp_path: Path) -> None:

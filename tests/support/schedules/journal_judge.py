@@ -1,0 +1,103 @@
+"""A real run's journal, held to the rules of pacing and of cancels by what its engines had seen."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.observation import Observation
+from ktui.execution.events import Entry, Owned, Started, StepBegun
+from ktui.execution.run import Run
+from ktui.fileproblem import FileProblem
+from ktui.recording.playing import Seen as Poll
+from ktui.recording.playing import observations
+from ktui.recording.reading import recordings
+from support.cancel_rules import CancelRules
+from support.runs_held_to_rules import Rules
+
+Seen = tuple[datetime, Observation]
+
+_OLD = timedelta(seconds=35)
+"""A decision rests on a look of its last 30 s; without one the recording was cut off."""
+
+
+class Replayed:
+    """A run that went, entry by entry; stands where the rules expect a run that is watched.
+
+    Args:
+        entries: its journal.
+        looks: what its engines saw, each with the moment at which it was over.
+        brokers: of the cluster.
+        least: min.insync.replicas that all its topics have at least.
+    """
+
+    def __init__(
+        self, entries: Sequence[Entry], looks: Sequence[Seen], brokers: Sequence[int], least: int
+    ) -> None:
+        self._entries = entries
+        self._looks = looks
+        self._times = [at for at, _ in self._looks]
+        self.folded = Run("replayed")
+        self.seen: Observation | None = None
+        self.engines = 0
+        self.gate_shut: str | None = None
+        self.checks: list[Callable[[Sequence[Entry]], None]] = []
+        self.clock = SystemClock()
+        self.witness = SimpleNamespace(departures=[])
+        self.cluster = SimpleNamespace(
+            spec=SimpleNamespace(brokers=[SimpleNamespace(id=broker) for broker in brokers])
+        )
+        self.targets: dict[Any, Any] = {}
+        self.unseen = 0
+        """Decisions whose look was lost with the engine that made it."""
+        watched: Any = self
+        self.rules = Rules(watched, least)
+        self._cancels = CancelRules(watched)
+
+    def problems(self) -> Iterator[str]:
+        """Play it, and name each decision that is against a rule."""
+        for _, group in itertools.groupby(self._entries, key=lambda entry: entry.at):
+            written = list(group)
+            yield from self._held(written)
+            for entry in written:
+                self.folded.apply(entry)
+                self.engines += isinstance(entry.event, Owned)
+            self.targets = {tp: track.target for tp, track in self.folded.tracks.items()}
+
+    def _held(self, written: Sequence[Entry]) -> Iterator[str]:
+        self.seen = self._look_before(written[0].at)
+        decides = any(isinstance(entry.event, StepBegun) for entry in written)
+        if isinstance(written[0].event, Started):
+            return
+        if self.seen is None and decides:
+            self.unseen += 1
+            return
+        for check in self.checks:
+            try:
+                check(written)
+            except AssertionError as error:
+                events = [entry.event for entry in written]
+                yield f"against a rule at {written[0].at:%T.%f}: {error!r} {error} in {events}"
+
+    def _look_before(self, at: datetime) -> Observation | None:
+        index = bisect_right(self._times, at)
+        if not index or at - self._times[index - 1] > _OLD:
+            return None
+        return self._looks[index - 1][1]
+
+
+def recorded_looks(folder: Path) -> list[Seen]:
+    """Give what a run's engines have recorded of what they saw."""
+    try:
+        sessions = recordings(folder)
+    except FileProblem:
+        return []
+    found = [each for session in sessions for each in observations(session)]
+    looks = [(each.observation.at, each.observation) for each in found if isinstance(each, Poll)]
+    return sorted(looks, key=lambda look: look[0])

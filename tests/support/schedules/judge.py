@@ -1,0 +1,183 @@
+"""The verdict on a schedule: by the controllers' log, by what was acknowledged, by the settings."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+from confluent_kafka import Consumer, TopicPartition
+
+from ktui.cluster.ports import Verdict
+from ktui.execution.events import Answered, Started, StepOver
+from ktui.execution.states import State
+from ktui.execution.throttle_events import Configured, ThrottleChanged
+from ktui.kafka.connection import Connection
+from ktui.kafka.quiet import hush
+from ktui.kafka.reader import KafkaReader
+from support.real_runs import described
+from support.real_throttles import changed
+from support.schedules.journal_judge import Replayed, recorded_looks
+from support.schedules.log_judge import (
+    TopicLog,
+    after_the_end,
+    against_intents,
+    intents,
+    late_s,
+    lost_in_sync,
+    read_log,
+    unthrottled,
+)
+from support.schedules.play import Play
+from support.schedules.schedule import BROKERS, PARTITIONS, Asked, Fault
+from support.told_at_the_end import otherwise_than_told, steps_against_cancels
+
+_READ_S = 60.0
+_ENDS = frozenset({State.DONE, State.STOPPED, State.ROLLED_BACK})
+"""How a partition may end that nobody else touches."""
+
+
+class Verdicts(msgspec.Struct):
+    """What a schedule comes to."""
+
+    number: int
+    happened: list[str]
+    problems: list[str] = []
+    fired: Counter[Fault | Asked] = msgspec.field(default_factory=Counter)
+    moved: int = 0
+    """Steps that added or removed replicas, and were reached."""
+    states: Counter[State] = msgspec.field(default_factory=Counter)
+    unknown: int = 0
+    """Requests without an answer, those for settings among them."""
+    acknowledged: int = 0
+    lost: int = 0
+    """Acknowledged messages that are gone: Kafka elected a replica that was out of sync."""
+    unclean: int = 0
+    latest_s: float = 0.0
+    """How long a request was on its way at most, from its intent to its effect."""
+    window: list[str] = []
+    """Effects for which something had changed since they were read for."""
+    decisions: int = 0
+    unseen: int = 0
+    took_s: float = 0.0
+
+
+def judged(play: Play) -> Verdicts:
+    """Hold what was played to all that ktui promises."""
+    told = Verdicts(play.schedule.number, play.happened, play.problems, play.fired)
+    told.states = Counter(track.state for track in play.run.tracks.values())
+    kinds = Answered | Configured
+    answers = [entry.event for entry in play.entries if isinstance(entry.event, kinds)]
+    told.unknown = sum(answer.verdict is Verdict.UNKNOWN for answer in answers)
+    over = [entry.event for entry in play.entries if isinstance(entry.event, StepOver)]
+    told.moved = sum(step.reached for step in over)
+    told.took_s = play.took_s
+    told.problems += _states(play)
+    logs = read_log(play.nodes.lab, [topic.name for topic in play.schedule.topics])
+    _judge_log(play, logs, told)
+    _judge_messages(play, logs, told)
+    told.problems += asyncio.run(_placed(play))
+    told.problems += _settings(play)
+    _judge_journal(play, told)
+    return told
+
+
+def _states(play: Play) -> Iterator[str]:
+    for track in play.run.tracks.values():
+        if track.state not in _ENDS:
+            yield f"{track.tp} is {track.state}: {track.reason}"
+
+
+def _judge_log(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:
+    meant = intents(play.entries)
+    rates = _rates(play)
+    for topic in play.schedule.topics:
+        log = logs[topic.name]
+        told.problems += against_intents(log, meant)
+        told.problems += after_the_end(log, play.entries)
+        told.latest_s = max(told.latest_s, *late_s(log, meant), 0.0)
+        wrong, window = lost_in_sync(log, int(topic.settings.get("min.insync.replicas", 1)))
+        told.problems += wrong
+        told.window += window
+        told.problems += unthrottled(log, rates) if rates else ()
+        told.unclean += len(log.unclean)
+    told.fired[Fault.LAST_COPY_KILLED] += bool(told.unclean)
+
+
+def _rates(play: Play) -> set[str]:
+    """Give the rates that were in force in a run; none where it once had no throttle."""
+    found = []
+    for entry in play.entries:
+        match entry.event:
+            case Started() as started:
+                found.append(started.options.throttle.every)
+            case ThrottleChanged() as changed_to:
+                found.append(changed_to.new.every)
+    return set() if None in found else {str(rate) for rate in found}
+
+
+def _judge_messages(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:
+    """No acknowledged message is gone, but where Kafka elected a replica that was out of sync."""
+    for topic, messages in zip(play.schedule.topics, play.traffic, strict=True):
+        there = _keys(play.connection, topic.name)
+        unclean = {tp.partition for tp, _ in logs[topic.name].unclean}
+        gone = messages.acknowledged - there
+        told.acknowledged += len(messages.acknowledged)
+        without_reason = {key for key in gone if key % PARTITIONS not in unclean}
+        told.lost += len(gone - without_reason)
+        if without_reason:
+            told.problems.append(f"{topic.name}: acknowledged and gone: {sorted(without_reason)}")
+        if unread := (messages.acknowledged & there) - messages.read:
+            told.problems.append(f"{topic.name}: its group has not read {sorted(unread)}")
+
+
+def _keys(connection: Connection, topic: str) -> set[int]:
+    """Read the keys of all committed messages that there are."""
+    settings = {**connection.for_confluent(), "group.id": "judge", "enable.auto.commit": False}
+    consumer = Consumer(
+        {**settings, "auto.offset.reset": "earliest", "enable.partition.eof": True},
+        logger=hush("librdkafka"),
+    )
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+    found: set[int] = set()
+    at_end: set[int] = set()
+    until = time.monotonic() + _READ_S
+    while len(at_end) < PARTITIONS and time.monotonic() < until:
+        message = consumer.poll(0.5)
+        if message is None:
+            continue
+        if message.error() is not None:
+            at_end.add(message.partition() or 0)
+        elif key := message.key():
+            found.add(int(key))
+    consumer.close()
+    return found
+
+
+async def _placed(play: Play) -> list[str]:
+    """Name what is otherwise than the run says, or than it was asked for last."""
+    reader = KafkaReader(play.connection)
+    try:
+        listed = await reader.list_reassignments()
+    finally:
+        await reader.aclose()
+    wrong = []
+    for topic in play.schedule.topics:
+        found = await described(play.connection, topic.name)
+        tracks = {tp: track for tp, track in play.run.tracks.items() if tp in found}
+        wrong += otherwise_than_told(tracks, found, listed, leaders=False)
+    return [*wrong, *steps_against_cancels((e.event for e in play.entries), BROKERS)]
+
+
+def _settings(play: Play) -> Iterator[str]:
+    if otherwise := changed(play.connection, play.settings):
+        yield f"settings are not as before: {otherwise}"
+
+
+def _judge_journal(play: Play, told: Verdicts) -> None:
+    recording = play.shell.run_dir(play.name).recording
+    replayed = Replayed(play.entries, recorded_looks(recording), BROKERS, 1)
+    told.problems += replayed.problems()
+    told.decisions, told.unseen = replayed.rules.decisions, replayed.unseen

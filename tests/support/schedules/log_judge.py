@@ -1,0 +1,268 @@
+"""What the controllers took in of a run, by their own log, held against what was meant."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
+from ktui.cluster.throttle_settings import entry as listed_as
+from ktui.execution.events import Answered, Cancel, Ended, Entry, Request, StepBegun
+from ktui.lab.layout import Lab
+from support.metadata_log import PartitionRecord, dumped_with_times
+from support.throttle_log import ThrottleLog
+
+WINDOW_MS = 15_000
+"""As long as a request may be on its way: 5 s after its read, and until its answer is given up."""
+_CLOCKS_MS = 20
+
+Replicas = tuple[int, ...]
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """One partition at a moment, as the controllers have it."""
+
+    replicas: Replicas = ()
+    adding: Replicas = ()
+    removing: Replicas = ()
+    isr: Replicas = ()
+    leader: int = -1
+    last_isr: Replicas = ()
+    """The ISR when it last had a member: whoever of them comes back first may lead."""
+
+    @property
+    def moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> Replicas:
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+    @property
+    def assigned(self) -> tuple[Replicas, Replicas, Replicas]:
+        return self.replicas, self.adding, self.removing
+
+    def after(self, record: PartitionRecord) -> Standing:
+        return Standing(
+            self.replicas if record.replicas is None else record.replicas,
+            self.adding if record.adding is None else record.adding,
+            self.removing if record.removing is None else record.removing,
+            self.isr if record.isr is None else record.isr,
+            self.leader if record.leader is None else record.leader,
+            record.isr or self.last_isr,
+        )
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """A request that took effect: an alter, or a cancel, which has no target."""
+
+    offset: int
+    tp: TopicPartition
+    at_ms: int
+    target: Replicas | None
+    before: Standing
+    after: Standing
+    unthrottled: tuple[int, ...] = ()
+    """Of the brokers that it adds, those that were not listed or had no rate, just before."""
+    rates: tuple[str, ...] = ()
+    """Of the others."""
+
+
+class Intent(msgspec.Struct):
+    """A request as the journal has it, and its answer."""
+
+    tp: TopicPartition
+    at_ms: int
+    target: Replicas | None
+    answer: Answered | None = None
+
+
+class TopicLog(msgspec.Struct):
+    """What befell the partitions of a topic.
+
+    Attributes:
+        effects: the requests that took effect, in order.
+        unclean: each election by Kafka of a replica that was not in sync: the partition, when.
+        shrunk: when each partition's ISR last lost a member before a moment.
+    """
+
+    effects: list[Effect] = []
+    unclean: list[tuple[TopicPartition, int]] = []
+    shrunk: defaultdict[TopicPartition, list[int]] = msgspec.field(
+        default_factory=lambda: defaultdict(list)
+    )
+    problems: list[str] = []
+
+
+def read_log(lab: Lab, topics: Iterable[str]) -> dict[str, TopicLog]:
+    """Read what befell topics."""
+    records = list(dumped_with_times(lab))
+    times = {offset: at_ms for offset, at_ms, _ in records}
+    untimed = [(offset, record) for offset, _, record in records]
+    return {topic: followed(ThrottleLog.among(untimed, topic), times) for topic in topics}
+
+
+def followed(throttles: ThrottleLog, times: Mapping[int, int]) -> TopicLog:
+    """Follow the partitions of a topic.
+
+    Args:
+        throttles: the records about it.
+        times: of each offset, ms.
+    """
+    log = TopicLog()
+    standing: dict[TopicPartition, Standing] = {}
+    for record in throttles.partitions:
+        if record.created and record.tp in standing:  # a topic of that name was there before
+            log, standing = TopicLog(), {}
+        before = standing.get(record.tp, Standing())
+        now = standing[record.tp] = before.after(record)
+        if not record.created:
+            _take(log, record, times[record.offset], before, now)
+            _see_throttles(log, record, throttles)
+    return log
+
+
+def _take(
+    log: TopicLog, record: PartitionRecord, at_ms: int, before: Standing, now: Standing
+) -> None:
+    tp = record.tp
+    if {*before.isr} - {*now.isr}:
+        log.shrunk[tp].append(at_ms)
+    effect = _effect(record, at_ms, before, now)
+    if effect is not None:
+        log.effects.append(effect)
+    elected_out_of_sync = record.unclean and now.leader not in before.last_isr
+    if elected_out_of_sync and effect is None:
+        log.unclean.append((tp, at_ms))
+    elif elected_out_of_sync:
+        log.problems.append(f"{tp}: a request gave the lead to a replica out of sync: {effect}")
+
+
+def _see_throttles(log: TopicLog, record: PartitionRecord, throttles: ThrottleLog) -> None:
+    """Note how the brokers were throttled that the last effect adds, if it is of this record."""
+    effect = log.effects[-1] if log.effects else None
+    if effect is None or effect.offset != record.offset or not effect.after.adding:
+        return
+    number = record.tp.partition
+    listed = throttles.listed(record.offset, FOLLOWER_REPLICAS, number)
+    rates = {broker: throttles.rate(record.offset, broker) for broker in effect.after.adding}
+    bound = {b: rate for b, rate in rates.items() if rate and listed_as(number, b) in listed}
+    log.effects[-1] = msgspec.structs.replace(
+        effect, unthrottled=tuple(rates.keys() - bound.keys()), rates=tuple(bound.values())
+    )
+
+
+def _effect(record: PartitionRecord, at_ms: int, before: Standing, now: Standing) -> Effect | None:
+    """Recognise a request; None for what Kafka does by itself."""
+    if now.assigned == before.assigned:
+        return None
+    cancels = before.moving and not now.moving
+    if cancels and now.replicas == before.target:
+        return None  # it is complete
+    target = None if cancels else now.target
+    return Effect(record.offset, record.tp, at_ms, target, before, now)
+
+
+def intents(entries: Iterable[Entry]) -> dict[TopicPartition, list[Intent]]:
+    """Give the alters and cancels of a journal, each with its answer."""
+    found: defaultdict[TopicPartition, list[Intent]] = defaultdict(list)
+    for entry in entries:
+        match entry.event:
+            case StepBegun(alters=True) as step:
+                found[step.tp].append(Intent(step.tp, _ms(entry.at), step.replicas))
+            case Cancel() as cancel:
+                found[cancel.tp].append(Intent(cancel.tp, _ms(entry.at), None))
+            case Answered(request=Request.ALTER | Request.CANCEL) as answer:
+                cancels = answer.request is Request.CANCEL
+                mine = [i for i in found[answer.tp] if (i.target is None) is cancels]
+                if mine:
+                    mine[-1].answer = answer
+    return found
+
+
+def against_intents(log: TopicLog, meant: Mapping[TopicPartition, Sequence[Intent]]) -> list[str]:
+    """Name what took effect and was not the last thing that was sent for its partition."""
+    wrong = list(log.problems)
+    for effect in log.effects:
+        sent = [i for i in meant.get(effect.tp, ()) if i.at_ms <= effect.at_ms + _CLOCKS_MS]
+        mine = [i for i in sent if i.target == effect.target]
+        if not mine:
+            wrong.append(f"{effect.tp}: nobody meant to send this: {effect}")
+            continue
+        later = [i for i in sent[sent.index(mine[-1]) + 1 :] if not _without_effect(i)]
+        if later:
+            wrong.append(f"{effect.tp}: {mine[-1]} took effect after {later}: {effect}")
+        if effect.target is not None and effect.before.moving:
+            wrong.append(f"{effect.tp}: altered while it moved: {effect}")
+    return wrong
+
+
+def late_s(log: TopicLog, meant: Mapping[TopicPartition, Sequence[Intent]]) -> list[float]:
+    """Give how long after its intent each request took effect, in seconds."""
+    found = []
+    for effect in log.effects:
+        sent = (i.at_ms for i in meant.get(effect.tp, ()) if i.target == effect.target)
+        delays = [(effect.at_ms - at_ms) / 1000 for at_ms in sent]
+        found.append(min((s for s in delays if s >= -_CLOCKS_MS / 1000), default=0.0))
+    return found
+
+
+def _without_effect(intent: Intent) -> bool:
+    return intent.answer is not None and intent.answer.verdict is Verdict.REFUSED
+
+
+def lost_in_sync(log: TopicLog, least: int) -> tuple[list[str], list[str]]:
+    """Name the effects that left too few in sync: those against the rules, and those in the window.
+
+    Args:
+        log: of a topic.
+        least: its min.insync.replicas.
+
+    Returns:
+        What is against the rules; what changed between a request's read and its effect.
+    """
+    wrong: list[str] = []
+    window: list[str] = []
+    for effect in log.effects:
+        before, after = effect.before, effect.after
+        if effect.target is None:
+            left, needed = {*before.isr} - {*before.adding}, 1
+        else:
+            dropped = {*before.replicas} - {*effect.target}
+            if not dropped & {*before.isr}:
+                continue
+            added = {*effect.target} - {*before.replicas}
+            left, needed = {*before.isr} - dropped | added, min(least, len(effect.target))
+        if len(left) >= needed:
+            continue
+        told = f"{effect.tp}: {sorted(left)} in sync after {effect.target} of {before} at {after}"
+        shrunk = [at for at in log.shrunk[effect.tp] if 0 < effect.at_ms - at <= WINDOW_MS]
+        (window if shrunk else wrong).append(told)
+    return wrong, window
+
+
+def unthrottled(log: TopicLog, rates: Collection[str]) -> list[str]:
+    """Name the alters that added replicas without one of the rates that were in force."""
+    return [
+        f"{effect.tp}: it was not throttled: {effect}"
+        for effect in log.effects
+        if effect.unthrottled or not {*effect.rates} <= {*rates}
+    ]
+
+
+def after_the_end(log: TopicLog, entries: Sequence[Entry]) -> list[str]:
+    """Name what took effect after a run had ended, and was not named as open."""
+    if not entries or not isinstance((last := entries[-1]).event, Ended):
+        return []
+    open_still = {TopicPartition(each.topic, each.partition) for each in last.event.open}
+    late = (effect for effect in log.effects if effect.at_ms > _ms(last.at) + _CLOCKS_MS)
+    return [f"{e.tp}: it came after the end: {e}" for e in late if e.tp not in open_still]
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,90 @@
+"""The nodes of a cluster with three controllers and three brokers: who is active, who is broken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ktui.lab import control
+from ktui.lab.errors import LabError
+from ktui.lab.layout import Lab, Security
+from ktui.lab.properties import CLIENT_LISTENER
+from ktui.lab.security import PLAIN_MODULE, login
+from ktui.lab.up import Wanted
+from ktui.lab.users import ADMIN
+from support.outage import Outage
+
+_EVERY_5_S, _EVERY_HOUR = "5000", "3600000"
+WANTED = Wanted(
+    brokers=3,
+    controllers=3,
+    security=Security.SASL_PLAINTEXT,
+    settings={
+        "connections.max.reauth.ms": _EVERY_5_S,
+        f"listener.name.{CLIENT_LISTENER.lower()}.plain.connections.max.reauth.ms": _EVERY_HOUR,
+    },
+)
+"""What the schedules are played on. Who logs in by SCRAM has to do it again every 5 s.
+
+By PLAIN it lasts: a broker that was suspended drops what it then reads from a login of 5 s ago, and
+what it drops does not come late.
+"""
+
+
+def lasting_login(lab: Lab) -> Path:
+    """Write the client properties of a login that lasts."""
+    given = lab.client_file(ADMIN).read_text().splitlines()
+    kept = [line for line in given if not line.startswith("sasl.")]
+    plain = ["sasl.mechanism=PLAIN", f"sasl.jaas.config={login(PLAIN_MODULE, ADMIN, lab)}"]
+    path = lab.folder / "client-lasting.properties"
+    path.touch(mode=0o600)
+    path.write_text("\n".join([*kept, *plain, ""]))
+    return path
+
+
+class Nodes(Outage):
+    """Kills, suspends and mends nodes of a lab, and knows which controller is active."""
+
+    def __init__(self, lab: Lab) -> None:
+        super().__init__(lab)
+        self.lab = lab
+
+    def active_controller(self) -> int | None:
+        """The leader of the quorum, as the controllers keep it on their disks."""
+        known = [found for node in self.lab.controllers if (found := self._quorum_state(node.id))]
+        return max(known, default=(0, None), key=lambda each: each[0])[1]
+
+    @property
+    def all_run(self) -> bool:
+        """Whether no node is down or suspended: a second controller less would be a majority."""
+        return all(each.state is control.State.RUNNING for each in control.status(self.lab))
+
+    def start(self, node: int) -> None:
+        """Start a node that has ended; one that runs stays as it is."""
+        if self._state(node) is control.State.STOPPED:
+            control.start(self.lab, node)
+
+    def resume(self, node: int) -> None:
+        """Let a suspended node go on; one that runs stays as it is."""
+        if self._state(node) is control.State.SUSPENDED:
+            control.resume(self.lab, node)
+
+    def break_down(self, node: int, *, suspend: bool) -> bool:
+        """Kill or suspend a node that runs, and tell whether it did."""
+        try:
+            (self.suspend if suspend else self.kill)(node)
+        except LabError:
+            return False
+        return True
+
+    def _state(self, node: int) -> control.State:
+        return next(each.state for each in control.status(self.lab) if each.node.id == node)
+
+    def _quorum_state(self, node: int) -> tuple[int, int] | None:
+        folder = self.lab.data(self.lab.node(node)) / "__cluster_metadata-0"
+        try:
+            state = json.loads((folder / "quorum-state").read_text())
+        except (OSError, ValueError):
+            return None
+        leader = state.get("leaderId", -1)
+        return (state.get("leaderEpoch", 0), leader) if leader >= 0 else None

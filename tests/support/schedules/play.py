@@ -1,0 +1,377 @@
+"""One schedule, played on real brokers with a real engine: what breaks, and what is asked."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.execution.events import Answered, Entry
+from ktui.execution.journal import Journal
+from ktui.execution.ownership import holder
+from ktui.execution.run import Run
+from ktui.execution.track import Track
+from ktui.kafka.connection import Connection
+from ktui.kafka.load import create_topic, fill
+from ktui.lab.clients import librdkafka
+from ktui.lab.processes import wait_for
+from ktui.lab.users import ADMIN
+from support.acked_messages import AckedMessages, Writing
+from support.real_throttles import Settings, all_settings
+from support.schedules.held import Held
+from support.schedules.nodes import Nodes, lasting_login
+from support.schedules.schedule import (
+    BROKERS,
+    PARTITIONS,
+    Asked,
+    Event,
+    Fault,
+    Schedule,
+    Topic,
+)
+from support.shell import Shell
+
+BOUND_S = 90.0
+"""By then a run has ended, or says what it waits for."""
+END_S = 240.0
+"""So long after everything is whole again it has ended."""
+_BYTES_EACH = 1024 * 1024
+_LARGE = 8192
+_TURN_S = 0.01
+_READ_OUT_S = 30.0
+"""So long what was acknowledged is waited for at the end; what Kafka lost does not come."""
+_TRAPS_S = 40.0
+"""How long the moment for a fault is waited for."""
+_VERBS = {
+    Asked.PAUSE: "pause",
+    Asked.CONTINUE: "continue",
+    Asked.LIMITS: "limits",
+    Asked.THROTTLE: "throttle",
+    Asked.STOP_PARTITION: "cancel",
+    Asked.STOP_TOPIC: "cancel",
+    Asked.STOP_ALL: "cancel",
+    Asked.ROLLBACK: "cancel",
+}
+
+
+class Command(msgspec.Struct):
+    """A call of ktui, and what became of it."""
+
+    what: Asked
+    process: subprocess.Popen[str]
+    code: int | None = None
+    said: str = ""
+
+
+class Play:
+    """Plays a schedule; afterwards it has all that a judge wants to know.
+
+    Args:
+        schedule: what to play.
+        nodes: of the cluster.
+        folder: for the state directory and the plan.
+    """
+
+    def __init__(self, schedule: Schedule, nodes: Nodes, folder: Path) -> None:
+        self.schedule, self.nodes = schedule, nodes
+        self.connection = Connection.of(librdkafka(nodes.lab), where="the lab")
+        self.shell = Shell(nodes.lab, folder)
+        self.run = Run(schedule.run)
+        self.entries: list[Entry] = []
+        self.fired: Counter[Fault | Asked] = Counter()
+        self.happened: list[str] = []
+        self.problems: list[str] = []
+        self.traffic: list[AckedMessages] = []
+        self.commands: list[Command] = []
+        self.settings: Settings = {}
+        self.dice = random.Random(f"play {schedule.number}")  # noqa: S311 - a test's dice
+        self._due: list[tuple[float, Callable[[], None]]] = []
+        self._traps: list[Callable[[], bool]] = []
+        self._began_s = 0.0
+        self._journal: Journal | None = None
+        self.took_s = 0.0
+        self.holding = False
+        """Whether a broker is suspended that has a request."""
+        self._in_flight: list[tuple[int, list[TopicPartition]]] = []
+        """For each kill of a controller, the journal's end and whose requests were begun."""
+
+    @property
+    def now_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    @property
+    def _gives_up_s(self) -> float:
+        """Until when the moment for a fault is waited for."""
+        return _TRAPS_S if self.schedule.holds else self.schedule.over_s + _TRAPS_S
+
+    @property
+    def name(self) -> str:
+        return self.schedule.run
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run is at its end, and its engine gone."""
+        return self.run.ended and holder(self.shell.run_dir(self.name)) is None
+
+    def play(self) -> None:
+        """Play it to the end of its run."""
+        with ExitStack() as stack:
+            stack.callback(self.shell.close)
+            stack.callback(self.nodes.mend)
+            stack.callback(self._close)
+            for topic in self.schedule.topics:
+                self._make(topic)
+            for topic in self.schedule.topics:
+                self.traffic.append(stack.enter_context(self._messages(topic)))
+            assert wait_for(lambda: all(each.read for each in self.traffic), seconds=60), "no data"
+            self.settings = all_settings(self.connection)
+            self._start()
+            self._carry_out()
+            self._to_the_end()
+            self._collect()
+
+    def told(self, what: str) -> None:
+        """Take note of what happened."""
+        self.happened.append(f"{self.now_s:.1f} {what}")
+
+    def _make(self, topic: Topic) -> None:
+        replicas = [before for before, _ in topic.ways]
+        create_topic(self.connection, topic.name, replicas, settings=topic.settings)
+        fill(
+            self.connection,
+            topic.name,
+            range(PARTITIONS),
+            bytes_each=_BYTES_EACH,
+            message_bytes=_LARGE,
+        )
+
+    def _messages(self, topic: Topic) -> AckedMessages:
+        return AckedMessages(
+            self.connection,
+            topic.name,
+            PARTITIONS,
+            writing=topic.writing,
+            every_s=0.02,
+            group=f"readers of {topic.name}",
+            limit_s=_READ_OUT_S,
+        )
+
+    def _start(self) -> None:
+        targets = [
+            {"topic": topic.name, "partition": number, "replicas": list(after)}
+            for topic in self.schedule.topics
+            for number, (_, after) in enumerate(topic.ways)
+        ]
+        plan = self.shell.plan(self.name, targets)
+        words = (*self._login(), "--headless", *self.schedule.words)
+        self.shell.begin("start", plan, *words)
+        self._began_s = time.monotonic()
+        assert wait_for(self._look, seconds=60), self.shell.log(self.name)
+        self._began_s = time.monotonic()
+        for event in self.schedule.events:
+            self._at(event.at_s, partial(self._happens, event))
+
+    def _look(self) -> bool:
+        """Take in what the journal has; tell whether the run is owned, or was."""
+        if self._journal is None:
+            path = self.shell.run_dir(self.name).journal
+            if not path.exists() or not self.shell.entries(self.name):
+                return False
+            self._journal = Journal.open(path, SystemClock(), read_only=True)
+        for entry in self._journal.entries(after=self.run.seq):
+            self.entries.append(entry)
+            self.run.apply(entry)
+        return self.run.owner is not None
+
+    def _at(self, at_s: float, does: Callable[[], None]) -> None:
+        self._due.append((at_s, does))
+        self._due.sort(key=lambda due: due[0])
+
+    def _carry_out(self) -> None:
+        """Let happen what is due, until there is no more of it, or the run has ended."""
+        while (self._due or self._traps) and not self.ended:
+            self._look()
+            if self._due and self._due[0][0] <= self.now_s:
+                self._due.pop(0)[1]()
+            self._traps = [trap for trap in self._traps if not trap()]
+            if not self._due and not self.holding and self.now_s > self._gives_up_s:
+                break
+            time.sleep(_TURN_S)
+
+    def _happens(self, event: Event) -> None:
+        if isinstance(event.what, Asked):
+            self._ask(event.what, *event.words)
+            return
+        match event.what:
+            case Fault.CONTROLLER_KILLED:
+                self._traps.append(lambda: self._kill_controller(event.lasts_s))
+            case Fault.HOLDER_SUSPENDED:
+                self._traps.append(Held(self).looked)
+            case Fault.ENGINE_KILLED:
+                self._kill_engine(event.lasts_s)
+            case Fault.LAST_COPY_KILLED:
+                self._kill_last_copy(event.lasts_s)
+            case _:
+                broker = self.dice.choice(BROKERS)
+                self._break(event.what, broker, event.lasts_s)
+
+    def _break(self, what: Fault, broker: int, lasts_s: float) -> None:
+        suspends = what is Fault.BROKER_SUSPENDED
+        if self.nodes.break_down(broker, suspend=suspends):
+            self.fired[what] += 1
+            self.told(f"{what} ({broker}, {lasts_s:.0f} s)")
+            back = self.nodes.resume if suspends else self.nodes.start
+            self._at(self.now_s + lasts_s, lambda: back(broker))
+
+    def _kill_last_copy(self, lasts_s: float) -> None:
+        """Kill a follower, and once it is out of the ISR the leader while the follower comes back.
+
+        Whether a copy was elected that was out of sync, the controllers' log says.
+        """
+        second, first = self._elects_any().ways[-1][0]
+        if not self.nodes.break_down(first, suspend=False):
+            return
+        self.told(f"{Fault.LAST_COPY_KILLED}? ({first}, then {second})")
+        kill = self.now_s + lasts_s / 2
+        self._at(kill, lambda: self._note_down(second))
+        self._at(kill + 0.1, lambda: self.nodes.start(first))
+        self._at(self.now_s + lasts_s, lambda: self.nodes.start(second))
+
+    def _elects_any(self) -> Topic:
+        return next(t for t in self.schedule.topics if t.writing is Writing.IDEMPOTENT)
+
+    def _note_down(self, broker: int) -> None:
+        self.told(f"broker {broker} killed")
+        self.nodes.break_down(broker, suspend=False)
+
+    def _kill_engine(self, again_s: float) -> None:
+        owner = holder(self.shell.run_dir(self.name))
+        if owner is None or self.run.ended:
+            return
+        os.kill(owner.pid, signal.SIGKILL)
+        self.fired[Fault.ENGINE_KILLED] += 1
+        on_their_way = len(self.unanswered())
+        self.told(f"{Fault.ENGINE_KILLED} with {on_their_way} requests begun")
+        self._at(self.now_s + again_s, self._resume)
+
+    def _resume(self) -> None:
+        if self.shell.unowned(self.name) and not self.run.ended:
+            self.shell.begin("resume", self.name, "--headless")
+
+    def unanswered(self) -> list[Track]:
+        """Give the partitions with a request that was begun and not answered."""
+        return [track for track in self.run.flying.values() if _is_open(track)]
+
+    def leaving(self) -> list[Track]:
+        """Give those whose request is about to leave, or has: their throttle is set already."""
+        return [] if self.run.throttled.asked else self.unanswered()
+
+    def _kill_controller(self, lasts_s: float) -> bool:
+        """Kill the active controller once requests are on their way; tell whether that is done."""
+        if not self.leaving() or not self.nodes.all_run:
+            return False
+        time.sleep(self.dice.uniform(0.0, 0.2))
+        active = self.nodes.active_controller()
+        if active is None or not self.nodes.break_down(active, suspend=False):
+            return False
+        self._look()
+        flying = [track.tp for track in self.unanswered()]
+        self._at(self.now_s + lasts_s, lambda: self.nodes.start(active))
+        self.told(f"controller {active} killed with {len(flying)} requests begun")
+        self._in_flight.append((self.run.seq, flying))
+        return bool(flying)
+
+    def _count_sent(self) -> None:
+        """Count the kills of a controller at which a request had left, or left then."""
+        for seq, flying in self._in_flight:
+            answers = [
+                entry.event
+                for entry in self.entries
+                if entry.seq > seq and isinstance(entry.event, Answered)
+            ]
+            first = {answer.tp: answer for answer in reversed(answers)}
+            sent = [tp for tp in flying if (a := first.get(tp)) is None or _was_sent(a)]
+            self.fired[Fault.CONTROLLER_KILLED] += bool(sent)
+
+    def _ask(self, what: Asked, *words: str) -> None:
+        if self.run.ended or holder(self.shell.run_dir(self.name)) is None:
+            return
+        self.told(" ".join((_VERBS[what], *words)))
+        process = self.shell.begin(_VERBS[what], self.name, *words, *self._config(what))
+        self.commands.append(Command(what, process))
+
+    def _config(self, what: Asked) -> tuple[str, ...]:
+        return self._login() if _VERBS[what] == "cancel" else ()
+
+    def _login(self) -> tuple[str, str]:
+        lab = self.nodes.lab
+        config = lasting_login(lab) if self.schedule.holds else lab.client_file(ADMIN)
+        return "--command-config", str(config)
+
+    def _to_the_end(self) -> None:
+        """Mend everything, let the run go on, and wait for its end."""
+        self._due.clear()
+        self.nodes.mend()
+        self._look()
+        self.told("all is whole")
+        for what, words in ((Asked.CONTINUE, ()), (Asked.THROTTLE, ("20MB",))):
+            self._ask(what, *words)
+        if not self.run.ended and holder(self.shell.run_dir(self.name)) is None:
+            self._resume()
+        whole_s, judged = self.now_s, False
+        while not self.ended and self.now_s < whole_s + END_S:
+            self._look()
+            if not judged and self.now_s > BOUND_S:
+                judged = True
+                self._says_what_it_waits_for()
+            time.sleep(0.1)
+        self._look()
+        self.took_s = self.now_s
+        self.told("ended" if self.run.ended else "NOT ENDED")
+        if not self.ended:
+            waits = [f"{t.tp} {t.state}: {t.reason}" for t in self.run.tracks.values()]
+            self.problems.append(f"it has not ended {END_S:.0f} s after all was whole: {waits}")
+
+    def _says_what_it_waits_for(self) -> None:
+        left = [track for track in self.run.tracks.values() if not track.state.ended]
+        if left and not (self.run.flying or any(track.reason for track in left)):
+            self.problems.append(f"after {BOUND_S:.0f} s it says nothing of why: {left}")
+
+    def _collect(self) -> None:
+        """See what became of each command; none shows a traceback."""
+        self._count_sent()
+        for command in self.commands:
+            out, err = command.process.communicate(timeout=60)
+            command.code, command.said = command.process.returncode, (out + err).strip()
+            self.fired[command.what] += command.code == 0
+            if command.code:
+                self.happened.append(f"{command.what}: {command.code} {command.said[-200:]}")
+            if "Traceback" in command.said:
+                self.problems.append(f"{command.what}: {command.said}")
+        if "Traceback" in self.shell.log(self.name):
+            self.problems.append(self.shell.log(self.name))
+
+    def _close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+
+def _is_open(track: Track) -> bool:
+    step = track.step
+    return step is not None and step.begun.alters and step.answered is None
+
+
+def _was_sent(answer: Answered) -> bool:
+    return not (answer.verdict is Verdict.REFUSED and answer.code is None)

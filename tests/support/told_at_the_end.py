@@ -1,0 +1,61 @@
+"""What a run on a real cluster comes to in the end, held against what was asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.events import Event, StepBegun
+from ktui.execution.states import State
+from ktui.execution.track import Track
+
+Replicas = tuple[int, ...]
+
+
+def steps_against_cancels(events: Iterable[Event], brokers: Collection[int]) -> list[str]:
+    """Name the steps that carried a partition on after it was called off."""
+    kinds: dict[TopicPartition, Kind] = {}
+    originals: dict[TopicPartition, Replicas] = {}
+    wrong = []
+    for event in events:
+        if isinstance(event, CancelAsked):
+            kinds |= dict.fromkeys(event.partitions, event.kind)
+        elif isinstance(event, StepBegun):
+            original = originals.setdefault(event.tp, event.before)
+            kind = kinds.get(event.tp)
+            allowed = {None: {*brokers}, Kind.ROLLBACK: {*original}}.get(kind, set())
+            if kind is Kind.STOP or not {*event.adding} <= allowed:
+                wrong.append(f"{event.tp}: {event.before} to {event.replicas} after {kind}")
+    return wrong
+
+
+def otherwise_than_told(
+    tracks: Mapping[TopicPartition, Track],
+    found: Mapping[TopicPartition, PartitionState],
+    listed: Collection[TopicPartition],
+    *,
+    leaders: bool = True,
+) -> list[str]:
+    """Name the partitions that are not as the run says, or not at rest.
+
+    Args:
+        tracks: what the run says.
+        found: what the cluster says.
+        listed: what is being reassigned.
+        leaders: whether they are to be as told, too; no broker broke after the run was done.
+    """
+    wrong = []
+    for tp, track in tracks.items():
+        has = (found[tp].replicas, found[tp].leader)
+        wanted = {
+            State.DONE: (track.planned.target, track.planned.target[0]),
+            State.ROLLED_BACK: (track.original, track.led),
+            State.STOPPED: (track.replicas if track.begun else track.original, has[1]),
+        }.get(track.state)
+        if not leaders and wanted is not None:
+            wanted = (wanted[0], has[1])
+        last_is_back = track.cancel is Kind.ROLLBACK and track.begun
+        if tp in listed or has != wanted or (last_is_back and track.state is not State.ROLLED_BACK):
+            wrong.append(f"{tp}: {has}, {track.state} ({track.reason}), asked {track.cancel}")
+    return wrong
