@@ -18,7 +18,7 @@ from ktui.execution.refusals import (
     refusal_in_words,
     refused_too_often,
 )
-from ktui.execution.run import not_begun
+from ktui.execution.run import not_begun, nothing_left
 from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.pacing.situation import Done
@@ -68,9 +68,9 @@ class Outcomes:
                 self._memory.unanswered.add(tp, result.node)
             track = self._memory.run.tracks[tp]
             if request is Request.ALTER and result.verdict is Verdict.REFUSED:
-                events += self._refused(track, result, now_s, last_try=missing is None)
+                events += self._refused(request, track, result, now_s, last_try=missing is None)
             elif request is Request.ELECT and result.verdict is Verdict.REFUSED and not missing:
-                events += self._not_elected(track, result)
+                events += self._not_elected(track, result, now_s)
             elif request is Request.CANCEL and result.verdict is Verdict.REFUSED:
                 events += _not_cancelled(track, result)
         if missing and By.FAILURE not in self._memory.run.pauses.whole:
@@ -78,11 +78,12 @@ class Outcomes:
         return events
 
     def _refused(
-        self, track: Track, result: WriteResult, now_s: float, *, last_try: bool
+        self, request: Request, track: Track, result: WriteResult, now_s: float, *, last_try: bool
     ) -> list[Event]:
-        """Try a refused alter again in a while, unless that was the last try.
+        """Try a step whose request was refused again in a while, unless that was the last try.
 
         Args:
+            request: the first of the step.
             track: the partition.
             result: the refusal.
             now_s: when.
@@ -93,7 +94,7 @@ class Outcomes:
         if last_try and tries >= MOST_TRIES:
             return self._memory.failed(track, refused_too_often(tries, result))
         situation = self._memory.roster.situation(track.tp)
-        if not_begun(result, track):
+        if not_begun(request, result, track):
             self._memory.roster.not_begun(track.tp)
         following = self._memory.landed(track, situation)
         self._rest(track.tp, result, tries, now_s)
@@ -111,7 +112,9 @@ class Outcomes:
         rest_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** max(0, tries - 1))
         self._retry_at[tp] = now_s + rest_s
 
-    def _not_elected(self, track: Track, result: WriteResult) -> list[Event]:
+    def _not_elected(self, track: Track, result: WriteResult, now_s: float) -> list[Event]:
+        if nothing_left(Request.ELECT, result, track):
+            return self._refused(Request.ELECT, track, result, now_s, last_try=True)
         if track.refusals + 1 < MOST_TRIES or not counts_against(result):
             return []
         words = refusal_in_words(result)

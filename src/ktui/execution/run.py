@@ -68,10 +68,18 @@ class Lost(msgspec.Struct, frozen=True):
     reason: str
 
 
-def not_begun(answer: Answered | WriteResult, track: Track) -> bool:
-    """Whether a request that was not sent leaves its partition as one that has not begun."""
+def nothing_left(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
+    """Whether no request of a step has left: its first one was not sent."""
     unsent = answer.verdict is Verdict.REFUSED and answer.code is None
-    return unsent and track.step is not None and track.step.first
+    if not unsent or track.step is None or track.step.election is not None:
+        return False
+    return request is (Request.ALTER if track.step.begun.alters else Request.ELECT)
+
+
+def not_begun(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
+    """Whether a request that was not sent leaves its partition as one that has not begun."""
+    first = track.step is not None and track.step.first
+    return first and nothing_left(request, answer, track)
 
 
 class Run:
@@ -271,9 +279,9 @@ class Run:
             track.refusals = track.refusals + 1 if counts_against(event) else 0
         if track.step is None:
             return
+        track.under_way = track.under_way and not not_begun(event.request, event, track)
         if event.request is Request.ALTER:
             track.step.answered = event
-            track.under_way = track.under_way and not not_begun(event, track)
         elif event.request is Request.ELECT:
             track.step.election = event
         elif event.verdict is Verdict.REFUSED and event.code != NOTHING_TO_CANCEL:

@@ -241,6 +241,13 @@ DEFECTS = (
         (flights, "Done", _Nothing),
     ),
     Defect(
+        "a pause while a step of an election is read for",
+        "the election is held back once, and leaves two seconds later all the same",
+        "Outcomes._not_elected gives a step up of which nothing has left",
+        stories.a_pause_is_asked_while_a_step_of_an_election_is_read_for,
+        (Outcomes, "_not_elected", lambda *_: []),
+    ),
+    Defect(
         "a change of settings held while processes change",
         "an entry comes back onto a throttled list after the run has ended",
         "Configured.node keeps the broker that has the change in the journal",

@@ -13,7 +13,7 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.cancel_events import Kind
 from ktui.execution.commands import CallOff, LeaveThrottles, Pause, SetThrottle
-from ktui.execution.events import Answered, Ended, StepBegun
+from ktui.execution.events import Answered, Elect, Ended, StepBegun
 from ktui.execution.journal import Journal
 from ktui.execution.options import OnStall
 from ktui.execution.ownership import take
@@ -427,6 +427,22 @@ def a_pause_is_asked_while_a_throttle_is_set(folder: Path) -> None:
     (paused,) = story.answers
     assert paused.answer is not None
     assert paused.answer.accepted
+
+
+def a_pause_is_asked_while_a_step_of_an_election_is_read_for(folder: Path) -> None:
+    """Nothing but the election of a preferred leader is to be done, and a list takes 3 s."""
+    story = Story(folder, {"orders-0": (RF3, RF3)})
+    story.already(acts.Kill(1), acts.Start(1))
+    _slow(story, lambda: 3.0 if story.clock.monotonic() < 30.0 else 0.0, "list_reassignments")
+    story.asked(4.5, Pause())
+
+    story.played(until_s=60.0)
+
+    (paused,) = story.answers
+    assert paused.answer is not None
+    assert paused.answer.accepted
+    assert story.seconds(lambda event: isinstance(event, Elect)), "no election was ever due"
+    assert story.witness.elections == []
 
 
 def nothing_can_be_sent_for_an_hour(folder: Path) -> None:
