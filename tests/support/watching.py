@@ -77,6 +77,7 @@ class Watching:
         await self.until(lambda: self.looks.at_s)
         await self._taken_in()
         await self.pilot.pause()
+        await self.until(lambda: self.lines[-1].strip())  # the footer is drawn last
 
     async def do(self, *happening: Act) -> None:
         """Let something happen to the cluster, and see it."""
