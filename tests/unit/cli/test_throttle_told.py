@@ -201,7 +201,13 @@ def test_each_event_about_throttles_has_every_field_of_the_contract(tmp_path: Pa
         "value": "0:4",
     }
     assert own[2]["puts_back"] is False
-    assert own[3] == {"resource": broker_4, "verdict": "accepted", "code": None, "message": ""}
+    assert own[3] == {
+        "resource": broker_4,
+        "verdict": "accepted",
+        "code": None,
+        "message": "",
+        "node": None,
+    }
     assert own[5] == {
         "resource": broker_4,
         "keys": [FOLLOWER_RATE],
