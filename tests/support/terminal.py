@@ -41,6 +41,7 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.attributes_before = termios.tcgetattr(slave)
         self._slave = slave
+        self._open = [self._master, slave]
         self._process = subprocess.Popen(
             argv,
             stdin=slave,
@@ -64,8 +65,12 @@ class Terminal:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        os.close(self._master)
-        os.close(self._slave)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the terminal under the program; without effect once it is closed."""
+        while self._open:
+            os.close(self._open.pop())
 
     @property
     def text(self) -> str:

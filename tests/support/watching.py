@@ -77,7 +77,7 @@ class Watching:
         await self.until(lambda: self.looks.at_s)
         await self._taken_in()
         await self.pilot.pause()
-        await self.until(lambda: self.lines[-1].strip())  # the footer is drawn last
+        await self.until(self._footer)
 
     async def do(self, *happening: Act) -> None:
         """Let something happen to the cluster, and see it."""
@@ -137,6 +137,10 @@ class Watching:
     @property
     def text(self) -> str:
         return screen_text(self.app)
+
+    def _footer(self) -> str:
+        """The last line of the screen, which is drawn last."""
+        return self.lines[-1].strip()
 
     @property
     def lines(self) -> list[str]:

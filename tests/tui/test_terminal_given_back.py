@@ -11,6 +11,16 @@ from support.terminal import Terminal
 LEAVE_ALTERNATE_SCREEN, SHOW_CURSOR = b"\x1b[?1049l", b"\x1b[?25h"
 
 
+def test_a_view_whose_terminal_is_gone_ends_also_where_nobody_sends_it_a_signal() -> None:
+    command = [sys.executable, "-m", "ktui", "--bootstrap-server", "127.0.0.1:1"]
+    with Terminal(command) as terminal:
+        terminal.wait_for("connection refused")
+
+        terminal.hang_up()
+
+        assert terminal._process.wait(timeout=60) == -signal.SIGHUP
+
+
 def test_a_view_that_another_process_ends_gives_the_terminal_back() -> None:
     command = [sys.executable, "-m", "ktui", "--bootstrap-server", "127.0.0.1:1"]
     with Terminal(command) as terminal:

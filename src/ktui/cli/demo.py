@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
-import signal
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ import click
 from ktui.cli.config import config_dir, load_config
 from ktui.cli.demo_engines import SimulatedEngines
 from ktui.cli.errors import BadInput
+from ktui.cli.show_app import show_app
 from ktui.cli.table import table
 from ktui.cli.terminal import need_terminal
 from ktui.cluster.clock import Clock
@@ -111,8 +111,7 @@ async def _play(
     """Play a scenario once; say whether it is to be played again, and in which theme."""
     clock = ScaledClock(speed)
     async with stage(scenario, clock, name=name, seed=seed, speed=speed, theme=theme) as app:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.exit)
-        await app.run_async()
+        await show_app(app)
         return app.again, app.theme
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import shlex
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from ktui.cli import options
 from ktui.cli.config import config_dir, load_config
 from ktui.cli.errors import BadInput
 from ktui.cli.replay_sessions import choices, choose
+from ktui.cli.show_app import show_app
 from ktui.cli.terminal import need_terminal
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
@@ -88,7 +88,7 @@ def command(
         theme=theme or load_config().theme,
         again=again.__add__,
     ) as app:
-        asyncio.run(_show(app))
+        asyncio.run(show_app(app))
 
 
 def found(path: str, state: StateDir) -> list[Session]:
@@ -156,8 +156,3 @@ def stage(
             )
         finally:
             runs.close()
-
-
-async def _show(app: ReplayApp) -> None:
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.exit)
-    await app.run_async()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from ktui.cli.cluster_recording import ClusterRecording
 from ktui.cli.config import config_dir
 from ktui.cli.errors import BadInput
 from ktui.cli.recording_options import in_words, recorder, recording_options
+from ktui.cli.show_app import show_app
 from ktui.cli.start_launch import target
 from ktui.cli.terminal import need_terminal
 from ktui.cli.watch_engines import ProcessEngines
@@ -125,10 +125,8 @@ async def _shown(view: View) -> None:
     if view.recorder is not None:
         recording = ClusterRecording(observer, view.recorder, view.state)
     app = _app(view, recording or observer, reader, clock, interval_s)
-    # Ended by another process, the view still gives the terminal back as it was.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.exit)
     try:
-        await app.run_async()
+        await show_app(app)
     finally:
         if recording is not None:
             await recording.aclose()
