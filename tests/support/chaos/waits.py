@@ -119,20 +119,31 @@ class Waits:
     def _limited(self, track: Track, step: Step, begun: list[Track]) -> bool:
         """Whether the limits leave no room for a step, by what is in flight."""
         limits, flying = self._run.folded.limits, self._steps
-        if any(each.alone for each in flying):
-            return True
-        if step.moves_leader and _reached(limits.leader_movements, _leaders(flying)):
-            return True
-        if step.adds and self._too_many(step):
+        if self._limited_by_size(step):
             return True
         if step.cut:
             return self._waits_to_be_cut()
         goes_on = [each for each in begun if each is not track and each.state is not State.READY]
         if limits.mode is Mode.WAVE and not track.under_way and (flying or goes_on):
             return True
-        places = sum(each.holds_place for each in flying)
-        places += 0 if track.under_way and not flying else len(goes_on)
+        if track.under_way and not flying:  # of those that wait for a place alone, one goes on
+            goes_on = [each for each in goes_on if self._waits_in_its_place(each)]
+        places = sum(each.holds_place for each in flying) + len(goes_on)
         return _reached(limits.partitions, places)
+
+    def _limited_by_size(self, step: Step) -> bool:
+        """Whether a step has to wait whoever has a place."""
+        flying, most = self._steps, self._run.folded.limits.leader_movements
+        if any(each.alone for each in flying):
+            return True
+        if step.moves_leader and _reached(most, _leaders(flying)):
+            return True
+        return bool(step.adds) and self._too_many(step)
+
+    def _waits_in_its_place(self, track: Track) -> bool:
+        """Whether a partition keeps its place, and its next step has to wait."""
+        following = self._next(track)
+        return isinstance(following, Step) and self._limited_by_size(following)
 
     def _too_many(self, step: Step) -> bool:
         limits, adds = self._run.folded.limits, len(step.adds)
