@@ -203,7 +203,8 @@ class _Decision:
         if gone & {*state.isr}:
             least = self._min_isr if step.tp.topic in self._seen.topic_configs else 1  # not told
             assert len(in_sync) >= min(least, len(target)), "below min ISR by a drop"
-        dead = {b for b in state.replicas if not self._seen.alive(b) and b not in state.isr}
+        down = {b for b in state.replicas if not self._seen.alive(b)}
+        dead = (down | {*state.offline}) - {*state.isr}  # also on a failed log dir
         present = len([b for b in state.replicas if b not in dead - {*target}])
         dropped = len(gone - (dead - {*target}))
         left = present - dropped + len(step.adding)

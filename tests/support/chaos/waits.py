@@ -33,6 +33,8 @@ class Waits:
         self._controller = run.cluster.controller
         ours = run.folded.flying
         self._steps = [t.step.begun for t in ours.values() if t.step is not None]
+        self._kept: dict[TopicPartition, Step] = {}
+        """The next steps of those that wait for an open request: each keeps its room meanwhile."""
         self._adding = Counter(b for step in self._steps for b in step.adding)
         self._others = Counter(
             b for tp, known in self._controller.reassigning.items() if tp not in ours
@@ -48,6 +50,10 @@ class Waits:
         tracks = [t for t in self._run.folded.tracks.values() if not t.state.ended and not t.step]
         nexts = {track.tp: self._next(track) for track in tracks}
         begun = [t for t in tracks if t.under_way and isinstance(nexts[t.tp], Step)]
+        for track in tracks:
+            following = nexts[track.tp]
+            if isinstance(following, Step) and (track.open_alter or track.open_cancel):
+                self._kept[track.tp] = following
         for track in tracks:
             if not self._held(track) and (at_rest or not track.reason):
                 why = self._why_not_told(track, nexts[track.tp], begun)
@@ -147,11 +153,12 @@ class Waits:
 
     def _too_many(self, step: Step) -> bool:
         limits, adds = self._run.folded.limits, len(step.adds)
-        moving = self._adding.total() + self._others.total()
+        kept = Counter(b for each in self._kept.values() if each is not step for b in each.adds)
+        moving = self._adding.total() + self._others.total() + kept.total()
         most, alone = limits.replica_movements, not moving
         if most is not None and not step.urgent and moving + adds > most and not alone:
             return True
-        here = (self._adding[b] + self._others[b] for b in step.adds)
+        here = (self._adding[b] + self._others[b] + kept[b] for b in step.adds)
         return any(_reached(limits.per_broker, each) for each in here)
 
     def _waits_to_be_cut(self) -> bool:
