@@ -127,7 +127,7 @@ class Waits:
         limits, flying = self._run.folded.limits, self._steps
         if self._limited_by_size(step):
             return True
-        if step.cut:
+        if step.cut and track.under_way:  # one that has not begun needs a place first
             return self._waits_to_be_cut()
         goes_on = [each for each in begun if each is not track and each.state is not State.READY]
         if limits.mode is Mode.WAVE and not track.under_way and (flying or goes_on):
