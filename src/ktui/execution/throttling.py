@@ -159,11 +159,17 @@ class Throttling:
     async def _set(self, seen: Observation, *, begins_step: bool) -> None:
         """Set the rates that are lacking, and then the entries of lists."""
         rates = self._left_out(self.resting, self._due(seen).rates())
-        await self._settings.change(rates, begins_step=begins_step)
+        await self._change(rates, begins_step=begins_step)
         if rates:
             await self._guard.ask()
         additions = self._left_out(self.resting, self._due(seen).additions())
-        await self._settings.change(additions, begins_step=begins_step)
+        await self._change(additions, begins_step=begins_step)
+
+    async def _change(self, changes: Sequence[ConfigChange], *, begins_step: bool) -> None:
+        """Set something that steps rely on; what was read of it before tells nothing any more."""
+        for change in changes:
+            self._read_back_s.pop((change.resource, change.key), None)
+        await self._settings.change(changes, begins_step=begins_step)
 
     def _lacks(self, seen: Observation) -> bool:
         due, resting = self._due(seen), self.resting

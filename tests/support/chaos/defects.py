@@ -114,6 +114,12 @@ def _answers_without_a_node(resource: ConfigResource, result: WriteResult) -> Co
 _sent = Configuring._sent
 
 
+async def _changes_and_forgets_nothing(
+    self: Throttling, changes: Sequence[ConfigChange], *, begins_step: bool
+) -> None:
+    await self._settings.change(changes, begins_step=begins_step)
+
+
 async def _sends_what_was_read_once(
     self: Configuring, changes: Sequence[ConfigChange], _leaves_within_s: float
 ) -> dict[ConfigResource, WriteResult]:
@@ -246,6 +252,13 @@ DEFECTS = (
         "Outcomes._not_elected gives a step up of which nothing has left",
         stories.a_pause_is_asked_while_a_step_of_an_election_is_read_for,
         (Outcomes, "_not_elected", lambda *_: []),
+    ),
+    Defect(
+        "a list read back before the run's own change of it",
+        "a step leaves on the grounds of what was read before its entry was put in",
+        "Throttling._change forgets what was read of a setting before it is changed",
+        stories.an_answer_that_reads_back_cannot_be_read,
+        (Throttling, "_change", _changes_and_forgets_nothing),
     ),
     Defect(
         "a change of settings held while processes change",

@@ -13,7 +13,7 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.cancel_events import Kind
 from ktui.execution.commands import CallOff, LeaveThrottles, Pause, SetThrottle
-from ktui.execution.events import Answered, Elect, Ended, StepBegun
+from ktui.execution.events import Answered, Elect, Ended, Request, StepBegun
 from ktui.execution.journal import Journal
 from ktui.execution.options import OnStall
 from ktui.execution.ownership import take
@@ -443,6 +443,33 @@ def a_pause_is_asked_while_a_step_of_an_election_is_read_for(folder: Path) -> No
     assert paused.answer.accepted
     assert story.seconds(lambda event: isinstance(event, Elect)), "no election was ever due"
     assert story.witness.elections == []
+
+
+def an_answer_that_reads_back_cannot_be_read(folder: Path) -> None:
+    """A stopped step makes room for another: until 8 s what is read of its list is no answer."""
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (4, 2, 3))}
+    story = ThrottledStory(folder, ways, limits=Limits(replicas=1, partitions=1))
+
+    async def unreadable(call: Call) -> Any:
+        answer = await call()
+        if story.folded.tracks[tp("orders-1")].step is not None and story.clock.monotonic() < 8.0:
+            raise KeyError("no such field")
+        return answer
+
+    _reads(story, settings=unreadable)
+    story.asked(2.0, CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+
+    assert story.played().ended
+
+    assert story.begun_at("orders-1")[0] < 6.0, "what was read for orders-0 is too old to count"
+    accepted = story.seconds(
+        lambda event: (
+            event.tp == tp("orders-1") and event.verdict is Verdict.ACCEPTED
+            if isinstance(event, Answered) and event.request is Request.ALTER
+            else False
+        )
+    )
+    assert accepted[0] >= 8.0, "it leaves though nobody could read its list back"
 
 
 def nothing_can_be_sent_for_an_hour(folder: Path) -> None:
