@@ -19,20 +19,21 @@ from support.slow_topic import PARTITIONS, SlowTopic
 SLOW = ("--headless", "--partitions", "1", "--poll", "200ms")
 
 
-@pytest.fixture
-def ada(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
-    (tmp_path / "ada").mkdir()
-    shell = Shell(lab, tmp_path / "ada")
+def a_shell(lab: Lab, folder: Path) -> Iterator[Shell]:
+    folder.mkdir()
+    shell = Shell(lab, folder)
     yield shell
     shell.close()
+
+
+@pytest.fixture
+def ada(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
+    yield from a_shell(lab, tmp_path / "ada")
 
 
 @pytest.fixture
 def bob(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
-    (tmp_path / "bob").mkdir()
-    shell = Shell(lab, tmp_path / "bob")
-    yield shell
-    shell.close()
+    yield from a_shell(lab, tmp_path / "bob")
 
 
 @pytest.fixture

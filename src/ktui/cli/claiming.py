@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -138,11 +138,8 @@ async def refuse_another(how: Claiming) -> None:
     Raises:
         RunRefused: another one owns it.
     """
-    claim = look_claim(how.cluster, how.state, how.cluster_id)
-    try:
+    async with aclosing(look_claim(how.cluster, how.state, how.cluster_id)) as claim:
         standing = await claim.look()
-    finally:
-        await claim.aclose()
     if isinstance(standing, Others) and how.take_over:
         await _made(how)
     else:
@@ -158,11 +155,8 @@ async def owner_findings(how: Claiming | None) -> tuple[Finding, ...]:
     """Tell what a start would meet with that is to own its cluster. Changes nothing."""
     if how is None:
         return ()
-    claim = look_claim(how.cluster, how.state, how.cluster_id)
-    try:
+    async with aclosing(look_claim(how.cluster, how.state, how.cluster_id)) as claim:
         standing, preview = await claim.look(), await claim.preview()
-    finally:
-        await claim.aclose()
     warning = _warning(standing, how)
     if warning is not None:
         return (Finding(Severity.WARNING, Kind.OWNER, (), warning),)
@@ -223,14 +217,11 @@ class Hold:
 
 async def _made(how: Claiming) -> bool:
     """Claim the cluster; whether this state directory did not own it before."""
-    claim = how.claim()
-    try:
+    async with aclosing(how.claim()) as claim:
         before, preview = await claim.look(), await claim.preview()
         if isinstance(before, Free) and preview.makes_topic:
             click.echo(f"note: {_will_be_made(preview)}", err=True)
         standing = await claim.claim(take_over=how.take_over)
-    finally:
-        await claim.aclose()
     _refuse(standing, only_ends=how.only_ends)
     return isinstance(standing, Ours) and not isinstance(before, Ours)
 
@@ -240,11 +231,8 @@ async def given_up(how: Claiming) -> str | None:
 
     Whoever calls this keeps others of the state directory from starting meanwhile.
     """
-    claim = how.claim()
-    try:
+    async with aclosing(how.claim()) as claim:
         return await _let_go(claim)
-    finally:
-        await claim.aclose()
 
 
 async def _let_go(claim: ClusterClaim) -> str | None:

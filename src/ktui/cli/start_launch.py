@@ -18,7 +18,7 @@ from ktui.cli.errors import BadInput
 from ktui.cli.options import state_option
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
-from ktui.execution.events import Event, Started
+from ktui.execution.events import Entry, Event, Started
 from ktui.execution.follow import RunFollower
 from ktui.execution.hand_over import refuse_exported
 from ktui.execution.journal import Journal
@@ -26,7 +26,6 @@ from ktui.execution.ownership import Held, LiveRun, starting
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.execution.process import EngineProcess, spawn
 from ktui.execution.rollback_plan import write_rollback
-from ktui.execution.run import Run
 from ktui.execution.statedir import RunDir, StateDir
 from ktui.execution.unfinished import check_one_throttle
 from ktui.planning.finding import ClusterSnapshot
@@ -212,7 +211,7 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
             follower.refresh()
         refuse_exported(follower.run)
         _beside(live, launch)
-        _refuse_copy(launch.state, follower.run, live)
+        _refuse_copy(launch.state, run, live)
         if follower.run.throttled.rates:
             check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
         with launch.owned():
@@ -249,7 +248,7 @@ def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
     say(f"warning: also live on this cluster: {others}. The limits of both add up")
 
 
-def _refuse_copy(state: StateDir, run: Run, live: Sequence[LiveRun]) -> None:
+def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
     """See that a run is not the copy of one that is live.
 
     Each would take the other's steps for its own.
@@ -257,27 +256,26 @@ def _refuse_copy(state: StateDir, run: Run, live: Sequence[LiveRun]) -> None:
     Raises:
         RunRefused: it is.
     """
+    ours = _first(run)
     for other in live:
         try:
-            with RunFollower(state.run(other.name).journal) as follower:
-                follower.refresh()
+            theirs = _first(state.run(other.name))
         except RunProblem as problem:
             raise RunRefused(
                 f"run {other.name}, owned by {other.holder}, has no journal that can be read: "
                 f"{problem}. Whether run {run.name} is a copy of it cannot be told. Have that "
                 f"process leave it first: kill {other.holder.pid}"
             ) from None
-        theirs = follower.run
-        if _origin(theirs) == _origin(run):
+        if theirs == ours:
             raise RunRefused(
                 f"run {run.name} is a copy of run {other.name}, which is owned by {other.holder}. "
                 f"One of them may go on. Wait for the end of run {other.name}"
             )
 
 
-def _origin(run: Run) -> tuple[datetime | None, str]:
-    """Tell runs apart: no two are made at the same microsecond of the same plan."""
-    return run.started_at, "" if run.started is None else run.started.plan_sha256
+def _first(run: RunDir) -> Entry | None:
+    with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
+        return journal.first()
 
 
 def _write(run: RunDir, first: Sequence[Event]) -> None:

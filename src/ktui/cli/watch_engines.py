@@ -148,7 +148,7 @@ class ProcessEngines:
 
 def _begun(run: RunDir) -> Started:
     with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
-        first = next(journal.entries(), None)
+        first = journal.first()
     if first is None or not isinstance(first.event, Started):
         raise RunProblem(f"{run.journal}: its start was cut off, and nothing was sent")
     return first.event

@@ -126,7 +126,7 @@ def check_import(state: StateDir, export: Export, name: str, clock: Clock) -> No
     if run_dir.path.exists() and not _is_cut_off(run_dir):
         _check_goes_on_from(run_dir, export, clock)
     with Journal.open(export.journal, clock, read_only=True) as journal:
-        first = next(journal.entries(), None)
+        first = journal.first()
     for other in state.run_dirs():
         if other.name != name and _goes_on_here(other, first, clock):
             raise RunRefused(
@@ -303,7 +303,7 @@ def _goes_on_here(run_dir: RunDir, first: Entry | None, clock: Clock) -> bool:
     """Whether a run has this beginning, and was not exported."""
     try:
         with Journal.open(run_dir.journal, clock, read_only=True) as journal:
-            if next(journal.entries(), None) != first:
+            if journal.first() != first:
                 return False
             last = next(journal.entries(journal.last_seq() - 1), None)
     except RunProblem:

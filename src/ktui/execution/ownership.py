@@ -311,7 +311,7 @@ def _cluster_of(run: RunDir) -> str | None:
     """Say on which cluster a run is; None where its journal does not tell."""
     try:
         with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
-            first = next(journal.entries(), None)
+            first = journal.first()
     except RunProblem:
         return None
     begun = None if first is None else first.event
