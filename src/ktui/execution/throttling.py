@@ -193,8 +193,10 @@ class Throttling:
                 self._read_back_s[key] = asked_s
                 if key in self._throttled.foreign and key[1] not in RATE_OF and setting is not None:
                     self._note_rate(key, setting.own)
-            elif ours is not None and ours.touched and self._settings.settled(key[0]):
-                self._note(key, setting)
+            else:
+                self._read_back_s.pop(key, None)  # no step rests on what was read before
+                if ours is not None and ours.touched and self._settings.settled(key[0]):
+                    self._note(key, setting)
 
     def _note(self, key: Key, setting: Setting | None) -> None:
         is_list = key[1] in RATE_OF
@@ -280,15 +282,18 @@ class Throttling:
         await self._settings.change(changes, puts_back=True, leaves_within_s=left_s)
 
     def _putting_back(self, key: Key, now: Setting | None) -> ConfigChange | None:
-        """Give the change that brings back what was; None where there is nothing of ours."""
+        """Give the change that brings back what was; None where there is nothing of ours.
+
+        A list that is empty now, and was not, had entries that their owners have taken off since.
+        """
         ours, own = self._throttled.ours[key], None if now is None else now.own
         before = None if ours.before is None else ours.before.own
         is_list = key[1] in RATE_OF
         if own == before or own is None or not (own == "" if is_list else own in ours.values):
             return None
-        if before is None:
+        if before is None or is_list:
             return ConfigChange(key[0], key[1], ConfigOp.DELETE)
-        return None if is_list else ConfigChange(key[0], key[1], ConfigOp.SET, before)
+        return ConfigChange(key[0], key[1], ConfigOp.SET, before)
 
     def _why_left(self, key: Key, now: Setting | None) -> str:
         ours, own = self._throttled.ours[key], None if now is None else now.own

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.ports import ConfigOp
+from ktui.execution.commands import SetLimits
 from ktui.execution.throttle_events import SettingsLeft
 from ktui.simulated import acts
-from support.runs_throttled import ONE, ThrottledStory, set_rate
+from support.runs_throttled import ONE, ThrottledStory, change_list, set_rate
+from support.witness import Arrival
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,34 @@ def test_nobody_is_blamed_where_a_rate_is_put_back_late(late_s: float, tmp_path:
 
     story.assert_left_as_found()
     assert _reasons(story) == []
+
+
+def test_no_step_rests_on_a_rate_that_was_taken_off_a_moment_ago(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, {**ONE, "orders-1": ONE["orders-0"]}, poll_s=0.3)
+    story.befalls(0.5, acts.Configure((set_rate(4, None),)))
+    story.asked(
+        0.6, SetLimits({"partitions": 2})
+    )  # within the second that brokers have to apply changes
+    rates: list[str | None] = []
+
+    def arrives(arrival: Arrival) -> None:
+        if any(target and 4 in target for target in arrival.partitions.values()):
+            rates.append(story.rates.get(4))
+
+    story.witness.arrivals.append(arrives)
+    story.to_the_end()
+
+    assert rates[:2] == ["500000", "500000"]
+
+
+def test_a_list_that_its_owners_have_emptied_is_not_left_behind_empty(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, ONE)
+    story.cluster.configure([change_list(ConfigOp.SET, "7:9")])
+    story.befalls(5.0, acts.Configure((change_list(ConfigOp.SUBTRACT, "7:9"),)))
+
+    story.to_the_end()
+
+    assert story.lists == {}
 
 
 def _reasons(story: ThrottledStory) -> list[str]:
