@@ -150,6 +150,7 @@ class Engine:
             return
         self._record([owner, *self._lifted()])
         while not self._leaving.is_set() and not self._run.ended:
+            self._check_owned()  # also while there is nothing to write
             self._look_at_recording()
             obeying.take_commands()
             if reason := obeying.leave_reason or self._goes():

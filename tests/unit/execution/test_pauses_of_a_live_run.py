@@ -15,6 +15,7 @@ from ktui.execution.commands import Command, Continue, Leave, Pause
 from ktui.execution.events import By, Gate, Left, Owned, Paused, StepBegun, StepOver
 from ktui.execution.journal import Journal
 from ktui.execution.pace import ASSUMED_BYTES_S
+from ktui.execution.problem import RunProblem
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated import acts
@@ -40,6 +41,17 @@ def test_a_paused_partition_waits_and_the_others_go_on(tmp_path: Path) -> None:
 
     assert story.begun_at("orders-1")[0] >= 100.0
     assert story.begun_at("orders-2")[-1] < 60.0
+
+
+def test_a_paused_process_notices_that_the_run_is_not_its_own_any_more(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(1))
+    story.asked(0.5, Pause(topics=("orders",)))
+    story.lost = lambda: "its lock was removed" if story.clock.monotonic() > 50.0 else None
+
+    with pytest.raises(RunProblem, match="its lock was removed"):
+        story.played(until_s=300.0)
+
+    assert story.clock.monotonic() < 60.0
 
 
 def test_a_paused_topic_waits_and_the_others_go_on(tmp_path: Path) -> None:
