@@ -37,9 +37,7 @@ class Deadline:
         throttle = self._run.throttled.rates
         if throttle != self._throttle or self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
             self._throttle, self._held_at_bytes_s = throttle, self._pace.bytes_s
-            for tp in list(self._memory.held(Hold.TOO_LATE)):
-                if not self._too_late(tp, now):
-                    self._memory.release(tp, Hold.TOO_LATE)
+            self._memory.release_all(Hold.TOO_LATE, lambda tp: not self._too_late(tp, now))
 
     def hold_late(self, decision: Decision, now: datetime) -> bool:
         """Hold those of a decision that would not end in time; say if there are any.

@@ -269,8 +269,7 @@ class Decider:
         """
         if resting.keys() != self._resting:
             self._resting = frozenset(resting)
-            for tp in list(self._memory.held(Hold.THROTTLE)):
-                self._memory.release(tp, Hold.THROTTLE)
+            self._memory.release_all(Hold.THROTTLE, lambda _tp: True)
         held: list[Event] = []
         while True:
             decision = self._decision()
@@ -366,9 +365,7 @@ class Decider:
 
     def apply_pauses(self) -> None:
         """Hold the topics and partitions that are paused by now, and let the others go on."""
-        for tp in list(self._memory.held(Hold.PAUSED)):
-            if not self.run.pauses.holds(tp):
-                self._memory.release(tp, Hold.PAUSED)
+        self._memory.release_all(Hold.PAUSED, lambda tp: not self.run.pauses.holds(tp))
         if self.run.pauses.topics or self.run.pauses.partitions:
             for tp in self.run.tracks:
                 if self.run.pauses.holds(tp):

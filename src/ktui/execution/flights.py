@@ -164,6 +164,7 @@ class Flights:
         if self._since(mind.unseen_s) < UNSEEN_S:
             return []
         hidden = look.hidden(track.tp.topic)
+        self._memory.roster.stall(track.tp, stalled=True)
         if track.step_called_off:
             return self._not_cancelled(track, _HIDDEN.format(hidden))
         return self._stalled(track, hidden, hidden)
@@ -290,6 +291,7 @@ class Flights:
 
     def _flying(self, track: Track, step: OpenStep, state: PartitionState) -> list[Event]:
         if step.called_off:
+            self._memory.roster.stall(track.tp, stalled=True)
             return self._cancel_step(track, state, _CALLED_OFF)
         stall = self._stalls.of(track)
         self._memory.roster.stall(track.tp, stalled=stall is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import TopicPartition
@@ -66,6 +67,13 @@ class Memory:
             if tp in self.roster and not any(tp in held for held in self._held.values()):
                 self.roster.release(tp)
 
+    def release_all(self, why: Hold, may_go: Callable[[TopicPartition], bool]) -> None:
+        """Lift a reason from all that may go, in their order: places may be few."""
+        held = self._held[why]
+        held -= {tp for tp in held if tp not in self.roster}
+        for tp in sorted(filter(may_go, held), key=self.roster.rank):
+            self.release(tp, why)
+
     def held(self, why: Hold) -> AbstractSet[TopicPartition]:
         """Give the partitions that are held for a reason."""
         return self._held[why]
@@ -78,7 +86,11 @@ class Memory:
         return now_in(track, state, reason, replicas)
 
     def waits(self, track: Track) -> list[Event]:
-        """Return why a partition waits that has an open request, once for each reason."""
+        """Return why a partition waits that has an open request, once for each reason.
+
+        No other waits meanwhile to be cut with it.
+        """
+        self.roster.stall(track.tp, stalled=True)
         why = waits_in_words(self.unanswered.node(track.tp))
         stalls = track.step is not None and not track.step_called_off
         state = State.STALLED if stalls else track.state

@@ -51,6 +51,7 @@ class Waiting:
         self._unseen_since.pop(track.tp, None)
         if state.reassigning:
             self._memory.doubts.clear(track.tp)
+            self._memory.release(track.tp, Hold.THROTTLE)  # it is told anew once that is over
             return self._seen(track, situation)
         if not _expected(track, state):
             return self._odd(track, state, situation, look)
@@ -77,9 +78,13 @@ class Waiting:
         return track.cancel is Kind.STOP and silent_s >= GIVEN_UP_S
 
     def _waits(self, track: Track) -> list[Event]:
-        """Say why a partition waits of which a request may take effect yet."""
-        held = track.tp in self._memory.held(Hold.UNANSWERED)
-        waits = track.tp in self._memory.unanswered and not (held or track.state.ended)
+        """Say why a partition waits of which a request may take effect yet.
+
+        One that is blocked has told its reason.
+        """
+        tp, roster = track.tp, self._memory.roster
+        told = tp in self._memory.held(Hold.UNANSWERED) or tp in roster.blocked
+        waits = tp in self._memory.unanswered and not (told or track.state.ended)
         return self._memory.waits(track) if waits else []
 
     def _seen(self, track: Track, situation: Situation) -> list[Event]:

@@ -22,10 +22,7 @@ class WhileShut:
     def apply(self, *, shut: bool) -> None:
         """Take those off their places that may not go on; or give them back once they may."""
         roster = self._memory.roster
-        held = self._memory.held(Hold.SHUT)
-        free = (tp for tp in held if tp in roster and (not shut or self._goes_back(tp)))
-        for tp in sorted(free, key=roster.rank):
-            self._memory.release(tp, Hold.SHUT)
+        self._memory.release_all(Hold.SHUT, lambda tp: not shut or self._goes_back(tp))
         if shut:
             for tp in (*roster.between, *roster.ready):
                 if not self._goes_back(tp):

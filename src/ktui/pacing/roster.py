@@ -45,7 +45,7 @@ class Roster:
         """Begun, and to be cut together with others."""
         self.in_flight: dict[TopicPartition, Move] = {}
         self.stalled: set[TopicPartition] = set()
-        """In flight, and making no headway: nobody waits for them to be cut with."""
+        """In flight, and making no headway or called off: nobody waits to be cut with them."""
         self.blocked: dict[TopicPartition, Blocked] = {}
         """Begun or not, with no step to take."""
         self.batch = 0
@@ -127,7 +127,7 @@ class Roster:
         return self.steps_adding > stalled
 
     def stall(self, tp: TopicPartition, *, stalled: bool) -> None:
-        """Take note that a step in flight makes no headway, or does so again."""
+        """Take note that a step in flight is not about to be cut with others, or is again."""
         if stalled and tp in self.in_flight:
             self.stalled.add(tp)
         else:
