@@ -10,7 +10,13 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigResource,
+    ConfigScope,
+    Setting,
+    SettingsAnswer,
+)
 from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries, entry
 from ktui.execution.cancel_events import Kind
@@ -19,7 +25,9 @@ from ktui.execution.events import (
     Elect,
     Ended,
     Entry,
+    Event,
     LimitsChanged,
+    Outage,
     Owned,
     StepBegun,
 )
@@ -74,7 +82,6 @@ class Seen(msgspec.Struct):
     told: States = {}
     """What it was told of partitions."""
     settings: Settings = {}
-    resources: frozenset[ConfigResource] = frozenset()
     answered: bool = False
 
     @property
@@ -101,6 +108,11 @@ def _kept(check: Check) -> Check:
             raise
 
     return cast("Check", checked)
+
+
+def _own(told: Mapping[str, Setting]) -> dict[str, str]:
+    """Return the settings that were made for a resource itself."""
+    return {name: setting.own for name, setting in told.items() if setting.own is not None}
 
 
 class _OnItsWay(msgspec.Struct, eq=False):
@@ -166,17 +178,14 @@ class Judge:
         seen.names, seen.fresh = frozenset(names), fresh
         return seen
 
-    def reading_settings(self, resources: Collection[ConfigResource]) -> Seen:
-        seen = self._asked("settings")
-        seen.resources = frozenset(resources)
-        return seen
+    def reading_settings(self) -> Seen:
+        return self._asked("settings")
 
-    def takes_effect(self, seen: Seen) -> None:
-        """Keep how everything is at the controller now."""
+    def takes_effect(self, seen: Seen, answer: object) -> None:
+        """Keep how everything is at the controller now; of settings, as each was when it told."""
         controller = self._run.cluster.controller
-        if seen.what == "settings":
-            configs = controller.configs
-            seen.settings = {each: dict(configs.of(each)) for each in seen.resources}
+        if isinstance(answer, SettingsAnswer):
+            seen.settings = {each: _own(told) for each, told in answer.settings.items()}
         elif seen.what == "list":
             seen.partitions = {tp: controller.get(tp) for tp in self._run.folded.tracks}
 
@@ -239,16 +248,18 @@ class Judge:
         return arrived
 
     def _told(self, tp: TopicPartition, grounds: Grounds) -> tuple[Registration, PartitionState]:
-        """Return how a partition was by the last metadata, and by the list read before it."""
+        """Return how a partition was by the last metadata, and by the list read before it.
+
+        A topic that has just been deleted does not move, and a broker may still tell of it.
+        """
         read = self._latest(grounds, "describe", lambda read: tp.topic in read.names)
         assert read, f"{tp} is altered, and no metadata was read for {STALE_S} s"
         listed = self._latest(grounds, "list", lambda each: each.asked_s <= read.asked_s)
         assert listed, f"{tp} is altered, and nothing was listed before that for {STALE_S} s"
         self._was_fresh(tp, read)
         known, state = listed.partitions.get(tp), read.told.get(tp)
-        assert known is not None, f"{tp} is altered, and the controller does not have it"
         assert state is not None, f"{tp} is altered, and the last metadata does not tell of it"
-        return known, state
+        return known or Registration(state.replicas, state.isr, state.leader), state
 
     def _was_fresh(self, tp: TopicPartition, read: Seen) -> None:
         """Hold metadata that may be old to having been asked for as fresh, in vain."""
@@ -453,25 +464,31 @@ class Judge:
     def _written(self, written: Sequence[Entry]) -> None:
         self.check()
         for entry_ in written:
+            self._hear(entry_.event)
             match entry_.event:
                 case Ended() as ended:
                     self.ended = ended
-                case StepBegun() | Cancel() | Elect() as intent:
+                case StepBegun() | Cancel() | Elect():
                     assert self.ended is None or self._reopened, "an intent after the end"
-                    if isinstance(intent, StepBegun):  # others have had their turn
-                        flying = self._run.folded.flying
-                        self._quiet = {tp: q for tp, q in self._quiet.items() if tp in flying}
                 case Configure(puts_back=puts_back, changes=changes):
                     self._putting_back.difference_update(changes)
                     self._putting_back.update(changes if puts_back else ())
                 case SettingsLeft(reason=reason) as left if reason.startswith("left behind"):
                     self._left_behind |= {(left.resource, key) for key in left.keys}
                 case Owned():
-                    self._quiet = {}
                     self._next |= {ON_A_RESUME} if self._run.engines > 1 else set()
                 case LimitsChanged(old=old, new=new) if old.partitions is not None:
                     if new.partitions is None or new.partitions > old.partitions:
                         self._next.add(ON_MORE)
+
+    def _hear(self, event: Event) -> None:
+        """Count anew for how long partitions stand still, where an event says why they do."""
+        match event:
+            case StepBegun():  # others have had their turn
+                flying = self._run.folded.flying
+                self._quiet = {tp: since for tp, since in self._quiet.items() if tp in flying}
+            case Owned() | Outage():
+                self._quiet = {}
 
     @property
     def _reopened(self) -> bool:

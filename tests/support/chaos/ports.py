@@ -149,7 +149,7 @@ class ChaosReader:
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()
     ) -> SettingsAnswer:
-        seen = self._judge.reading_settings(resources)
+        seen = self._judge.reading_settings()
         return await self._call(lambda: self._reader.settings(resources, names), seen)
 
     async def aclose(self) -> None:
@@ -174,7 +174,7 @@ class ChaosReader:
         before_s = self._clock.monotonic()
         answer = await ask()
         if seen is not None:
-            self._judge.takes_effect(seen)
+            self._judge.takes_effect(seen, answer)
         if self._faults.strikes(Fault.UNREADABLE, 0.002):
             raise KeyError("no such field")
         await self._pass()

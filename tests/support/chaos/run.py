@@ -89,17 +89,20 @@ class _Judged(Observer):
         self._run = run
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
-        self._run.looks += 1
+        live = ENGINE.get() == self._run.engines  # another process may have taken the run
+        self._run.looks += live
         poll = Poll()
         token = POLL.set(poll)
         try:
-            self._run.seen = await super().poll(interest)
+            seen = await super().poll(interest)
         finally:
             poll.over = True
             POLL.reset(token)
-        self._run.judge.looked()
-        self._run.tempt()
-        return self._run.seen
+        if live and ENGINE.get() == self._run.engines:
+            self._run.seen = seen
+            self._run.judge.looked()
+            self._run.tempt()
+        return seen
 
     async def aclose(self) -> None:
         await asyncio.sleep(0)  # what was asked in the instant of a death begins, and is cancelled
@@ -175,6 +178,8 @@ class ChaosRun(TroubledRun):
         self.overtaken: list[asyncio.Task[Run]] = []
         self.at_rest = False
         """Whether nothing happened to it any more, long after the faults had stopped."""
+        self.turned_away = False
+        """Whether that is so because it may not go on beside the other run's throttle."""
         self.idle: dict[TopicPartition, str] = {}
         """What it could do, and did not, when it was at rest."""
         self.gated_for_good = False
@@ -378,7 +383,8 @@ class ChaosRun(TroubledRun):
             while True:
                 try:
                     run = await self._its_turn()
-                except RunRefused:
+                except RunRefused as refusal:
+                    self._turned_away(refusal)
                     if self.given_up:
                         return self.folded
                     await self.clock.sleep(20.0)
@@ -394,6 +400,13 @@ class ChaosRun(TroubledRun):
             await self._overtaken_end()
             for task in beside:
                 task.cancel()
+
+    def _turned_away(self, refusal: RunRefused) -> None:
+        """Have it at rest too, where the other run that is at rest has left a throttle."""
+        left = self.other is not None and self.other.at_rest and not self.other.folded.ended
+        if left and self.other is not None and self.other.folded.throttled.brokers:
+            assert self.other.run_dir.name in str(refusal), refusal
+            self.at_rest = self.turned_away = True
 
     async def _its_turn(self) -> Run:
         if self.turn is None:

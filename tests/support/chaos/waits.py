@@ -11,6 +11,7 @@ from ktui.execution.events import StepBegun
 from ktui.execution.goal import goal
 from ktui.execution.states import State
 from ktui.execution.track import Track
+from ktui.execution.unanswered import waits_in_words
 from ktui.pacing.limits import Mode
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
@@ -55,7 +56,8 @@ class Waits:
             if isinstance(following, Step) and (track.open_alter or track.open_cancel):
                 self._kept[track.tp] = following
         for track in tracks:
-            if not self._held(track) and (at_rest or not track.reason):
+            held = self._held(track, nexts[track.tp]) or self._awaits_silent(track)
+            if not held and (at_rest or not track.reason):
                 why = self._why_not_told(track, nexts[track.tp], begun)
                 if why and not self._far_behind(track, nexts[track.tp], begun):
                     yield track.tp, f"{why}; it is {track.state}: {track.reason or 'no reason'}"
@@ -94,11 +96,17 @@ class Waits:
         )
         return next_step(situation, self._run.folded.limits)
 
-    def _held(self, track: Track) -> bool:
+    def _held(self, track: Track, following: Next | None) -> bool:
         """Whether nothing is submitted for a partition by what was asked, or by a gate."""
         run = self._run.folded
-        gated = track.cancel is None and (run.gate.shut or run.cancel_gate.shut)
+        adds = isinstance(following, Step) and bool(following.adds)
+        gated = run.gate.shut and (track.cancel is None or adds)
+        gated |= run.cancel_gate.shut and track.cancel is None
         return run.pauses.stop(track.tp) or gated
+
+    def _awaits_silent(self, track: Track) -> bool:
+        """Whether a partition is told to wait for a request at a broker that is gone."""
+        return any(track.reason == waits_in_words(broker) for broker in self._controller.fenced)
 
     def _far_behind(self, track: Track, following: Next | None, begun: list[Track]) -> bool:
         """Whether a partition is not looked at yet: others before it in the queue go on."""
