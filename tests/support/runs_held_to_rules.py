@@ -136,9 +136,14 @@ class _Decision:
         return track.state is State.QUEUED and not held
 
     def _hidden(self, track: Track) -> bool:
-        """Whether the last look tells nothing of a partition: it keeps its place for a while."""
+        """Whether the last look tells nothing of a partition, or shows what others made of it.
+
+        It may keep its place for a while.
+        """
         state = self._seen.partitions.get(track.tp)
-        return state is None or not state.described or track.tp in self._held_back
+        if state is None or not state.described or track.tp in self._held_back:
+            return True
+        return not _as_left(track, state.replicas)
 
     def _check_adds(self) -> None:
         bound = [step for step in self._begun if step.adding and not step.urgent]
@@ -188,8 +193,8 @@ class _Decision:
         assert not self._before.pauses.holds(step.tp)
         assert not state.reassigning
         assert state.replicas == step.before
-        as_left = step.before in (track.replicas, track.planned.target, track.sent, track.original)
-        assert as_left or (track.cancel and {*step.before} == {*track.replicas})
+        cancelled = track.cancel and {*step.before} == {*track.replicas}
+        assert _as_left(track, step.before) or cancelled
         assert state.leader is not None
         if self._limits.replicas is not None and not step.urgent:
             assert len(step.adding) <= self._limits.replicas
@@ -215,6 +220,10 @@ class _Decision:
             assert step.elect != state.leader
         if self._limits.shape is Shape.GENTLE and self._limits.replicas is not None and step.cut:
             assert {*target} <= alive
+
+
+def _as_left(track: Track, replicas: tuple[int, ...]) -> bool:
+    return replicas in (track.replicas, track.planned.target, track.sent, track.original)
 
 
 def _goal(track: Track, state: PartitionState) -> Goal:

@@ -390,7 +390,8 @@ class Engine:
         """Put back throttles without a journal: it has them as touched, so a resume looks anew.
 
         Raises:
-            JournalProblem: always; names what could not be put back.
+            JournalProblem: names what could not be put back.
+            RunProblem: this process does not own the run any more.
         """
         self._writes = False
         await self._tidy(decider)
@@ -416,7 +417,7 @@ class Engine:
 
     def _record(self, events: Sequence[Event]) -> None:
         """Write events down, for good, and only then go by them."""
-        if events and self._writes:
+        if events:
             self._check_owned()
         entries = self._journal.append(events) if self._writes else self._unwritten(events)
         for entry in entries:

@@ -12,6 +12,7 @@ import msgspec
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import (
     ConfigChange,
+    ConfigOp,
     ConfigResource,
     ConfigScope,
     Setting,
@@ -35,6 +36,7 @@ from ktui.execution.options import OnForeignThrottle
 from ktui.execution.states import State
 from ktui.execution.throttle_events import Configure, SettingsLeft
 from ktui.execution.track import Track
+from ktui.execution.unanswered import MAY_COME_S
 from ktui.simulated.controller.registration import Change, Registration
 from support.chaos.waits import Waits
 from support.chaos.who import ENGINE, POLL, Poll
@@ -154,6 +156,8 @@ class Judge:
         """The values that were sent of each setting."""
         self._putting_back: set[ConfigChange] = set()
         self._left_behind: set[tuple[ConfigResource, str]] = set()
+        self.emptied_late: set[tuple[ConfigResource, str]] = set()
+        """The lists that a late change may have left empty where there was none."""
         self._next: set[str] = set()
         run.checks.append(self._written)
         run.witness.arrivals.append(self._arrives)
@@ -431,6 +435,12 @@ class Judge:
         late_s = self._now_s - sent_s
         if settled and changes and target is not None and ENGINE.get() == self._run.engines:
             assert late_s >= GIVEN_UP_S, f"{tp} is {track.state}, and an alter to {target} arrives"
+
+    def settings_arrive(self, changes: Sequence[ConfigChange], sent_s: float) -> None:
+        """Note the lists that a change leaves empty which nobody waits for any more."""
+        if self._now_s - sent_s >= MAY_COME_S:
+            lists = (change for change in changes if change.op is ConfigOp.SUBTRACT)
+            self.emptied_late |= {(change.resource, change.key) for change in lists}
 
     @_kept
     def _arrives(self, arrival: Arrival) -> None:

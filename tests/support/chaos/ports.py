@@ -267,7 +267,13 @@ class ChaosWriter:
         await self._connect(leaves_within_s)
         resources = list(dict.fromkeys(change.resource for change in changes))
         self._judge.settings_leave(changes, grounds)
-        return await self._sent(resources, lambda: self._writer.alter_configs(changes))
+        left_s = self._clock.monotonic()
+
+        async def alter() -> Mapping[ConfigResource, WriteResult]:
+            self._judge.settings_arrive(changes, left_s)
+            return await self._writer.alter_configs(changes)
+
+        return await self._sent(resources, alter)
 
     async def aclose(self) -> None:
         await self._writer.aclose()
