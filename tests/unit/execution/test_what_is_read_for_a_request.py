@@ -14,7 +14,7 @@ from ktui.execution.absent_brokers import RESTARTS_S, AbsentBrokers
 from ktui.execution.events import Answered, Ended, Outage, Planned, Request, StepBegun
 from ktui.execution.journal import Journal
 from ktui.execution.look import Look
-from ktui.execution.problem import JournalProblem
+from ktui.execution.problem import JournalProblem, RunProblem
 from ktui.execution.request_check import why_not_sent
 from ktui.execution.states import State
 from ktui.execution.track import OpenStep, first_track
@@ -208,6 +208,31 @@ def test_an_engine_that_loses_its_journal_takes_off_what_nothing_in_flight_needs
     story.whole = True
     story.resumed()
     story.assert_left_as_found()
+
+
+def test_an_engine_that_loses_its_journal_and_its_run_sends_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = _OnABreakingDisk(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (1, 2, 5))})
+    story.befalls(9.9, acts.Alter({ORDERS: None}))
+    broken: list[str] = []
+    story.lost = lambda: "taken by another" if broken else None
+    append = _BreakingJournal.append
+
+    def breaks(journal: _BreakingJournal, events: Any) -> Any:
+        try:
+            return append(journal, events)
+        except JournalProblem as problem:
+            broken.append(str(problem))
+            raise
+
+    story.witness.arrivals.insert(0, lambda _arrival: broken.append("sent") if broken else None)
+    monkeypatch.setattr(_BreakingJournal, "append", breaks)
+    with pytest.raises(RunProblem, match="taken by another"):
+        story.played()
+
+    assert broken
+    assert "sent" not in broken
 
 
 def test_a_run_that_ends_with_an_open_request_names_it(tmp_path: Path) -> None:
