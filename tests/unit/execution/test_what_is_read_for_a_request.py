@@ -214,7 +214,6 @@ def test_an_engine_that_loses_its_journal_and_its_run_sends_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = _OnABreakingDisk(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (1, 2, 5))})
-    story.befalls(9.9, acts.Alter({ORDERS: None}))
     broken: list[str] = []
     story.lost = lambda: "taken by another" if broken else None
     append = _BreakingJournal.append
