@@ -21,7 +21,7 @@ from ktui.execution.request_check import LAST_IN_SYNC, keeps_data, may_cancel
 from ktui.execution.stalls import Stalls
 from ktui.execution.states import State, called_off
 from ktui.execution.track import OpenStep, Track
-from ktui.execution.unanswered import GIVEN_UP_S, SILENT_S, waits_in_words
+from ktui.execution.unanswered import GIVEN_UP_S, waits_in_words
 from ktui.pacing.situation import Done, Next, Situation
 from ktui.pacing.steps import next_step
 
@@ -224,7 +224,8 @@ class Flights:
         """
         to_follow = next_step(situation, self._memory.run.limits)
         settled = isinstance(to_follow, Done) and not track.step_called_off
-        silent = self._lets_others_go(track) and not isinstance(to_follow, Done)
+        lets_others_go = self._memory.lets_others_go(track, self._now_s)
+        silent = lets_others_go and not isinstance(to_follow, Done)
         if self._awaited(track) and not (settled or silent):
             self._minds[track.tp].cancelled_s = None  # should it come again, so does the cancel
             return self._memory.waits(track)
@@ -246,7 +247,7 @@ class Flights:
         certain = self._memory.doubts.confirmed(track.tp, what, look.seen)
         if not certain:
             return []
-        if self._awaited(track) and not self._lets_others_go(track):
+        if self._awaited(track) and not self._memory.lets_others_go(track, self._now_s):
             return self._memory.waits(track)
         if step.answered is not None and track.refusals >= MOST_TRIES:
             self._minds.pop(track.tp, None)
@@ -260,11 +261,6 @@ class Flights:
         silent_s = unanswered.silent_for(track.tp, self._now_s)
         ends = track.cancel is Kind.STOP and silent_s >= GIVEN_UP_S
         return track.tp in unanswered and not ends
-
-    def _lets_others_go(self, track: Track) -> bool:
-        """Whether a step gives its place up: the broker that has its request stays silent."""
-        silent_s = self._memory.unanswered.silent_for(track.tp, self._now_s)
-        return track.cancel is not Kind.STOP and silent_s >= SILENT_S
 
     def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[Event]:
         self._minds.pop(track.tp, None)

@@ -15,6 +15,7 @@ from ktui.execution.run import Run
 from ktui.execution.states import State, called_off
 from ktui.execution.track import Track
 from ktui.execution.unanswered import (
+    SILENT_S,
     Heard,
     Unanswered,
     always_heard,
@@ -95,6 +96,11 @@ class Memory:
         stalls = track.step is not None and not track.step_called_off
         state = State.STALLED if stalls else track.state
         return [] if (track.state, track.reason) == (state, why) else [now_in(track, state, why)]
+
+    def lets_others_go(self, track: Track, now_s: float) -> bool:
+        """Whether a partition gives its place up: the broker that has its request stays silent."""
+        silent_s = self.unanswered.silent_for(track.tp, now_s)
+        return track.cancel is not Kind.STOP and silent_s >= SILENT_S
 
     def waits_off(self, track: Track) -> list[Event]:
         """Hold a partition until its open request cannot come any more, and return why."""

@@ -57,7 +57,7 @@ class Waiting:
             return self._odd(track, state, situation, look)
         self._memory.doubts.clear(track.tp)
         self.certain.add(track.tp)
-        return self._held(track, situation, look) or self._waits(track)
+        return self._held(track, situation, look) or self._waits(track, look)
 
     def _held(self, track: Track, situation: Situation, look: Look) -> list[Event]:
         """Let others go first while a partition cannot be sent anything, for the reason told."""
@@ -77,15 +77,19 @@ class Waiting:
         silent_s = self._memory.unanswered.silent_for(track.tp, look.seen.monotonic_s)
         return track.cancel is Kind.STOP and silent_s >= GIVEN_UP_S
 
-    def _waits(self, track: Track) -> list[Event]:
+    def _waits(self, track: Track, look: Look) -> list[Event]:
         """Say why a partition waits of which a request may take effect yet.
 
-        One that is blocked has told its reason.
+        One that is blocked has told its reason. Others go first once its broker is silent for long.
         """
         tp, roster = track.tp, self._memory.roster
         told = tp in self._memory.held(Hold.UNANSWERED) or tp in roster.blocked
         waits = tp in self._memory.unanswered and not (told or track.state.ended)
-        return self._memory.waits(track) if waits else []
+        if not waits:
+            return []
+        if self._memory.lets_others_go(track, look.seen.monotonic_s):
+            return self._memory.waits_off(track)
+        return self._memory.waits(track)
 
     def _seen(self, track: Track, situation: Situation) -> list[Event]:
         events = self._memory.taken_note(track, situation)

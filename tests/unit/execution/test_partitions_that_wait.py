@@ -13,7 +13,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.cancel_events import Kind
 from ktui.execution.commands import CallOff, Continue, Pause, SetLimits
 from ktui.execution.events import NowIn, StepBegun
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated import acts
 from support.moving_clusters import tp
 from support.runs_stories import Story
@@ -23,15 +23,15 @@ GENTLE = Limits(replicas=1, partitions=2, cut_together=2, shape=Shape.GENTLE)
 
 
 @contextmanager
-def dies_with_the_request(story: Story, name: str, broker: int = 9) -> Iterator[None]:
-    """Have a broker die with the first request of a partition; those of others arrive."""
-    sending, gone = story.sending.alter_reassignments, [tp(name)]
+def dies_with_request(story: Story, number: int, name: str, broker: int = 9) -> Iterator[None]:
+    """Have a broker die with one request of a partition; those of others arrive."""
+    sending, coming = story.sending.alter_reassignments, [tp(name)] * number
 
     async def alter(targets: Any, **how: Any) -> Any:
-        lost = {each: to for each, to in targets.items() if each in gone}
+        lost = {each: to for each, to in targets.items() if [each] == coming}
         left = {each: to for each, to in targets.items() if each not in lost}
+        del coming[: tp(name) in targets]
         if lost:
-            gone.clear()
             story.cluster.do(acts.Kill(broker))
         results = await sending(left, **how) if left else {}
         return {**results, **dict.fromkeys(lost, WriteResult(Verdict.UNKNOWN, node=broker))}
@@ -45,7 +45,7 @@ def test_nobody_waits_to_be_cut_with_a_step_that_was_called_off(tmp_path: Path) 
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}, GENTLE)
     story.asked(2.0, CallOff(Kind.STOP, partitions=(tp("orders-1"),)))
 
-    with dies_with_the_request(story, "orders-1"):
+    with dies_with_request(story, 1, "orders-1"):
         story.played(until_s=300.0)
 
     cuts = [entry for entry in story.entries() if _is_cut(entry.event)]
@@ -58,12 +58,26 @@ def test_a_blocked_partition_with_an_open_request_tells_one_reason(tmp_path: Pat
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
     story.befalls(40.0, acts.Kill(4))
 
-    with dies_with_the_request(story, "orders-0"):
+    with dies_with_request(story, 1, "orders-0"):
         story.played(until_s=60.0)
     story.resumed(until_s=400.0)
 
     told = [event.reason for event in story.events if isinstance(event, NowIn)]
     assert len(told) < 8, told
+
+
+def test_a_wave_goes_on_without_one_whose_broker_is_silent_also_after_a_resume(
+    tmp_path: Path,
+) -> None:
+    ways = dict.fromkeys([f"orders-{number}" for number in range(3)], (RF3, (4, 5, 3)))
+    story = Story(tmp_path, ways, Limits(replicas=1, partitions=1, mode=Mode.WAVE))
+
+    with dies_with_request(story, 2, "orders-0"):
+        story.played(until_s=45.0)
+    story.resumed(until_s=400.0)
+
+    assert story.folded.tracks[tp("orders-0")].open_alter
+    assert story.at_target("orders-1", "orders-2")
 
 
 def test_after_a_pause_the_first_of_those_begun_has_the_place(tmp_path: Path) -> None:
