@@ -121,6 +121,8 @@ class Engine:
         self._recording = recording
         self._prior = earlier(run.started.cluster_id) if run.started is not None else None
         self._failures = 0
+        self._reads_to_cancel = 0
+        """How often something was read for cancels."""
         self._writes = True
         """Whether the journal takes what is written to it."""
         self._leaving = asyncio.Event()
@@ -273,8 +275,7 @@ class Engine:
         self, sending: Sending, decided: Turn, decider: Decider, obeying: Obeying
     ) -> Mapping[TopicPartition, WriteResult]:
         """Read for a request, and send what of it still holds, and was not called off."""
-        reading = self._requests.read(sending.partitions, settings=sending.request is Request.ALTER)
-        read = await self._listening(self._guard.beside(reading), decider, obeying)
+        read = await self._read_for(sending, decider, obeying)
         obeying.take_commands()
         self._look_at_gate()
         self._check_owned()
@@ -297,6 +298,16 @@ class Engine:
         within_s = self._throttling.holds_for_s(decider.seen, adding)
         return {**held, **await self._requests.send(kept, read.seen, within_s=within_s)}
 
+    async def _read_for(self, sending: Sending, decider: Decider, obeying: Obeying) -> Read:
+        """Read for a request, and again where a cancel was read for since: that may know better."""
+        while True:
+            before = self._reads_to_cancel
+            settings = sending.request is Request.ALTER
+            reading = self._requests.read(sending.partitions, settings=settings)
+            read = await self._listening(self._guard.beside(reading), decider, obeying)
+            if self._reads_to_cancel == before:
+                return read
+
     async def _listening(
         self, work: Coroutine[Any, Any, T], decider: Decider, obeying: Obeying
     ) -> T:
@@ -316,6 +327,7 @@ class Engine:
     async def _cancel(self, decider: Decider) -> None:
         """Cancel what is to be, before anything else is sent or waited for."""
         due = list(decider.cancels_due)
+        self._reads_to_cancel += bool(due)
         read = await self._guard.beside(self._requests.read(due)) if due else Read(None)
         if read.seen is None or self._guard.why_not(begins_step=False):
             return  # the next look asks again
