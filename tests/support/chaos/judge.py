@@ -156,8 +156,8 @@ class Judge:
         """The values that were sent of each setting."""
         self._putting_back: set[ConfigChange] = set()
         self._left_behind: set[tuple[ConfigResource, str]] = set()
-        self.emptied_late: set[tuple[ConfigResource, str]] = set()
-        """The lists that a late change may have left empty where there was none."""
+        self.set_late: set[tuple[ConfigResource, str, str | None]] = set()
+        """What late changes set, and may have left behind where there was nothing."""
         self._next: set[str] = set()
         run.checks.append(self._written)
         run.witness.arrivals.append(self._arrives)
@@ -437,10 +437,11 @@ class Judge:
             assert late_s >= GIVEN_UP_S, f"{tp} is {track.state}, and an alter to {target} arrives"
 
     def settings_arrive(self, changes: Sequence[ConfigChange], sent_s: float) -> None:
-        """Note the lists that a change leaves empty which nobody waits for any more."""
+        """Note what a change sets which nobody waits for any more: see docs/runs.md."""
         if self._now_s - sent_s >= MAY_COME_S:
-            lists = (change for change in changes if change.op is ConfigOp.SUBTRACT)
-            self.emptied_late |= {(change.resource, change.key) for change in lists}
+            for change in changes:
+                left = "" if change.op is ConfigOp.SUBTRACT else change.value
+                self.set_late.add((change.resource, change.key, left))
 
     @_kept
     def _arrives(self, arrival: Arrival) -> None:

@@ -542,7 +542,7 @@ class ChaosRun(TroubledRun):
             if isinstance(event, SettingsLeft) and event.reason.startswith("left behind")
             for key in event.keys
         }
-        emptied_late = set().union(*(run.judge.emptied_late for run in runs))
+        late = set().union(*(run.judge.set_late for run in runs))
         now, without = settings_in(self.cluster), self.others.settings
         for resource in {*now, *without}:
             for key in (*RATES, *REPLICAS):
@@ -550,7 +550,7 @@ class ChaosRun(TroubledRun):
                 was = without.get(resource, {}).get(key)
                 theirs = there in (None, "", THEIR_RATE) and (resource, key) in self.others.touched
                 told = there == was or theirs or (resource, key) in given_up
-                told |= there == "" and was is None and (resource, key) in emptied_late
+                told |= was is None and (resource, key, there) in late
                 assert told, f"{resource} {key} is {there}, was {was}"
 
 
