@@ -207,9 +207,9 @@ DEFECTS = (
     Defect(
         "a broker that has a request and is gone",
         "its partition keeps its place for good, and nothing else of the run begins",
-        "Flights._lets_others_go gives the place up once the broker is silent for 30 s",
+        "Memory.lets_others_go gives the place up once the broker is silent for 30 s",
         stories.a_broker_that_has_a_request_never_comes_back,
-        (Flights, "_lets_others_go", lambda *_: False),
+        (Memory, "lets_others_go", lambda *_: False),
     ),
     Defect(
         "a rate of somebody else on one broker",
