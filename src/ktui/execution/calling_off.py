@@ -66,4 +66,4 @@ def _turned(track: Track, memory: Memory, flights: Flights) -> list[Event]:
         return []
     if isinstance(following, Blocked) and following.why is Why.REASSIGNING:
         return []  # or it was not seen yet: the next look tells
-    return stands(track, following)
+    return stands(track, following, now.replicas)

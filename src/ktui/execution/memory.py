@@ -161,15 +161,15 @@ def step_over(
 def stands(track: Track, step: Next, replicas: Brokers | None = None) -> list[Event]:
     """Say where a waiting partition stands now, if that is not where it stood.
 
-    One that waits for its turn keeps the reason why it waits again; of one that someone else has
-    brought to its target the replicas are told, where they were seen.
+    One that waits for its turn keeps the reason why it waits again. Of one that has ended the
+    replicas are told where they are others than the run knew, by somebody else or a late request.
     """
     state, reason = _standing(step, goal_in_words(track.cancel))
     named = called_off(state, track.cancel)
     if named is track.state and (not reason or reason == track.reason):
         return []
-    brought = named is State.DONE and replicas != track.replicas
-    return [now_in(track, named, reason, replicas if brought else None)]
+    elsewhere = named.ended and replicas != track.replicas
+    return [now_in(track, named, reason, replicas if elsewhere else None)]
 
 
 def _standing(step: Next, goal: str) -> tuple[State, str]:

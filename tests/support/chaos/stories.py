@@ -173,6 +173,18 @@ def a_held_alter_arrives_after_all(folder: Path) -> None:
     assert outcome.ended, f"it stays {story.state('orders-0')}: {story.reason('orders-0')}"
 
 
+def a_held_reorder_arrives_before_a_stop(folder: Path) -> None:
+    """It is held for 100 s, the run stopped at 60 s; the end tells the replicas in that order."""
+    story = Story(folder, {"orders-0": (RF3, (2, 1, 3))})
+    _holds_an_alter(story, 100.0)
+    story.asked(60.0, STOP)
+
+    assert story.played(until_s=600.0).ended
+    track = story.folded.tracks[tp("orders-0")]
+    assert track.state is State.STOPPED
+    assert track.replicas == story.replicas(track.tp) == (2, 1, 3)
+
+
 def a_partition_without_a_step_is_stopped(folder: Path) -> None:
     """It waits for a suspended broker, its place given up, when it is stopped at 60 s."""
     story = Story(folder, {"orders-0": (RF3, (4, 5, 3))})

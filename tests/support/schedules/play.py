@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -54,6 +55,8 @@ _READ_OUT_S = 30.0
 """So long what was acknowledged is waited for at the end; what Kafka lost does not come."""
 _TRAPS_S = 40.0
 """How long the moment for a fault is waited for."""
+_QUIET_S = 10.0
+"""A run that wrote something since is on its way from one step to the next."""
 _VERBS = {
     Asked.PAUSE: "pause",
     Asked.CONTINUE: "continue",
@@ -326,10 +329,12 @@ class Play:
         self.nodes.mend()
         self._look()
         self.told("all is whole")
+        assert wait_for(lambda: not self._asking, seconds=120), "a command does not end"
+        self._look()
+        self._resume()
+        wait_for(lambda: self._look() and (self.run.ended or self._is_owned), seconds=60)
         for what, words in ((Asked.CONTINUE, ()), (Asked.THROTTLE, ("20MB",))):
             self._ask(what, *words)
-        if not self.run.ended and holder(self.shell.run_dir(self.name)) is None:
-            self._resume()
         whole_s, judged = self.now_s, False
         while not self.ended and self.now_s < whole_s + END_S:
             self._look()
@@ -344,9 +349,19 @@ class Play:
             waits = [f"{t.tp} {t.state}: {t.reason}" for t in self.run.tracks.values()]
             self.problems.append(f"it has not ended {END_S:.0f} s after all was whole: {waits}")
 
+    @property
+    def _is_owned(self) -> bool:
+        return holder(self.shell.run_dir(self.name)) is not None
+
+    @property
+    def _asking(self) -> bool:
+        """Whether a command has not ended; one may carry a cancel out, with the run paused."""
+        return any(command.process.poll() is None for command in self.commands)
+
     def _says_what_it_waits_for(self) -> None:
         left = [track for track in self.run.tracks.values() if not track.state.ended]
-        if left and not (self.run.flying or any(track.reason for track in left)):
+        moved_on = datetime.now(UTC) - self.entries[-1].at < timedelta(seconds=_QUIET_S)
+        if left and not (moved_on or self.run.flying or any(track.reason for track in left)):
             self.problems.append(f"after {BOUND_S:.0f} s it says nothing of why: {left}")
 
     def _collect(self) -> None:

@@ -15,6 +15,7 @@ from ktui.execution.commands import CallOff, Continue, Pause, SetLimits
 from ktui.execution.events import NowIn, StepBegun
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated import acts
+from support.chaos import stories
 from support.moving_clusters import tp
 from support.runs_stories import Story
 
@@ -78,6 +79,12 @@ def test_a_wave_goes_on_without_one_whose_broker_is_silent_also_after_a_resume(
 
     assert story.folded.tracks[tp("orders-0")].open_alter
     assert story.at_target("orders-1", "orders-2")
+
+
+def test_a_stopped_partition_is_told_with_the_replicas_that_a_late_request_gave_it(
+    tmp_path: Path,
+) -> None:
+    stories.a_held_reorder_arrives_before_a_stop(tmp_path)
 
 
 def test_after_a_pause_the_first_of_those_begun_has_the_place(tmp_path: Path) -> None:
