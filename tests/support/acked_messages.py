@@ -100,6 +100,7 @@ class AckedMessages:
         for thread in self._threads:
             thread.join()
         self._consumer.close()
+        del self._producer  # its threads end with it
 
     def _write(self) -> None:
         if self._writing_as is Writing.TRANSACTIONAL:
