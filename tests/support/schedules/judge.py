@@ -54,6 +54,8 @@ class Verdicts(msgspec.Struct):
     acknowledged: int = 0
     lost: int = 0
     """Acknowledged messages that are gone: Kafka elected a replica that was out of sync."""
+    passed_over: int = 0
+    """Those that are there, below what the group had read before such an election."""
     unclean: int = 0
     latest_s: float = 0.0
     """How long a request was on its way at most, from its intent to its effect."""
@@ -129,7 +131,10 @@ def _judge_messages(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> No
         told.lost += len(gone - without_reason)
         if without_reason:
             told.problems.append(f"{topic.name}: acknowledged and gone: {sorted(without_reason)}")
-        if unread := (messages.acknowledged & there) - messages.read:
+        unread = (messages.acknowledged & there) - messages.read
+        # a log that was cut back grows again below the offsets that the group had read to
+        told.passed_over += len({key for key in unread if key % PARTITIONS in unclean})
+        if unread := {key for key in unread if key % PARTITIONS not in unclean}:
             told.problems.append(f"{topic.name}: its group has not read {sorted(unread)}")
 
 

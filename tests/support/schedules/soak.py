@@ -79,7 +79,8 @@ def in_words(told: Verdicts) -> Iterator[str]:
     yield (
         f"schedule {told.number}: {told.took_s:.0f} s, {states}; {told.moved} steps, "
         f"{told.unknown} requests unknown, the slowest {told.latest_s:.1f} s on its way, "
-        f"{told.acknowledged} acknowledged, {told.lost} lost in {told.unclean} unclean elections, "
+        f"{told.acknowledged} acknowledged, {told.lost} lost in {told.unclean} unclean elections "
+        f"and {told.passed_over} passed over by the group, "
         f"{len(told.window)} changed between read and effect, "
         f"{told.decisions} decisions judged, {told.unseen} without their look"
     )
