@@ -299,10 +299,10 @@ class Engine:
         return {**held, **await self._requests.send(kept, read.seen, within_s=within_s)}
 
     async def _read_for(self, sending: Sending, decider: Decider, obeying: Obeying) -> Read:
-        """Read for a request, and again where a cancel was read for since: that may know better."""
+        """Read for a request, and again if a cancel was read for meanwhile: it may know better."""
+        settings = sending.request is Request.ALTER
         while True:
             before = self._reads_to_cancel
-            settings = sending.request is Request.ALTER
             reading = self._requests.read(sending.partitions, settings=settings)
             read = await self._listening(self._guard.beside(reading), decider, obeying)
             if self._reads_to_cancel == before:

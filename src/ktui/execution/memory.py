@@ -69,7 +69,7 @@ class Memory:
                 self.roster.release(tp)
 
     def release_all(self, why: Hold, may_go: Callable[[TopicPartition], bool]) -> None:
-        """Lift a reason from all that may go, in their order: places may be few."""
+        """Lift a reason from all partitions that may go, in order: places may be few."""
         held = self._held[why]
         held -= {tp for tp in held if tp not in self.roster}
         for tp in sorted(filter(may_go, held), key=self.roster.rank):
@@ -87,9 +87,9 @@ class Memory:
         return now_in(track, state, reason, replicas)
 
     def waits(self, track: Track) -> list[Event]:
-        """Return why a partition waits that has an open request, once for each reason.
+        """Return why a partition with an open request waits, once for each reason.
 
-        No other waits meanwhile to be cut with it.
+        Meanwhile no other partition waits to be cut with it.
         """
         self.roster.stall(track.tp, stalled=True)
         why = waits_in_words(self.unanswered.node(track.tp))
@@ -161,8 +161,8 @@ def step_over(
 def stands(track: Track, step: Next, replicas: Brokers | None = None) -> list[Event]:
     """Say where a waiting partition stands now, if that is not where it stood.
 
-    One that waits for its turn keeps the reason why it waits again. Of one that has ended the
-    replicas are told where they are others than the run knew, by somebody else or a late request.
+    A partition that waits for its turn keeps its reason. One that has ended is reported with its
+    replicas if they differ from what the run knew: somebody else or a late request changed them.
     """
     state, reason = _standing(step, goal_in_words(track.cancel))
     named = called_off(state, track.cancel)

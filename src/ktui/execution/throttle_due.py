@@ -254,7 +254,7 @@ def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
 
 
 def _joining(begun: StepBegun, state: PartitionState | None, near: Collection[Replica]) -> Brokers:
-    # After a cancel an ISR may still name a replica that was dropped: it is to be copied anew.
+    # After a cancel the ISR may still name a replica that was dropped. It copies from the start.
     in_sync = () if state is None else {*state.isr} & {*state.replicas}
     joining = (b for b in begun.adding if b not in in_sync)
     return frozenset(b for b in joining if Replica(begun.tp, b) not in near)

@@ -282,9 +282,9 @@ class Throttling:
         await self._settings.change(changes, puts_back=True, leaves_within_s=left_s)
 
     def _putting_back(self, key: Key, now: Setting | None) -> ConfigChange | None:
-        """Give the change that brings back what was; None where there is nothing of ours.
+        """Return the change that restores a setting; None if nothing of the run is left there.
 
-        A list that is empty now, and was not, had entries that their owners have taken off since.
+        If a list was not empty before and is now, its owners have removed their entries.
         """
         ours, own = self._throttled.ours[key], None if now is None else now.own
         before = None if ours.before is None else ours.before.own

@@ -51,7 +51,7 @@ class Waiting:
         self._unseen_since.pop(track.tp, None)
         if state.reassigning:
             self._memory.doubts.clear(track.tp)
-            self._memory.release(track.tp, Hold.THROTTLE)  # it is told anew once that is over
+            self._memory.release(track.tp, Hold.THROTTLE)  # decided again afterwards
             return self._seen(track, situation)
         if not _expected(track, state):
             return self._odd(track, state, situation, look)
@@ -78,9 +78,9 @@ class Waiting:
         return track.cancel is Kind.STOP and silent_s >= GIVEN_UP_S
 
     def _waits(self, track: Track, look: Look) -> list[Event]:
-        """Say why a partition waits of which a request may take effect yet.
+        """Report why a partition waits whose request may still take effect.
 
-        One that is blocked has told its reason. Others go first once its broker is silent for long.
+        A blocked one has a reason already. Others go first once the broker is silent for long.
         """
         tp, roster = track.tp, self._memory.roster
         told = tp in self._memory.held(Hold.UNANSWERED) or tp in roster.blocked

@@ -55,9 +55,8 @@ def test_nobody_is_blamed_where_a_rate_is_put_back_late(late_s: float, tmp_path:
 def test_no_step_rests_on_a_rate_that_was_taken_off_a_moment_ago(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, {**ONE, "orders-1": ONE["orders-0"]}, poll_s=0.3)
     story.befalls(0.5, acts.Configure((set_rate(4, None),)))
-    story.asked(
-        0.6, SetLimits({"partitions": 2})
-    )  # within the second that brokers have to apply changes
+    # A broker has a second to apply the run's own change: the deletion falls into it.
+    story.asked(0.6, SetLimits({"partitions": 2}))
     rates: list[str | None] = []
 
     def arrives(arrival: Arrival) -> None:
