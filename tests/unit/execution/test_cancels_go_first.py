@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from ktui.execution.cancel_events import Kind
-from ktui.execution.commands import CallOff, Pause, SetThrottle
+from ktui.execution.commands import CallOff, Pause, SetLimits, SetThrottle
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits, Shape
 from ktui.planning.throttle_rates import rates_from
-from ktui.simulated.acts import Hang, Kill
+from ktui.simulated.acts import Alter, Hang, Kill
 from ktui.simulated.clock import FIRST_MOMENT
-from support.cancel_stories import CalledOffStory, altered, nth
+from support.cancel_stories import CalledOffStory, altered, begun, nth
+from support.chaos.interposed import Call, Interposed
 from support.moving_clusters import tp
 from support.runs import OWNER
 
@@ -77,6 +79,35 @@ def test_nor_is_the_rest_of_a_turn_waited_for_in_which_its_step_has_just_been_se
     sent, cancelled = (each.at_s for each in story.witness.alters if each.tp == tp("orders-1"))
     assert cancelled - sent <= NEXT_LOOK_S
     assert story.at_target("orders-0")
+
+
+def test_a_step_read_for_before_a_cancel_knows_what_the_cancel_was_read_for(
+    tmp_path: Path,
+) -> None:
+    """The read for the step of orders-1 is slow; meanwhile someone else begins to move it."""
+    story = CalledOffStory(tmp_path, TWO, Limits(replicas=3, partitions=1))
+    story.then(altered("orders-0"), lambda: story.ask(SetLimits({"partitions": 2})))
+    due: list[str] = []
+    story.then(begun("orders-1"), lambda: due.append("orders-1"))
+
+    async def slow(call: Call) -> Any:
+        answer = await call()
+        if due:
+            due.clear()
+            await story.clock.sleep(0.5)
+            story.cluster.do(Alter({tp("orders-1"): (2, 3, 9)}))
+            story.ask(back("orders-0"))
+            await story.clock.sleep(2.0)
+        return answer
+
+    reader: Any = Interposed(story.reader, topic_configs=slow)
+    story.reader = reader
+
+    assert story.played().ended
+
+    assert story.sent("orders-1") == []
+    assert State.FOREIGN in story.states("orders-1")
+    assert story.now(tp("orders-0")) == story.before[tp("orders-0")]
 
 
 def test_the_first_step_back_follows_as_soon_as_the_cancel_is_seen(tmp_path: Path) -> None:
