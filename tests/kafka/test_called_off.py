@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff
 from ktui.kafka.connection import Connection
 from ktui.lab.layout import Lab
@@ -22,7 +22,7 @@ from support.real_world import RealWorld
 
 AT_ONCE = 12
 G, K = Shape.GENTLE, Shape.KIP_435
-STOP, BACK, TRIM = Kind.STOP, Kind.ROLLBACK, Kind.TRIM
+STOP, BACK, TRIM = CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.TRIM
 ONE, TOPIC, ALL = Scope.PARTITION, Scope.TOPIC, Scope.ALL
 
 PAIRS = [

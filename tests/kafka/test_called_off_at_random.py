@@ -12,7 +12,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_REPLICAS
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff
 from ktui.kafka.load import fill
 from ktui.lab.layout import Lab
@@ -100,7 +100,9 @@ def some_of(chance: random.Random, count: int) -> Replicas:
 
 def some_command(chance: random.Random, targets: Iterable[TopicPartition]) -> CallOff:
     tps = list(targets)
-    kind = chance.choice((Kind.STOP, Kind.ROLLBACK, Kind.ROLLBACK, Kind.TRIM))
+    kind = chance.choice(
+        (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
+    )
     return CallOff(kind, partitions=tuple(chance.sample(tps, chance.choice((1, 3, PARTITIONS)))))
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import LimitsChanged
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits
@@ -356,7 +357,7 @@ def test_a_move_has_the_limits_that_were_in_force_when_it_began(rows: Rows) -> N
 called_off = told.topic()
 told.ran(
     (0, started()), (1, planned(called_off)), (2, step(called_off)),
-    (3, CancelAsked(kind=Kind.STOP, partitions=(tp(called_off),))), (4, over(called_off)),
+    (3, CancelAsked(kind=CancelKind.STOP, partitions=(tp(called_off),))), (4, over(called_off)),
     (9, started()), run_id="called-off",
 )  # fmt: skip
 

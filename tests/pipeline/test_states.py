@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ktui.execution.add_events import Added, Joined, OnConflict
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Ended, PlannedPart
 from ktui.execution.states import State
 from ktui.pipeline.intervals import intervals
@@ -300,7 +301,8 @@ def test_an_election_ends_with_the_next_state_or_lasts_to_the_last_event(rows: R
 stopped = told.topic()
 told.ran(
     (0, started()), (1, planned(stopped)),
-    (9, CancelAsked(kind=Kind.STOP, partitions=(tp(stopped),))), (20, started()), run_id="stopped",
+    (9, CancelAsked(kind=CancelKind.STOP, partitions=(tp(stopped),))), (20, started()),
+    run_id="stopped",
 )  # fmt: skip
 
 
@@ -311,9 +313,9 @@ def test_a_partition_that_is_called_off_in_the_queue_is_queued_no_more(rows: Row
 stopped_half_way = told.topic()
 told.ran(
     (0, started()), (1, planned(stopped_half_way)), (2, step(stopped_half_way)),
-    (3, CancelAsked(kind=Kind.STOP, partitions=(tp(stopped_half_way),))),
+    (3, CancelAsked(kind=CancelKind.STOP, partitions=(tp(stopped_half_way),))),
     (4, over(stopped_half_way)),
-    (50, CancelAsked(kind=Kind.ROLLBACK, partitions=(tp(stopped_half_way),))),
+    (50, CancelAsked(kind=CancelKind.ROLLBACK, partitions=(tp(stopped_half_way),))),
     (60, step(stopped_half_way, 2)), run_id="stopped-half-way",
 )  # fmt: skip
 

@@ -148,6 +148,7 @@ def flows(plane: DataPlane) -> Iterator[tuple[Flow, Channel]]:
     for log in logs(plane):
         for flow in (log.apart or {}).values():
             if flow.channel is not None:
+                assert isinstance(flow.channel, Channel)
                 yield flow, flow.channel
 
 

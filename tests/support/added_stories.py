@@ -8,7 +8,7 @@ from typing import Any
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.add_events import Added, OnConflict
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import Add, Command
 from ktui.execution.events import Entry, Planned, StepBegun
 from ktui.execution.journal import Journal
@@ -116,4 +116,4 @@ class _Goals(dict[TopicPartition, Replicas]):
 
     def __getitem__(self, each: TopicPartition) -> Replicas:
         track = self._story.folded.tracks[each]
-        return track.original if track.cancel is Kind.ROLLBACK else track.planned.target
+        return track.original if track.cancel is CancelKind.ROLLBACK else track.planned.target

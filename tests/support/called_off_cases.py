@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Request
 from ktui.execution.states import State
 from ktui.pacing.limits import Shape
@@ -40,7 +40,7 @@ class Case(NamedTuple):
     shape: Shape
     replicas: int | None
     stage: Stage
-    kind: Kind
+    kind: CancelKind
     scope: Scope
 
     @property
@@ -90,7 +90,7 @@ def a_grid() -> Iterator[Case]:
     for shape in Shape:
         for replicas in (1, 2, None):
             for stage in Stage:
-                for kind in Kind:
+                for kind in CancelKind:
                     for scope in Scope:
                         case = Case(shape, replicas, stage, kind, scope)
                         if can_be(case):
@@ -108,5 +108,5 @@ def can_be(case: Case) -> bool:
         case Stage.LAST:
             return not one_step
         case Stage.DONE:
-            return case.scope is not Scope.ALL or case.kind is Kind.ROLLBACK
+            return case.scope is not Scope.ALL or case.kind is CancelKind.ROLLBACK
     return True

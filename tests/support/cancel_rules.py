@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Entry, StepBegun
 from ktui.execution.track import Track
 from support.runs_witnessed import WitnessedRun
@@ -21,7 +22,7 @@ class CancelRules:
 
     def __init__(self, run: WitnessedRun) -> None:
         self._run = run
-        self._kinds: dict[TopicPartition, Kind] = {}
+        self._kinds: dict[TopicPartition, CancelKind] = {}
         self._steps: dict[TopicPartition, StepBegun] = {}
         """The last step of each that was begun since it was called off."""
         self.asked_s: dict[TopicPartition, float] = {}
@@ -46,13 +47,13 @@ class CancelRules:
     def _begins(self, step: StepBegun, track: Track) -> None:
         """A step after a cancel leads back: it adds what was there before, or nothing."""
         match self._kinds[step.tp]:
-            case Kind.STOP:
+            case CancelKind.STOP:
                 raise AssertionError(f"a step begins after a stop: {step}")
-            case Kind.TRIM:
+            case CancelKind.TRIM:
                 assert not step.adding, f"a step of a trim adds: {step}"
                 assert len(step.before) > len(track.original), f"there is nothing to trim: {step}"
                 assert len(step.replicas) >= len(track.original), f"trimmed too far: {step}"
-            case Kind.ROLLBACK:
+            case CancelKind.ROLLBACK:
                 assert {*step.adding} <= {*track.original}, f"a rollback adds others: {step}"
                 assert not {*step.removing} & {*track.original}, f"it drops the originals: {step}"
 

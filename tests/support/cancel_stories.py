@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_preview import Foreseen, foreseen
 from ktui.execution.cancel_scope import in_scope
 from ktui.execution.commands import CallOff, Command
@@ -110,7 +110,7 @@ class CalledOffStory(Story):
             targets = [step.target for step in said.steps if step.alters]
             sent = self.sent(str(each))[self._sent_before[each] :]
             assert sent == [*([None] if said.cancels else []), *targets], said
-            if track.cancel is Kind.ROLLBACK:
+            if track.cancel is CancelKind.ROLLBACK:
                 assert self.now(each) == self.before[each], said
 
 

@@ -19,7 +19,8 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigSource, Setting, Ve
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution import journal_file
 from ktui.execution.add_events import Added, Joined, OnConflict
-from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
+from ktui.execution.cancel_events import CancelAsked, CancelGate
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import (
     Add,
     Answer,
@@ -171,7 +172,7 @@ def events() -> list[Event]:
             message="no answer", node=4,
         ),
         CancelAsked(
-            kind=Kind.ROLLBACK, partitions=(TopicPartition("orders", 1),), command=3, who=WHO
+            kind=CancelKind.ROLLBACK, partitions=(TopicPartition("orders", 1),), command=3, who=WHO
         ),
         Cancel(topic="orders", partition=1, reason="called off"),
         _answered(1, Request.CANCEL),
@@ -226,7 +227,7 @@ def commands() -> list[tuple[Command, Answer | None]]:
     return [
         (SetThrottle(RATES), yes),
         (SetLimits({"partitions": 3, "per-broker": None, "mode": "wave"}), yes),
-        (CallOff(Kind.ROLLBACK, (), (TopicPartition("orders", 1),)), yes),
+        (CallOff(CancelKind.ROLLBACK, (), (TopicPartition("orders", 1),)), yes),
         (Pause(By.OPERATOR, ("audit",), (tp,)), yes),
         (Continue(("audit",), ()), Answer(accepted=False, words="topic audit is not in the run")),
         (Add("more.json", "1" * 64, (_planned(0),), OnConflict.RETARGET), yes),

@@ -12,7 +12,7 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, ConfigChange, ConfigResource
 from ktui.cluster.ports import WriteResult as Result
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_preview import Foreseen, foreseen
 from ktui.execution.cancel_scope import Act, in_scope
 from ktui.execution.commands import CallOff
@@ -197,7 +197,7 @@ class CalledOff:
             return TARGET, TARGET[0], State.DONE
         if told.act is Act.DEQUEUE and not told.steps and told.replicas == ORIGINAL:
             return ORIGINAL, ORIGINAL[0], State.STOPPED
-        if self.case.kind is Kind.ROLLBACK:
+        if self.case.kind is CancelKind.ROLLBACK:
             return ORIGINAL, ORIGINAL[0], State.ROLLED_BACK
         return told.replicas, told.leader, State.STOPPED
 

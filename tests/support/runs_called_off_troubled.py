@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff, Command
 from ktui.execution.run import Run
 from ktui.execution.states import State
@@ -44,7 +44,9 @@ class CalledOffTrouble(TroubledRun):
         dice, some = self.more, list(self.targets)
         cancels: list[tuple[float, Command]] = []
         for _ in range(dice.randint(1, 4)):
-            kind = dice.choice((Kind.STOP, Kind.ROLLBACK, Kind.ROLLBACK, Kind.TRIM))
+            kind = dice.choice(
+                (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
+            )
             scopes = (
                 CallOff(kind),
                 CallOff(kind, topics=(dice.choice(OURS),)),
@@ -66,7 +68,7 @@ class CalledOffTrouble(TroubledRun):
         match track.state:
             case State.ROLLED_BACK:
                 assert known.replicas == track.original, track
-            case State.STOPPED if track.begun and track.cancel is Kind.TRIM:
+            case State.STOPPED if track.begun and track.cancel is CancelKind.TRIM:
                 assert len(known.replicas) <= max(len(track.original), len(track.planned.target))
             case State.STOPPED if not track.begun:
                 assert known.replicas == track.planned.original, track

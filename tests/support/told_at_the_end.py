@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Event, StepBegun
 from ktui.execution.states import State
 from ktui.execution.track import Track
@@ -15,7 +16,7 @@ Replicas = tuple[int, ...]
 
 def steps_against_cancels(events: Iterable[Event], brokers: Collection[int]) -> list[str]:
     """Name the steps that carried a partition on after it was called off."""
-    kinds: dict[TopicPartition, Kind] = {}
+    kinds: dict[TopicPartition, CancelKind] = {}
     originals: dict[TopicPartition, Replicas] = {}
     wrong = []
     for event in events:
@@ -24,8 +25,8 @@ def steps_against_cancels(events: Iterable[Event], brokers: Collection[int]) -> 
         elif isinstance(event, StepBegun):
             original = originals.setdefault(event.tp, event.before)
             kind = kinds.get(event.tp)
-            allowed = {None: {*brokers}, Kind.ROLLBACK: {*original}}.get(kind, set())
-            if kind is Kind.STOP or not {*event.adding} <= allowed:
+            allowed = {None: {*brokers}, CancelKind.ROLLBACK: {*original}}.get(kind, set())
+            if kind is CancelKind.STOP or not {*event.adding} <= allowed:
                 wrong.append(f"{event.tp}: {event.before} to {event.replicas} after {kind}")
     return wrong
 
@@ -55,7 +56,7 @@ def otherwise_than_told(
         }.get(track.state)
         if not leaders and wanted is not None:
             wanted = (wanted[0], has[1])
-        last_is_back = track.cancel is Kind.ROLLBACK and track.begun
+        last_is_back = track.cancel is CancelKind.ROLLBACK and track.begun
         if tp in listed or has != wanted or (last_is_back and track.state is not State.ROLLED_BACK):
             wrong.append(f"{tp}: {has}, {track.state} ({track.reason}), asked {track.cancel}")
     return wrong

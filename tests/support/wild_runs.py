@@ -9,7 +9,8 @@ from typing import Any
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.execution.add_events import Added, Joined, OnConflict
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import (
     Answered,
     Cancel,
@@ -92,7 +93,7 @@ class WildRun:
             Elect(**of, leader=1), Elect(**of, leader=1), Cancel(**of, reason="because"),
             Answered(**of, request=dice.choice((*Request,)), verdict=Verdict.ACCEPTED),
             changed,
-            CancelAsked(kind=dice.choice((*Kind,)), partitions=(tp,)),
+            CancelAsked(kind=dice.choice((*CancelKind,)), partitions=(tp,)),
             Joined(partitions=(tp,)),
             self._planned(),
             Added(plan="x", plan_sha256="0", partitions=1, on_conflict=OnConflict.KEEP),

@@ -375,7 +375,7 @@ async def test_the_cursor_comes_back_to_its_partition_when_the_filter_is_cleared
 async def test_rows_are_drawn_anew_in_another_theme() -> None:
     async with watching(a_cluster(moving=["a-0"]), theme="dark") as watch:
         dark = watch.partitions.render_line(0)
-        watch.app.use_theme("light")
+        watch.app.theme = "light"
         await watch.pilot.pause()
         light = watch.partitions.render_line(0)
         assert light.text == dark.text

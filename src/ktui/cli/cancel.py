@@ -12,7 +12,7 @@ from ktui.cli.cancel_gate import open_gate, open_gate_of_cluster
 from ktui.cli.cancel_options import Wanted, cancel_options, check_scope_given, taken
 from ktui.cli.cancel_run import cancel_run
 from ktui.cli.errors import BadInput
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.runs import find_run
 from ktui.execution.statedir import StateDir
 
@@ -86,6 +86,6 @@ def _check_on_cluster(wanted: Wanted) -> None:
     Raises:
         BadInput: it cannot, or is not.
     """
-    if wanted.kind is Kind.TRIM:
+    if wanted.kind is CancelKind.TRIM:
         raise BadInput("--trim needs a run: how many replicas there were stands in its journal")
     check_scope_given(wanted)

@@ -28,11 +28,11 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter
-from ktui.execution.cancel_events import Kind
 from ktui.execution.cancel_foreign import ForeignCancel
 from ktui.execution.cancel_foreign_log import CancelLog
 from ktui.execution.cancel_foreign_outcome import Listed, listed_in
 from ktui.execution.cancel_gate import CancelGateFile
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_words import KIND_IN_WORDS
 from ktui.execution.statedir import StateDir
 from ktui.execution.unanswered import MAY_COME_S
@@ -53,7 +53,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
     context: str | None,
     *,
     state: StateDir,
-    kind: Kind,
+    kind: CancelKind,
     topics: tuple[str, ...],
     partitions: tuple[TopicPartition, ...],
     everything: bool,

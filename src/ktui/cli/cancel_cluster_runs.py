@@ -13,8 +13,8 @@ from ktui.cli.cancel_options import Wanted
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.cancel_events import Kind
 from ktui.execution.cancel_foreign_outcome import Listed, Settled, settled_by_run
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_scope import act_on, acts_in_words, in_scope
 from ktui.execution.commands import Answer, CallOff
 from ktui.execution.events import Brokers
@@ -102,7 +102,7 @@ class RunOnCluster:
 
     def ask(self) -> None:
         """Write what is wanted into its journal."""
-        whole = self.live and self._wanted.everything and self._wanted.kind is Kind.STOP
+        whole = self.live and self._wanted.everything and self._wanted.kind is CancelKind.STOP
         partitions = () if whole else tuple(self.going)
         try:
             self._number = put(self._folder, CallOff(self._wanted.kind, partitions=partitions))

@@ -15,8 +15,8 @@ from ktui.cli.partition_json import SCHEMA_VERSION
 from ktui.cli.table import table
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.cancel_events import Kind
 from ktui.execution.cancel_foreign_outcome import Listed, Outcome, Settled
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Brokers
 from ktui.execution.statedir import StateDir
 from ktui.planning.names import among
@@ -110,13 +110,13 @@ def _row(told: Told, move: Listed) -> tuple[str, ...]:
     )
 
 
-def _what_a_cancel_is(kind: Kind) -> str:
+def _what_a_cancel_is(kind: CancelKind) -> str:
     words = (
         "Each is cancelled: Kafka drops what it adds and keeps FROM, in the order shown. Which "
         "order that was before the reassignment it has forgotten: another one may be the preferred "
         "leader now."
     )
-    if kind is not Kind.ROLLBACK:
+    if kind is not CancelKind.ROLLBACK:
         return words
     return f"{words} So nothing more than a cancel can roll these back."
 
@@ -217,7 +217,7 @@ class CancelClusterJson(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     cluster: str
     cluster_id: str
-    kind: Kind
+    kind: CancelKind
     dry_run: bool
     shuts_gate: bool
     partitions: tuple[OnClusterJson, ...]

@@ -8,7 +8,7 @@ from ktui.cli.asking import AnswerJson
 from ktui.cli.cancel_foreseen import Preview
 from ktui.cli.cancel_gate_told import CancelGateJson
 from ktui.cli.partition_json import SCHEMA_VERSION
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_preview import Foreseen
 from ktui.execution.cancel_scope import Act
 from ktui.execution.states import State
@@ -57,7 +57,7 @@ class CancelJson(msgspec.Struct, frozen=True, kw_only=True):
 
     schema_version: int
     run: str
-    kind: Kind
+    kind: CancelKind
     dry_run: bool
     acts: dict[Act, int]
     """How many partitions of the scope each is done to."""

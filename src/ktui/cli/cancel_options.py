@@ -12,7 +12,7 @@ from ktui.cli import options
 from ktui.cli.claiming import take_over_option
 from ktui.cli.errors import BadInput
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,7 +54,7 @@ _OPTIONS = (
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be called off, and how."""
 
-    kind: Kind
+    kind: CancelKind
     topics: tuple[str, ...]
     partitions: tuple[TopicPartition, ...]
     everything: bool
@@ -85,7 +85,7 @@ def taken(values: dict[str, Any], *, json: bool) -> Wanted | None:
     Raises:
         BadInput: not exactly one thing is wanted, or its scope contradicts itself.
     """
-    kinds = [kind for kind in Kind if values.pop(kind.value)]
+    kinds = [kind for kind in CancelKind if values.pop(kind.value)]
     opens, everything = values.pop("remove_cancel"), values.pop("everything")
     topics, partitions = values.pop("topics"), values.pop("partitions")
     dry_run, take_over = values.pop("dry_run"), values.pop("take_over")

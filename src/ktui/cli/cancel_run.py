@@ -18,8 +18,8 @@ from ktui.cli.resume_left import LeftRun, found_run
 from ktui.cli.scope import check_scope
 from ktui.cli.start_launch import Launch, Names, Target, run_names, say, take_up, target
 from ktui.cluster.clock import SystemClock
-from ktui.execution.cancel_events import Kind
 from ktui.execution.cancel_gate import CancelGateFile
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_scope import in_scope
 from ktui.execution.cancel_words import KIND_IN_WORDS
 from ktui.execution.commands import Answer, CallOff, Pause
@@ -72,7 +72,7 @@ def _check(run: Run, wanted: Wanted) -> None:
     check_scope(run, wanted.topics, wanted.partitions)
     if not run.ended:
         check_scope_given(wanted)
-    elif wanted.kind is Kind.STOP:
+    elif wanted.kind is CancelKind.STOP:
         raise BadInput(
             f"run {run.name} has ended: there is nothing to stop. To undo it, --rollback; to drop "
             "replicas beyond the original number, --trim"

@@ -9,7 +9,7 @@ from ktui.cli.cancel_foreseen import Preview
 from ktui.cli.options import state_option
 from ktui.cli.table import table
 from ktui.cluster.text import clean
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_preview import Foreseen
 from ktui.execution.cancel_scope import acts_in_words
 from ktui.execution.cancel_words import KIND_IN_WORDS
@@ -96,7 +96,7 @@ def _extra(preview: Preview, state: StateDir) -> Iterator[str]:
     """Tell of replicas that a stop leaves beyond the plan's number, and how they go."""
     wanted = preview.wanted
     left = [told for told in preview.partitions if told.extra]
-    if wanted.kind is not Kind.STOP or not left:
+    if wanted.kind is not CancelKind.STOP or not left:
         return
     named = among([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], told=5)
     command = f"ktui cancel {preview.run.name} --trim {wanted.scope_words}{state_option(state)}"

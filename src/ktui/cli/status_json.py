@@ -20,8 +20,8 @@ from ktui.cli.throttle_json import ThrottleJson, throttle_json
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.add_events import OnConflict
 from ktui.execution.adding_fold import AddedPlan
-from ktui.execution.cancel_events import Kind
 from ktui.execution.cancel_gate import Shut
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.estimate import UNTOLD, Copied
 from ktui.execution.events import By
 from ktui.execution.options import RunOptions
@@ -110,7 +110,7 @@ class CalledOffJson(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: str
     partition: int
-    cancel: Kind
+    cancel: CancelKind
     state: State
     since: str | None
     replicas: Brokers

@@ -8,14 +8,15 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.add_events import Added, Joined
 from ktui.execution.adding_scope import Joining, joining, joinings_in_words
 from ktui.execution.beginning import parts, planned_parts
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import Add, Answer, Asked
 from ktui.execution.decider import Decider
 from ktui.execution.events import Event, Planned
 from ktui.execution.run import Run
 from ktui.execution.track import Track
 
-_FIRST = {Joining.ROLL_BACK: Kind.ROLLBACK, Joining.RETARGET: Kind.STOP}
+_FIRST = {Joining.ROLL_BACK: CancelKind.ROLLBACK, Joining.RETARGET: CancelKind.STOP}
 """What is to become of a partition before it is queued."""
 
 
@@ -83,7 +84,7 @@ class Adding:
         return joining(track, planned.target, command.on_conflict), planned
 
     def _called_off(
-        self, some: Sequence[tuple[Joining, Planned]], kind: Kind
+        self, some: Sequence[tuple[Joining, Planned]], kind: CancelKind
     ) -> list[TopicPartition]:
         """Give those that are to be called off, and are not so by now."""
         tracks = self._run.tracks

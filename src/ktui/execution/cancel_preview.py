@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_scope import Act, act_on
 from ktui.execution.events import Brokers
 from ktui.execution.goal import goal, goal_in_words
@@ -48,7 +48,7 @@ class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, len(self.replicas) - max(self.planned, self.original))
 
 
-def foreseen(track: Track, kind: Kind, limits: Limits, look: Look) -> Foreseen:
+def foreseen(track: Track, kind: CancelKind, limits: Limits, look: Look) -> Foreseen:
     """Say what becomes of a partition of a run.
 
     Args:
@@ -106,13 +106,13 @@ def _settled(state: PartitionState) -> PartitionState:
 
 
 def _called_off(
-    track: Track, kind: Kind, limits: Limits, look: Look, act: Act, state: PartitionState
+    track: Track, kind: CancelKind, limits: Limits, look: Look, act: Act, state: PartitionState
 ) -> Foreseen:
     after, flying = _settled(state), state.reassigning
     turned = msgspec.structs.replace(track, cancel=kind)
     situation = look.situation(turned, after)
     goes_to = goal(turned, after.replicas, after.isr, after.leader)
-    goes_on = kind is not Kind.STOP and situation is not None
+    goes_on = kind is not CancelKind.STOP and situation is not None
     lead = next(iter(goes_to.replicas), None) if goes_to.lead is None else goes_to.lead
     told = Foreseen(
         tp=track.tp,
@@ -120,7 +120,7 @@ def _called_off(
         cancels=flying and bool(after.isr),
         steps=tuple(all_steps(situation, limits)) if goes_on and situation else (),
         replicas=goes_to.replicas,
-        leader=after.leader if kind is Kind.STOP else lead,
+        leader=after.leader if kind is CancelKind.STOP else lead,
         planned=len(track.planned.target),
         original=len(track.original),
         danger=_danger(after, situation) if flying else None,

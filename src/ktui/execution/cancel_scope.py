@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.track import Track
@@ -49,7 +49,7 @@ def in_scope(
     return [track for track in tracks if track.tp in some or track.tp.topic in named]
 
 
-def act_on(track: Track, kind: Kind) -> Act:
+def act_on(track: Track, kind: CancelKind) -> Act:
     """Tell what a cancel of a kind does to a partition as it stands."""
     if track.state in _OUT_OF_HAND:
         return Act.NOTHING
@@ -57,10 +57,10 @@ def act_on(track: Track, kind: Kind) -> Act:
         return Act.ALREADY
     if track.step is not None:
         return Act.CANCEL
-    if track.begun and kind is Kind.ROLLBACK:
+    if track.begun and kind is CancelKind.ROLLBACK:
         return Act.GO_BACK
     has_more = track.begun and len(track.replicas) > len(track.original)
-    if has_more and kind is Kind.TRIM and track.state is not State.DONE:
+    if has_more and kind is CancelKind.TRIM and track.state is not State.DONE:
         return Act.TRIM
     return Act.NOTHING if track.state.ended else Act.DEQUEUE
 

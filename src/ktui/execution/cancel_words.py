@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from ktui.execution.cancel_events import CancelAsked, CancelEvent, Kind
+from ktui.execution.cancel_events import CancelAsked, CancelEvent
+from ktui.execution.cancel_kind import CancelKind
 from ktui.planning.names import among
 
-KIND_IN_WORDS = {Kind.STOP: "stop", Kind.ROLLBACK: "roll back", Kind.TRIM: "stop and trim"}
+KIND_IN_WORDS = {
+    CancelKind.STOP: "stop",
+    CancelKind.ROLLBACK: "roll back",
+    CancelKind.TRIM: "stop and trim",
+}
 
 
 def cancel_words(event: CancelEvent) -> str:

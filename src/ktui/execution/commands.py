@@ -9,7 +9,7 @@ import msgspec
 from ktui import __version__
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.add_events import OnConflict
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import By, Planned
 from ktui.planning.throttle_rates import ThrottleRates
 
@@ -49,7 +49,7 @@ class Continue(msgspec.Struct, frozen=True, tag_field="command", tag="continue")
 class CallOff(msgspec.Struct, frozen=True, tag_field="command", tag="cancel"):
     """Stop some topics and partitions, roll them back or trim them; with none named everything."""
 
-    kind: Kind
+    kind: CancelKind
     topics: tuple[str, ...] = ()
     partitions: tuple[TopicPartition, ...] = ()
 

@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Brokers
 from ktui.execution.states import State
 from ktui.execution.track import Track
@@ -51,7 +51,7 @@ class Copies(msgspec.Struct):
         """
         planned, now = track.planned, track.replicas
         before = self.of.get(planned.tp, _NOTHING)
-        if track.cancel is Kind.ROLLBACK and not track.state.ended:
+        if track.cancel is CancelKind.ROLLBACK and not track.state.ended:
             copy = before.towards(track.original, now, planned.size)
         elif track.cancel is not None or (track.state.ended and track.state is not State.DONE):
             copy = _Copy(before.done, before.done)

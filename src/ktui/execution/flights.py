@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Cancel, Elect, Event
 from ktui.execution.landing import Landing, landing
 from ktui.execution.look import Look
@@ -259,7 +259,7 @@ class Flights:
         """Whether an open request of a step is waited for; a stop does so only for a while."""
         unanswered = self._memory.unanswered
         silent_s = unanswered.silent_for(track.tp, self._now_s)
-        ends = track.cancel is Kind.STOP and silent_s >= GIVEN_UP_S
+        ends = track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
         return track.tp in unanswered and not ends
 
     def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[Event]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Brokers
 from ktui.execution.track import Track
 
@@ -28,17 +28,17 @@ def goal(track: Track, replicas: Brokers, isr: Brokers, leader: int | None) -> G
     match track.cancel:
         case None:
             return Goal(track.planned.target)
-        case Kind.ROLLBACK:
+        case CancelKind.ROLLBACK:
             return Goal(track.original, track.led)
-        case Kind.TRIM:
+        case CancelKind.TRIM:
             return Goal(trimmed(replicas, isr, leader, track.original), leader)
-        case Kind.STOP:
+        case CancelKind.STOP:
             return Goal(replicas, leader)
 
 
-def goal_in_words(kind: Kind | None) -> str:
+def goal_in_words(kind: CancelKind | None) -> str:
     """Name where a partition goes that was called off so, or was not."""
-    return "original replicas" if kind is Kind.ROLLBACK else "target"
+    return "original replicas" if kind is CancelKind.ROLLBACK else "target"
 
 
 def trimmed(replicas: Brokers, isr: Brokers, leader: int | None, original: Brokers) -> Brokers:

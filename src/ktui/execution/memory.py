@@ -7,7 +7,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.doubts import Doubts
 from ktui.execution.events import Brokers, By, Event, NowIn, Paused, StepOver
 from ktui.execution.goal import goal_in_words
@@ -100,7 +100,7 @@ class Memory:
     def lets_others_go(self, track: Track, now_s: float) -> bool:
         """Whether a partition gives its place up: the broker that has its request stays silent."""
         silent_s = self.unanswered.silent_for(track.tp, now_s)
-        return track.cancel is not Kind.STOP and silent_s >= SILENT_S
+        return track.cancel is not CancelKind.STOP and silent_s >= SILENT_S
 
     def waits_off(self, track: Track) -> list[Event]:
         """Hold a partition until its open request cannot come any more, and return why."""
@@ -119,7 +119,7 @@ class Memory:
 
     def landed(self, track: Track, situation: Situation) -> Next | None:
         """End the step of a partition, and give what comes next; None if nothing is to come."""
-        if track.cancel is Kind.STOP:
+        if track.cancel is CancelKind.STOP:
             self.roster.withdraw(track.tp)
             return None
         return self.roster.over(track.tp, situation)

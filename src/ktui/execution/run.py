@@ -12,7 +12,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.add_events import Added, Joined
 from ktui.execution.adding_fold import Additions
-from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
+from ktui.execution.cancel_events import CancelAsked, CancelGate
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.copies import Copies
 from ktui.execution.events import (
     Answered,
@@ -300,7 +301,7 @@ class Run:
             track.step.cancels += 1
         self._move(track, State.STOPPING, at, event.reason)
 
-    def _call_off(self, track: Track, kind: Kind, at: datetime) -> None:
+    def _call_off(self, track: Track, kind: CancelKind, at: datetime) -> None:
         track.under_way = track.under_way and not track.state.ended
         track.cancel, track.refusals = kind, 0
         if track.step is not None:

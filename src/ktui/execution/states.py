@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 
 
 class State(enum.StrEnum):
@@ -88,7 +88,7 @@ def sent(*, adds: bool, drops: bool) -> State:
     return State.DROPPING if drops else State.ELECTING
 
 
-def called_off(state: State, cancel: Kind | None) -> State:
+def called_off(state: State, cancel: CancelKind | None) -> State:
     """Name a state that a partition would be in, had no operator called its move off.
 
     Args:
@@ -100,16 +100,16 @@ def called_off(state: State, cancel: Kind | None) -> State:
 
 _ON_ITS_WAY = (State.QUEUED, State.READY, State.ADDING, State.DROPPING, State.ELECTING)
 _CALLED_OFF = {
-    Kind.STOP: {
+    CancelKind.STOP: {
         **dict.fromkeys((*_ON_ITS_WAY, State.DONE), State.STOPPED),
         State.BLOCKED: State.REFUSED,
     },
-    Kind.TRIM: {
+    CancelKind.TRIM: {
         **dict.fromkeys(_ON_ITS_WAY, State.STOPPING),
         State.DONE: State.STOPPED,
         State.BLOCKED: State.REFUSED,
     },
-    Kind.ROLLBACK: {
+    CancelKind.ROLLBACK: {
         **dict.fromkeys(_ON_ITS_WAY, State.ROLLING_BACK),
         State.DONE: State.ROLLED_BACK,
         State.BLOCKED: State.REFUSED,

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Answered, Brokers, Planned, StepBegun
 from ktui.execution.states import State
 
@@ -67,7 +67,7 @@ class Track(msgspec.Struct):
     """When it came into its state."""
     led: int | None = None
     """Who led it before its first step; None where nobody did, or no replica of it."""
-    cancel: Kind | None = None
+    cancel: CancelKind | None = None
     """What an operator has asked for in place of its target."""
     under_way: bool = False
     """Whether a step was begun since it was last queued."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Event, Replanned
 from ktui.execution.look import Look
 from ktui.execution.memory import Hold, Memory, now_in, stands
@@ -75,7 +75,7 @@ class Waiting:
     def _given_up(self, track: Track, look: Look) -> bool:
         """Whether a stop has waited long enough for a silent broker; the end names the request."""
         silent_s = self._memory.unanswered.silent_for(track.tp, look.seen.monotonic_s)
-        return track.cancel is Kind.STOP and silent_s >= GIVEN_UP_S
+        return track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
 
     def _waits(self, track: Track, look: Look) -> list[Event]:
         """Report why a partition waits whose request may still take effect.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
+from ktui.simulated.core import SimulatedCore
 from ktui.simulated.machines import Power
-
-if TYPE_CHECKING:
-    from ktui.simulated.cluster import SimulatedCluster
 
 TIMEOUT_S = 10.0
 """How long a caller waits for an answer, in the cluster's time."""
@@ -33,7 +31,7 @@ def host(broker: int) -> str:
 class Calls:
     """One client's calls: each lets the cluster catch up first, and then meets its troubles."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCore) -> None:
         self._cluster = cluster
         self.closed = False
 

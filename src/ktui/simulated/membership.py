@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ktui.cluster.errors import Refused, Unreachable
 from ktui.cluster.membership import Heard, Member, SeenGroup
 from ktui.simulated.calls import Calls, attempted
+from ktui.simulated.core import SimulatedCore
 from ktui.simulated.groups import LONGEST_SESSION_S, SHORTEST_SESSION_S
-
-if TYPE_CHECKING:
-    from ktui.simulated.cluster import SimulatedCluster
 
 
 class SimulatedGroups:
     """A `GroupMembership` on a simulated cluster."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCore) -> None:
         self._cluster = cluster
         self._calls = Calls(cluster)
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ktui.simulated import acts
 from ktui.simulated.acts import Act
+from ktui.simulated.core import SimulatedCore
 from ktui.simulated.machines import Power
 from ktui.simulated.timetable import Deed
-
-if TYPE_CHECKING:
-    from ktui.simulated.cluster import SimulatedCluster
 
 _ELECTION_S = 1.0
 """How long a cluster is without a controller when another takes over."""
@@ -20,7 +16,7 @@ _BY_THE_CONTROLLER = (
 )
 
 
-def perform(cluster: SimulatedCluster, act: Act) -> None:  # noqa: C901, PLR0912 - one line an act
+def perform(cluster: SimulatedCore, act: Act) -> None:  # noqa: C901, PLR0912 - one line an act
     """Have an act happen now, or as soon as there is a controller if it takes one."""
     if isinstance(act, _BY_THE_CONTROLLER) and cluster.now_s < cluster.controller_from_s:
         cluster.at(cluster.controller_from_s, lambda: perform(cluster, act))
@@ -64,7 +60,7 @@ def perform(cluster: SimulatedCluster, act: Act) -> None:  # noqa: C901, PLR0912
             cluster.denied.discard(call)
 
 
-def _fall_silent(cluster: SimulatedCluster, broker: int, power: Power) -> None:
+def _fall_silent(cluster: SimulatedCore, broker: int, power: Power) -> None:
     """Stop a broker without a word; the controller learns it when the session times out."""
     machines = cluster.machines
     before = machines.power(broker)
@@ -78,7 +74,7 @@ def _fall_silent(cluster: SimulatedCluster, broker: int, power: Power) -> None:
     _after_session(cluster, broker, spell, lambda: cluster.controller.fence(broker))
 
 
-def _after_session(cluster: SimulatedCluster, broker: int, spell: int, deed: Deed) -> None:
+def _after_session(cluster: SimulatedCore, broker: int, spell: int, deed: Deed) -> None:
     """Do something once a broker's session has ended, unless its power has changed by then."""
     if not cluster.machines.still(broker, spell):
         return
@@ -89,7 +85,7 @@ def _after_session(cluster: SimulatedCluster, broker: int, spell: int, deed: Dee
         deed()
 
 
-def _shut_down(cluster: SimulatedCluster, broker: int) -> None:
+def _shut_down(cluster: SimulatedCore, broker: int) -> None:
     """Have a broker leave its leaders and ISRs to others, and stop when all have heard of it."""
     machines, controller = cluster.machines, cluster.controller
     if machines.power(broker) is not Power.UP or controller.is_stopping(broker):
@@ -102,7 +98,7 @@ def _shut_down(cluster: SimulatedCluster, broker: int) -> None:
         _stop(cluster, broker, spell)
 
 
-def _stop(cluster: SimulatedCluster, broker: int, spell: int) -> None:
+def _stop(cluster: SimulatedCore, broker: int, spell: int) -> None:
     """End a broker that shuts down, with the controller's leave, unless it has ended otherwise."""
     if not cluster.machines.still(broker, spell):
         return
@@ -115,7 +111,7 @@ def _stop(cluster: SimulatedCluster, broker: int, spell: int) -> None:
     cluster.controller.fence(broker)
 
 
-def _start(cluster: SimulatedCluster, broker: int) -> None:
+def _start(cluster: SimulatedCore, broker: int) -> None:
     """Start a broker, which cannot register before the session that it had has ended.
 
     The controller takes it for a double until then (DUPLICATE_BROKER_REGISTRATION).
@@ -140,7 +136,7 @@ def _start(cluster: SimulatedCluster, broker: int) -> None:
     _after_session(cluster, broker, spell, register)
 
 
-def _register(cluster: SimulatedCluster, broker: int, *, properly_stopped: bool) -> None:
+def _register(cluster: SimulatedCore, broker: int, *, properly_stopped: bool) -> None:
     """Register a broker; one that had not shut down properly registers as such (KIP-966)."""
     if properly_stopped:
         cluster.controller.clean_start(broker)
@@ -149,7 +145,7 @@ def _register(cluster: SimulatedCluster, broker: int, *, properly_stopped: bool)
     cluster.controller.unclean_start(broker)
 
 
-def _resume(cluster: SimulatedCluster, broker: int) -> None:
+def _resume(cluster: SimulatedCore, broker: int) -> None:
     if cluster.machines.power(broker) is not Power.HANGING:
         return
     if cluster.controller.is_stopping(broker):
@@ -158,13 +154,13 @@ def _resume(cluster: SimulatedCluster, broker: int) -> None:
         _come_up(cluster, broker)
 
 
-def _come_up(cluster: SimulatedCluster, broker: int) -> None:
+def _come_up(cluster: SimulatedCore, broker: int) -> None:
     spell = cluster.machines.turn(broker, Power.UP)
     cluster.replication.broker_up(broker)
     _unfence(cluster, broker, spell)
 
 
-def _unfence(cluster: SimulatedCluster, broker: int, spell: int) -> None:
+def _unfence(cluster: SimulatedCore, broker: int, spell: int) -> None:
     """Have a broker take part again as soon as there is a controller, if it is up by then."""
     if not cluster.machines.still(broker, spell):
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping
-from typing import TYPE_CHECKING
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
@@ -22,9 +21,7 @@ from ktui.cluster.ports import (
 from ktui.cluster.text import clean
 from ktui.planning.names import topic_name_problem
 from ktui.simulated.calls import PORT, Calls, host
-
-if TYPE_CHECKING:
-    from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.core import SimulatedCore
 
 PAGE = 2_000
 """Partitions a page of a scan (max.request.partition.size.limit)."""
@@ -37,7 +34,7 @@ _DENIED = "TOPIC_AUTHORIZATION_FAILED"
 class SimulatedReader:
     """A `ClusterReader` on a simulated cluster."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCore) -> None:
         self._cluster = cluster
         self._calls = Calls(cluster)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, TimedOut
 from ktui.cluster.partition import TopicPartition
@@ -13,9 +13,7 @@ from ktui.cluster.resources import by_resource
 from ktui.simulated import acts
 from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
 from ktui.simulated.controller.altering import another_factor
-
-if TYPE_CHECKING:
-    from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.core import SimulatedCore
 
 Part = TypeVar("Part")
 Act = Callable[[Sequence[Part]], Mapping[Part, WriteResult]]
@@ -30,7 +28,7 @@ _TOPICS_A_REQUEST = 500
 class SimulatedWriter:
     """A `ClusterWriter` on a simulated cluster."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCore) -> None:
         self._cluster = cluster
         self._calls = Calls(cluster)
 

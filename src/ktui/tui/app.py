@@ -270,10 +270,6 @@ class KtuiApp(CancelApp):
         """Show only the partitions that have to do with a broker."""
         self.watch_screen.filter_by(f"broker:{broker}")
 
-    def use_theme(self, name: str) -> None:
-        """Draw everything in another theme."""
-        self.theme = name
-
     def action_quit_view(self) -> None:
         """Close the view, saying what goes on without it."""
         words = farewell.closed(self.overview, self.run_status, write=self.write)

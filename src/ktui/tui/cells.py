@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.progress.slots import RECENT_SLOTS, telling
 from ktui.progress.timeline import Mark, Slots, Timeline
 
@@ -42,11 +42,11 @@ SIGNS: Final[Mapping[int, Cell]] = MappingProxyType(
     }
 )
 """The sign and the role of every mark that is not a share."""
-CALLED_OFF: Final[Mapping[Kind, Cell]] = MappingProxyType(
+CALLED_OFF: Final[Mapping[CancelKind, Cell]] = MappingProxyType(
     {
-        Kind.STOP: SIGNS[Mark.CANCELLED],
-        Kind.TRIM: SIGNS[Mark.CANCELLED],
-        Kind.ROLLBACK: Cell("↩", "next-leader"),
+        CancelKind.STOP: SIGNS[Mark.CANCELLED],
+        CancelKind.TRIM: SIGNS[Mark.CANCELLED],
+        CancelKind.ROLLBACK: Cell("↩", "next-leader"),
     }
 )
 """The sign of the moment in which an operator called a partition off."""

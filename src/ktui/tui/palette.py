@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.types import IgnoreReturnCallbackType
 
 from ktui.tui.actions import palette_entries
-
-if TYPE_CHECKING:
-    from ktui.tui.app import KtuiApp
 
 _Entry = tuple[str, str, IgnoreReturnCallbackType]
 
@@ -34,9 +30,13 @@ class Commands(Provider):
                 yield Hit(score, matcher.highlight(name), run, help=words)
 
     def _entries(self) -> Iterator[_Entry]:
-        app = cast("KtuiApp", self.app)
+        app = self.app
         for owner in (self.screen, app):
             for name, words, action in palette_entries(owner.BINDINGS):
                 yield name, words, partial(owner.run_action, action)
         for theme in sorted(app.available_themes):
-            yield f"theme: {theme}", "Draw everything in this theme", partial(app.use_theme, theme)
+            yield (
+                f"theme: {theme}",
+                "Draw everything in this theme",
+                partial(setattr, app, "theme", theme),
+            )

@@ -20,7 +20,7 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries, entry
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import (
     Cancel,
     Elect,
@@ -352,8 +352,10 @@ class Judge:
         assert not shut, f"a step of {tp} leaves while the cancel gate is shut"
         adding = {*track.step.begun.adding}
         if track.cancel is not None:
-            assert track.cancel is not Kind.STOP, f"a step of {tp} leaves though it was stopped"
-            back = {*track.original} if track.cancel is Kind.ROLLBACK else set()
+            assert track.cancel is not CancelKind.STOP, (
+                f"a step of {tp} leaves though it was stopped"
+            )
+            back = {*track.original} if track.cancel is CancelKind.ROLLBACK else set()
             assert adding <= back, f"{tp} adds {adding} though an operator asked for {track.cancel}"
 
     def _throttled(self, tp: TopicPartition, broker: int, grounds: Grounds) -> None:

@@ -23,7 +23,7 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, RATES, REPLICAS
 from ktui.execution import ownership
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import (
     Answer,
     CallOff,
@@ -285,7 +285,7 @@ class ChaosRun(TroubledRun):
     def ask(self, partitions: Collection[TopicPartition] = ()) -> None:
         """Have an operator ask something now, in the middle of a call."""
         dice, tp = self.more, self.more.choice([*partitions] or list(self.targets))
-        kind = dice.choice((Kind.STOP, Kind.ROLLBACK, Kind.TRIM))
+        kind = dice.choice((CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.TRIM))
         some = tuple(dice.sample(list(self.targets), dice.randint(1, 6)))
         some_limits: dict[str, int | str | None] = {
             "replicas": dice.choice((1, 2, None)),
@@ -315,7 +315,9 @@ class ChaosRun(TroubledRun):
     def ask_soon(self, partitions: Collection[TopicPartition]) -> None:
         if self.more.random() < 0.3:
             return
-        kind = self.more.choice((Kind.STOP, Kind.ROLLBACK, Kind.ROLLBACK, Kind.TRIM))
+        kind = self.more.choice(
+            (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
+        )
         called_off = CallOff(kind, partitions=tuple(partitions))
         at_s = self.cluster.now_s + self.more.uniform(0.0, 50.0)
         self.cluster.at(at_s, lambda: self._asked(called_off))
@@ -326,7 +328,7 @@ class ChaosRun(TroubledRun):
             known = self.cluster.controller.get(tp)
             if known is not None and {*known.adding} & {*known.isr}:
                 if self.faults.strikes(Fault.COMMAND, 0.1):
-                    self._asked(CallOff(Kind.STOP, partitions=(tp,)))
+                    self._asked(CallOff(CancelKind.STOP, partitions=(tp,)))
                 return
 
     def alter(self, partitions: Collection[TopicPartition]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from ktui.cluster.errors import Failure, Operation, TimedOut, Unreachable
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff, LeaveThrottles, Pause, SetThrottle
 from ktui.execution.events import Answered, Elect, Ended, Request, StepBegun
 from ktui.execution.journal import Journal
@@ -35,7 +35,7 @@ from support.throttle_rules import settings_in
 from support.throttled_journals import throttled
 
 UNCLEAN = {"configs": {"unclean.leader.election.enable": "true"}, "messages": 10_000}
-STOP = CallOff(Kind.STOP)
+STOP = CallOff(CancelKind.STOP)
 
 
 def _slow(story: Story, seconds: Callable[[], float], *methods: str) -> None:
@@ -213,7 +213,7 @@ def a_step_at_a_silent_broker_is_rolled_back(folder: Path) -> None:
 
     _writes(story, alter_reassignments=holds)
     story.befalls(200.0, acts.Start(9))
-    story.asked(5.0, CallOff(Kind.ROLLBACK))
+    story.asked(5.0, CallOff(CancelKind.ROLLBACK))
 
     assert story.played(until_s=600.0).ended, story.reason("orders-0")
     assert story.state("orders-0") is State.ROLLED_BACK
@@ -469,7 +469,7 @@ def an_answer_that_reads_back_cannot_be_read(folder: Path) -> None:
         return answer
 
     _reads(story, settings=unreadable)
-    story.asked(2.0, CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+    story.asked(2.0, CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
 
     assert story.played().ended
 

@@ -10,8 +10,9 @@ import pytest
 
 from ktui.cli.cancel_cluster_runs import RunOnCluster
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
 from ktui.execution.cancel_foreign_outcome import Listed
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.ownership import this_process
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits
@@ -51,7 +52,7 @@ def test_a_live_run_rolls_back_itself_what_is_in_flight(office: CancelOffice) ->
     answer = told(office.cancel("--rollback", "--topic", "orders", "--json"))
 
     assert [outcome for _, outcome in rows(answer, "outcome")] == ["rolling back"] * 2
-    assert {track.cancel for track in run.run.tracks.values()} == {Kind.ROLLBACK}
+    assert {track.cancel for track in run.run.tracks.values()} == {CancelKind.ROLLBACK}
     assert not office.log
 
 
@@ -138,7 +139,7 @@ def test_what_a_run_has_done_already_is_not_rolled_back(
     told(office.cancel("--rollback", "--all", "--json"))
 
     assert run.run.tracks[tp("orders-0")].state is State.DONE
-    assert run.run.tracks[tp("orders-1")].cancel is Kind.ROLLBACK
+    assert run.run.tracks[tp("orders-1")].cancel is CancelKind.ROLLBACK
 
 
 def test_a_step_that_someone_else_has_given_another_target_is_theirs(office: CancelOffice) -> None:

@@ -14,7 +14,8 @@ from ktui.cli.engine import Beating, OneCluster, drop_what_is_past, folded, leav
 from ktui.cli.engine_log import EngineLog, JournalWait
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
+from ktui.execution.cancel_events import CancelAsked, CancelGate
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import (
     Continue,
     Leave,
@@ -170,7 +171,7 @@ def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_o
 ) -> None:
     now, run = VirtualClock().now(), Run("drain")
     orders_1 = TopicPartition("orders", 1)
-    asked = CancelAsked(kind=Kind.ROLLBACK, partitions=(orders_1,), who="ada@ops1 (1)")
+    asked = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(orders_1,), who="ada@ops1 (1)")
     refused = NowIn(topic="orders", partition=1, state=State.REFUSED, reason="broker 1 is offline")
     back = NowIn(topic="orders", partition=1, state=State.DONE)
     gate = CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain")

@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import Event, NowIn
 from ktui.execution.problem import RunRefused
 from ktui.execution.statedir import StateDir
@@ -57,7 +58,7 @@ def test_what_was_stopped_or_rolled_back_remains(here: StateDir) -> None:
     off = tuple(TopicPartition("orders", n) for n in (0, 1))
     events = (
         now_in(2, State.DONE), now_in(3, State.DONE), now_in(4, State.DONE), step(0),
-        CancelAsked(kind=Kind.ROLLBACK, partitions=off), over(0), now_in(0, State.DONE),
+        CancelAsked(kind=CancelKind.ROLLBACK, partitions=off), over(0), now_in(0, State.DONE),
     )  # fmt: skip
 
     done = remaining(here, *events)

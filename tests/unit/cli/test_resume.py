@@ -14,7 +14,7 @@ from ktui.cli.config import Context
 from ktui.cli.main import ktui
 from ktui.cli.start_launch import Launch, resume_command, target
 from ktui.cluster.clock import SystemClock
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff
 from ktui.execution.events import Ended, Event, Left, NowIn, Owned
 from ktui.execution.journal import Journal
@@ -168,9 +168,9 @@ def test_an_ended_run_of_which_something_was_called_off_since_goes_on(office: Of
     done = [NowIn(topic="orders", partition=n, state=State.DONE) for n in range(2)]
     run = office.run(*moved, *done, Ended(counts={}), context="prod")
     with Journal.open(run.journal, SystemClock()) as journal:
-        journal.ask(CallOff(Kind.STOP), "ada@ops1 (1)")
+        journal.ask(CallOff(CancelKind.STOP), "ada@ops1 (1)")
         assert office.resume().exit_code == 0
-        journal.ask(CallOff(Kind.ROLLBACK), "ada@ops1 (1)")
+        journal.ask(CallOff(CancelKind.ROLLBACK), "ada@ops1 (1)")
 
     assert isinstance(office.resume().exception, Spawned)
 

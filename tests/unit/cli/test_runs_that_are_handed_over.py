@@ -25,7 +25,7 @@ from ktui.cluster.ownership import Free, Others, Ours, Standing
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff
 from ktui.execution.events import Ended, Event, Exported, Imported
 from ktui.execution.follow import RunFollower
@@ -390,7 +390,7 @@ def test_a_name_that_is_taken_takes_the_cluster_from_nobody(hosts: TwoHosts) -> 
 
 def test_what_was_asked_of_a_run_and_not_answered_yet_goes_with_it(hosts: TwoHosts) -> None:
     run = hosts.run(step(0))
-    asked = CallOff(Kind.STOP, partitions=(TopicPartition("orders", 0),))
+    asked = CallOff(CancelKind.STOP, partitions=(TopicPartition("orders", 0),))
     with Journal.open(run.journal, VirtualClock()) as journal:
         journal.ask(asked, "ada@ops1 (4711)")
 

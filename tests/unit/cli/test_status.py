@@ -16,7 +16,8 @@ from ktui.cli.main import ktui
 from ktui.cli.status_json import status_json
 from ktui.cli.status_text import status_text
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
+from ktui.execution.cancel_events import CancelAsked, CancelGate
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.estimate import Copied
 from ktui.execution.events import (
     By,
@@ -313,8 +314,8 @@ def test_what_was_called_off_is_told_with_what_it_has_and_had(tmp_path: Path) ->
         tmp_path,
         step(0),
         over(0),
-        CancelAsked(kind=Kind.STOP, partitions=(stop,)),
-        CancelAsked(kind=Kind.ROLLBACK, partitions=(back,)),
+        CancelAsked(kind=CancelKind.STOP, partitions=(stop,)),
+        CancelAsked(kind=CancelKind.ROLLBACK, partitions=(back,)),
     )
 
     lines, answer = text(status(run)), told(status(run, "--json"))
@@ -335,7 +336,7 @@ def test_what_was_called_off_is_told_with_what_it_has_and_had(tmp_path: Path) ->
 
 def test_forty_of_those_called_off_are_shown_and_the_rest_is_counted(tmp_path: Path) -> None:
     every = tuple(TopicPartition("orders", n) for n in range(50))
-    run = a_run(tmp_path, CancelAsked(kind=Kind.STOP, partitions=every), partitions=50)
+    run = a_run(tmp_path, CancelAsked(kind=CancelKind.STOP, partitions=every), partitions=50)
 
     lines = text(status(run))
 

@@ -10,7 +10,8 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_preview import Foreseen, foreseen
 from ktui.execution.cancel_scope import Act
 from ktui.execution.events import Entry, Event, NowIn, Planned, PlannedPart, StepBegun, StepOver
@@ -67,12 +68,12 @@ def flying(**more: Any) -> PartitionState:
     return a_move(T0, ORIGINAL, ADDED, **more)
 
 
-def told(track: Track, kind: Kind, seen: Observation) -> Foreseen:
+def told(track: Track, kind: CancelKind, seen: Observation) -> Foreseen:
     return foreseen(track, kind, LIMITS, Look(seen))
 
 
 def test_a_first_step_that_is_stopped_leaves_what_there_was() -> None:
-    told_ = told(a_track(a_step()), Kind.STOP, a_look(flying()))
+    told_ = told(a_track(a_step()), CancelKind.STOP, a_look(flying()))
 
     assert (told_.act, told_.cancels, told_.steps) == (Act.CANCEL, True, ())
     assert (told_.replicas, told_.leader, told_.extra) == (ORIGINAL, 1, 0)
@@ -82,14 +83,14 @@ def test_a_first_step_that_is_stopped_leaves_what_there_was() -> None:
 def test_a_stop_between_steps_sends_nothing_and_leaves_more_replicas_than_planned() -> None:
     seen = a_look(a_partition(T0, ADDED))
 
-    told_ = told(a_track(a_step(), over()), Kind.STOP, seen)
+    told_ = told(a_track(a_step(), over()), CancelKind.STOP, seen)
 
     assert (told_.act, told_.cancels, told_.steps) == (Act.DEQUEUE, False, ())
     assert (told_.replicas, told_.planned, told_.extra) == (ADDED, 3, 1)
 
 
 def test_a_partition_that_was_never_begun_only_leaves_the_queue() -> None:
-    told_ = told(a_track(), Kind.ROLLBACK, a_look(a_partition(T0)))
+    told_ = told(a_track(), CancelKind.ROLLBACK, a_look(a_partition(T0)))
 
     assert (told_.act, told_.cancels, told_.steps) == (Act.DEQUEUE, False, ())
     assert (told_.replicas, told_.leader) == (ORIGINAL, 1)
@@ -99,7 +100,7 @@ def test_a_rollback_tells_the_cancel_and_then_every_step_back() -> None:
     track = a_track(a_step(), over(), a_step((*ADDED, 5), ADDED))
     seen = a_look(a_move(T0, ADDED, (*ADDED, 5), leader=1))
 
-    told_ = told(track, Kind.ROLLBACK, seen)
+    told_ = told(track, CancelKind.ROLLBACK, seen)
 
     assert told_.cancels
     assert [step.target for step in told_.steps] == [ORIGINAL]
@@ -110,7 +111,7 @@ def test_a_rollback_of_what_is_done_ends_with_the_leader_from_before() -> None:
     track = a_track(a_step(leader=2), over(), now_in(State.DONE))
     seen = a_look(a_partition(T0, TARGET))
 
-    told_ = told(track, Kind.ROLLBACK, seen)
+    told_ = told(track, CancelKind.ROLLBACK, seen)
 
     assert told_.act is Act.GO_BACK
     assert (told_.replicas, told_.leader) == (ORIGINAL, 2)
@@ -120,7 +121,7 @@ def test_a_rollback_of_what_is_done_ends_with_the_leader_from_before() -> None:
 def test_a_trim_keeps_the_leader_and_the_original_number() -> None:
     seen = a_look(a_partition(T0, ADDED, leader=4))
 
-    told_ = told(a_track(a_step(), over()), Kind.TRIM, seen)
+    told_ = told(a_track(a_step(), over()), CancelKind.TRIM, seen)
 
     assert (told_.replicas, told_.leader, told_.extra) == ((4, 1, 2), 4, 0)
     assert [step.target for step in told_.steps] == [(4, 1, 2)]
@@ -129,13 +130,13 @@ def test_a_trim_keeps_the_leader_and_the_original_number() -> None:
 def test_the_leader_that_goes_with_a_cancel_is_followed_by_the_first_in_sync() -> None:
     seen = a_look(flying(leader=4, isr=(4, 3, 2)))
 
-    told_ = told(a_track(a_step()), Kind.STOP, seen)
+    told_ = told(a_track(a_step()), CancelKind.STOP, seen)
 
     assert (told_.replicas, told_.leader) == (ORIGINAL, 2)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_a_cancel_after_which_none_would_be_in_sync_is_refused(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(CancelKind))
+def test_a_cancel_after_which_none_would_be_in_sync_is_refused(kind: CancelKind) -> None:
     seen = a_look(flying(leader=4, isr=(4,)), down=(1, 2, 3))
 
     told_ = told(a_track(a_step()), kind, seen)
@@ -149,7 +150,7 @@ def test_a_cancel_after_which_none_would_be_in_sync_is_refused(kind: Kind) -> No
 def test_too_few_in_sync_after_a_cancel_is_a_danger() -> None:
     seen = a_look(flying(isr=(1, 4)), least=2, down=(2, 3))
 
-    told_ = told(a_track(a_step()), Kind.STOP, seen)
+    told_ = told(a_track(a_step()), CancelKind.STOP, seen)
 
     assert told_.cancels
     assert told_.danger is not None
@@ -160,7 +161,7 @@ def test_a_way_back_that_is_blocked_says_by_what_and_that_it_goes_on_by_itself()
     seen = a_look(a_partition(T0, TARGET), down=(1, 2, 3))
     track = a_track(a_step(), over(TARGET), now_in(State.DONE))
 
-    told_ = told(track, Kind.ROLLBACK, seen)
+    told_ = told(track, CancelKind.ROLLBACK, seen)
 
     assert told_.refused == "brokers 1, 2, 3, of its original replicas, are offline"
     assert told_.way_out == "It is done by itself as soon as that has passed"
@@ -169,8 +170,8 @@ def test_a_way_back_that_is_blocked_says_by_what_and_that_it_goes_on_by_itself()
 def test_what_someone_else_is_reassigning_is_left_to_them() -> None:
     theirs = a_look(a_move(T0, ORIGINAL, (7, 2, 3)))
 
-    in_flight = told(a_track(a_step()), Kind.STOP, theirs)
-    between = told(a_track(a_step(), over()), Kind.ROLLBACK, theirs)
+    in_flight = told(a_track(a_step()), CancelKind.STOP, theirs)
+    between = told(a_track(a_step(), over()), CancelKind.ROLLBACK, theirs)
 
     for each in (in_flight, between):
         assert (each.refused, each.cancels) == ("someone else is reassigning it", False)
@@ -179,8 +180,10 @@ def test_what_someone_else_is_reassigning_is_left_to_them() -> None:
 
 
 def test_a_topic_that_is_gone_is_said_to_be_so() -> None:
-    deleted = told(a_track(a_step()), Kind.STOP, a_look(absent=frozenset({T0})))
-    made_anew = told(a_track(a_step()), Kind.STOP, a_look(a_partition(T0, topic_id="another")))
+    deleted = told(a_track(a_step()), CancelKind.STOP, a_look(absent=frozenset({T0})))
+    made_anew = told(
+        a_track(a_step()), CancelKind.STOP, a_look(a_partition(T0, topic_id="another"))
+    )
 
     assert deleted.refused == "its topic was deleted"
     assert made_anew.refused is not None
@@ -192,17 +195,17 @@ def test_a_topic_that_is_gone_is_said_to_be_so() -> None:
 def test_a_partition_that_may_not_be_seen_is_said_to_be_so() -> None:
     hidden = Failure(Operation.METADATA, "TOPIC_AUTHORIZATION_FAILED", topic=T0.topic)
 
-    told_ = told(a_track(a_step()), Kind.STOP, a_look(failures=(hidden,)))
+    told_ = told(a_track(a_step()), CancelKind.STOP, a_look(failures=(hidden,)))
 
     assert told_.refused == "the cluster does not tell how it is: TOPIC_AUTHORIZATION_FAILED"
 
 
 def test_what_is_over_or_on_its_way_already_is_left_alone() -> None:
-    back = CancelAsked(kind=Kind.ROLLBACK, partitions=(T0,))
+    back = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(T0,))
     seen = a_look(a_partition(T0, ADDED))
 
-    again = told(a_track(a_step(), over(), back), Kind.ROLLBACK, seen)
-    gone = told(a_track(now_in(State.TOPIC_GONE)), Kind.ROLLBACK, seen)
+    again = told(a_track(a_step(), over(), back), CancelKind.ROLLBACK, seen)
+    gone = told(a_track(now_in(State.TOPIC_GONE)), CancelKind.ROLLBACK, seen)
 
     assert (again.act, gone.act) == (Act.ALREADY, Act.NOTHING)
     assert (again.cancels, again.steps, again.replicas) == (False, (), ORIGINAL)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff, SetLimits
 from ktui.execution.events import Cancel
 from ktui.execution.states import State
@@ -26,17 +26,17 @@ Mishap = LoseAnswer | LoseRequest | DelayRequest
 MISHAPS = pytest.mark.parametrize(
     "mishap", [LoseAnswer(), LoseRequest(), DelayRequest(4.0), DelayRequest(30.0)]
 )
-KINDS = pytest.mark.parametrize("kind", [Kind.STOP, Kind.ROLLBACK])
+KINDS = pytest.mark.parametrize("kind", [CancelKind.STOP, CancelKind.ROLLBACK])
 
 
-def ends(kind: Kind) -> State:
-    return State.STOPPED if kind is Kind.STOP else State.ROLLED_BACK
+def ends(kind: CancelKind) -> State:
+    return State.STOPPED if kind is CancelKind.STOP else State.ROLLED_BACK
 
 
 @KINDS
 @pytest.mark.parametrize("by_s", [0.5, 9.0, 14.0, 40.7, 59.0])
 def test_a_step_that_arrives_after_its_cancel_is_cancelled_at_once(
-    tmp_path: Path, kind: Kind, by_s: float
+    tmp_path: Path, kind: CancelKind, by_s: float
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED)
     story.late(by_s)
@@ -52,7 +52,7 @@ def test_a_step_that_arrives_after_its_cancel_is_cancelled_at_once(
 @KINDS
 @pytest.mark.parametrize("by_s", [9.0, 14.0, 40.7, 59.0])
 def test_one_that_is_on_its_way_when_it_is_called_off_is_cancelled_as_it_comes(
-    tmp_path: Path, kind: Kind, by_s: float
+    tmp_path: Path, kind: CancelKind, by_s: float
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED)
     story.late(by_s)
@@ -69,7 +69,7 @@ def test_one_that_is_on_its_way_when_it_is_called_off_is_cancelled_as_it_comes(
 
 @KINDS
 def test_a_step_that_is_sent_anew_by_a_broker_is_cancelled_as_often_as_it_comes(
-    tmp_path: Path, kind: Kind
+    tmp_path: Path, kind: CancelKind
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, cluster={"messages": 60_000})
     story.befalls(0.0, LoseAnswer())
@@ -93,7 +93,7 @@ def test_a_step_that_is_sent_anew_by_a_broker_is_cancelled_as_often_as_it_comes(
 @pytest.mark.parametrize("limits", [Limits(replicas=1, partitions=1), KIP_435])
 @MISHAPS
 def test_a_cancel_whose_answer_is_lost_is_settled_by_looking(
-    tmp_path: Path, kind: Kind, limits: Limits, mishap: Mishap
+    tmp_path: Path, kind: CancelKind, limits: Limits, mishap: Mishap
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, limits, {"messages": 40_000})
     story.befalls(5.0, mishap)
@@ -103,7 +103,7 @@ def test_a_cancel_whose_answer_is_lost_is_settled_by_looking(
 
     assert story.state("orders-0") is ends(kind)
     assert set(story.replicas(ONE)) == set(THREE)
-    if kind is Kind.ROLLBACK:
+    if kind is CancelKind.ROLLBACK:
         assert story.now(ONE) == story.before[ONE]
 
 
@@ -116,7 +116,7 @@ def test_a_step_back_whose_answer_is_lost_is_settled_by_looking(
     story.played()
     story.cluster.mishaps.append(mishap)
 
-    assert story.reopened(CallOff(Kind.ROLLBACK)).ended
+    assert story.reopened(CallOff(CancelKind.ROLLBACK)).ended
 
     assert story.now(ONE) == story.before[ONE]
 
@@ -129,7 +129,7 @@ def test_what_was_done_by_a_request_without_an_answer_goes_back_once_no_other_ma
     story = CalledOffStory(tmp_path, ways, cluster={"messages": 30_000})
     story.befalls(0.0, LoseAnswer())
     story.then(done("orders-0"), lambda: story.ask(SetLimits({"partitions": 2})))
-    story.called_off(done("orders-0"), CallOff(Kind.ROLLBACK, partitions=(ONE,)))
+    story.called_off(done("orders-0"), CallOff(CancelKind.ROLLBACK, partitions=(ONE,)))
     story.befalls(30.0, Alter({ONE: (1, 2)}))
 
     assert story.played().ended
@@ -142,21 +142,21 @@ def test_what_was_done_by_a_request_without_an_answer_goes_back_once_no_other_ma
 def test_a_rollback_that_is_stopped_stays_where_it_is(tmp_path: Path) -> None:
     story = CalledOffStory(tmp_path, MOVED, KIP_435)
     story.played()
-    story.called_off(nth(1, altered("orders-0")), CallOff(Kind.STOP))
+    story.called_off(nth(1, altered("orders-0")), CallOff(CancelKind.STOP))
 
-    assert story.reopened(CallOff(Kind.ROLLBACK)).ended
+    assert story.reopened(CallOff(CancelKind.ROLLBACK)).ended
 
     assert story.state("orders-0") is State.STOPPED
     story.assert_as_foreseen()
 
 
 @KINDS
-def test_what_was_stopped_can_be_rolled_back_after_all(tmp_path: Path, kind: Kind) -> None:
+def test_what_was_stopped_can_be_rolled_back_after_all(tmp_path: Path, kind: CancelKind) -> None:
     story = CalledOffStory(tmp_path, MOVED)
     story.called_off(nth(2, altered("orders-0")), CallOff(kind))
     story.played()
 
-    assert story.reopened(CallOff(Kind.ROLLBACK)).ended
+    assert story.reopened(CallOff(CancelKind.ROLLBACK)).ended
 
     assert story.now(ONE) == story.before[ONE]
     assert story.state("orders-0") is State.ROLLED_BACK

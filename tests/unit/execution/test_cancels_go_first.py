@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff, Pause, SetLimits, SetThrottle
 from ktui.execution.states import State
 from ktui.pacing.limits import Limits, Shape
@@ -30,13 +30,13 @@ NEXT_LOOK_S = 0.5
 
 
 def back(*names: str) -> CallOff:
-    return CallOff(Kind.ROLLBACK, partitions=tuple(map(tp, names)))
+    return CallOff(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", CancelKind)
 @pytest.mark.parametrize("at_s", [0.3, 1.7, 3.0, 4.9, 5.05, 6.2, 8.8, 17.4])
 def test_a_cancel_is_on_the_wire_long_before_the_next_poll_would_be(
-    tmp_path: Path, kind: Kind, at_s: float
+    tmp_path: Path, kind: CancelKind, at_s: float
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, cluster={"messages": 60_000}, poll_s=POLL_S)
     story.asked(at_s, CallOff(kind))
@@ -113,7 +113,7 @@ def test_a_step_read_for_before_a_cancel_knows_what_the_cancel_was_read_for(
 def test_the_first_step_back_follows_as_soon_as_the_cancel_is_seen(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
     story = CalledOffStory(tmp_path, MOVED, limits, poll_s=POLL_S)
-    story.called_off(nth(3, altered("orders-0")), CallOff(Kind.ROLLBACK))
+    story.called_off(nth(3, altered("orders-0")), CallOff(CancelKind.ROLLBACK))
 
     story.played()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.add_events import Added, OnConflict
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff, Continue, Pause
 from ktui.execution.events import NowIn
 from ktui.execution.states import State
@@ -206,7 +206,7 @@ def test_what_has_its_target_already_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_what_was_stopped_goes_on_when_it_is_added_again(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE)
-    story.asks(nth(2, altered("orders-0")), CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+    story.asks(nth(2, altered("orders-0")), CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
     story.adds(begun("orders-1"), {"orders-0": FAR})
 
     run = story.played()
@@ -224,7 +224,7 @@ def test_whatever_was_added_is_rolled_back_to_what_was_there_before_the_run(
     story.adds(altered("orders-0"), {"orders-0": FARTHER, "audit-0": FAR}, on_conflict)
     story.played()
 
-    run = story.reopened(CallOff(Kind.ROLLBACK))
+    run = story.reopened(CallOff(CancelKind.ROLLBACK))
 
     assert run.counts[State.ROLLED_BACK] == 3
     assert story.came_to("orders-0", THREE)
@@ -237,7 +237,7 @@ def test_an_operators_rollback_overrules_what_was_to_come_after_it(tmp_path: Pat
     story.adds(nth(2, altered("orders-0")), {"orders-0": FARTHER})
     story.asks(
         lambda event: isinstance(event, Added),
-        CallOff(Kind.ROLLBACK, partitions=(tp("orders-0"),)),
+        CallOff(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)),
     )
 
     story.played()

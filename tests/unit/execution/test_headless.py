@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
+from ktui.execution.cancel_events import CancelAsked, CancelGate
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.estimate import Copied
 from ktui.execution.events import (
     By,
@@ -88,9 +89,9 @@ def test_what_was_called_off_is_counted_by_itself_and_never_as_done() -> None:
     some = tuple(TopicPartition("orders", n) for n in (1, 2))
     run = a_run(
         now_in(0, State.DONE),
-        CancelAsked(kind=Kind.STOP, partitions=some),
+        CancelAsked(kind=CancelKind.STOP, partitions=some),
         step(3),
-        CancelAsked(kind=Kind.ROLLBACK, partitions=(TopicPartition("orders", 3),)),
+        CancelAsked(kind=CancelKind.ROLLBACK, partitions=(TopicPartition("orders", 3),)),
         over(3),
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff, Pause
 from ktui.execution.events import StepBegun
 from ktui.execution.states import State
@@ -28,15 +28,15 @@ BETWEEN_S = 25.0
 
 
 def stop(*names: str) -> CallOff:
-    return CallOff(Kind.STOP, partitions=tuple(map(tp, names)))
+    return CallOff(CancelKind.STOP, partitions=tuple(map(tp, names)))
 
 
 def roll_back(*names: str) -> CallOff:
-    return CallOff(Kind.ROLLBACK, partitions=tuple(map(tp, names)))
+    return CallOff(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
 
 
 def trim(*names: str) -> CallOff:
-    return CallOff(Kind.TRIM, partitions=tuple(map(tp, names)))
+    return CallOff(CancelKind.TRIM, partitions=tuple(map(tp, names)))
 
 
 def test_what_is_being_added_is_dropped_when_it_is_stopped(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_run_that_has_ended_can_be_rolled_back(tmp_path: Path) -> None:
     story = Story(tmp_path, SEVERAL)
     story.played()
 
-    run = story.reopened(CallOff(Kind.ROLLBACK))
+    run = story.reopened(CallOff(CancelKind.ROLLBACK))
 
     assert run.ended
     assert run.counts[State.ROLLED_BACK] == 3
@@ -112,7 +112,7 @@ def test_a_leader_that_was_not_the_preferred_one_leads_again(tmp_path: Path) -> 
     assert story.leader(tp("orders-0")) == 2
     story.played()
 
-    story.reopened(CallOff(Kind.ROLLBACK))
+    story.reopened(CallOff(CancelKind.ROLLBACK))
 
     assert story.replicas(tp("orders-0")) == THREE
     assert story.leader(tp("orders-0")) == 2

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff, Continue, Pause, SetLimits
 from ktui.execution.events import NowIn, StepBegun
 from ktui.pacing.limits import Limits, Mode, Shape
@@ -44,7 +44,7 @@ def dies_with_request(story: Story, number: int, name: str, broker: int = 9) -> 
 
 def test_nobody_waits_to_be_cut_with_a_step_that_was_called_off(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}, GENTLE)
-    story.asked(2.0, CallOff(Kind.STOP, partitions=(tp("orders-1"),)))
+    story.asked(2.0, CallOff(CancelKind.STOP, partitions=(tp("orders-1"),)))
 
     with dies_with_request(story, 1, "orders-1"):
         story.played(until_s=300.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.foreseen import situation
 from ktui.execution.run import Run
 from ktui.execution.states import State
@@ -37,8 +37,8 @@ def test_a_partition_that_has_none_is_offline_and_no_step_is_foreseen(
     assert all_steps(now, Limits(replicas=1)) == []
 
 
-@pytest.mark.parametrize("kind", [None, *Kind])
-def test_a_partition_that_is_to_have_none_in_the_end_takes_no_step(kind: Kind | None) -> None:
+@pytest.mark.parametrize("kind", [None, *CancelKind])
+def test_a_partition_that_is_to_have_none_in_the_end_takes_no_step(kind: CancelKind | None) -> None:
     track = track_of(a_told_run(NONE, NONE).run)
     track.replicas, track.sent, track.cancel = (1, 2), (1, 2), kind
     assert all_steps(situation(track), Limits(replicas=1)) == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff
 from ktui.execution.refusals import MOST_TRIES
 from ktui.execution.request_check import LAST_IN_SYNC
@@ -28,7 +28,7 @@ KIP_435 = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
 AT_ONCE = Limits(partitions=1)
 ALL_LIMITS = [GENTLE, KIP_435, AT_ONCE]
 VERSIONS = ["4.2", "4.3"]
-BACK = CallOff(Kind.ROLLBACK)
+BACK = CallOff(CancelKind.ROLLBACK)
 ONE = tp("orders-0")
 
 OTHER_WAYS = {
@@ -66,7 +66,7 @@ def _cases() -> Iterator[Any]:
     """Give all cases; every so manieth of them is cheap enough for each day."""
     events = {"begun": begun, "altered": altered, "over": step_over}
     moments = [(name, number) for name in events for number in (1, 2, 3)]
-    every = itertools.product(Kind, OTHER_WAYS, range(len(ALL_LIMITS)), moments)
+    every = itertools.product(CancelKind, OTHER_WAYS, range(len(ALL_LIMITS)), moments)
     for count, (kind, way, limits, (name, number)) in enumerate(every):
         marks = () if count % 8 == 0 else (pytest.mark.soak,)
         case = (kind, OTHER_WAYS[way], ALL_LIMITS[limits], events[name]("orders-0"), number)
@@ -76,7 +76,7 @@ def _cases() -> Iterator[Any]:
 @pytest.mark.parametrize(("kind", "way", "limits", "such", "number"), _cases())
 def test_whatever_the_plan_changes_can_be_called_off_at_each_of_its_steps(
     tmp_path: Path,
-    kind: Kind,
+    kind: CancelKind,
     way: tuple[Replicas, Replicas],
     limits: Limits,
     such: Such,
@@ -175,9 +175,9 @@ def test_what_would_lose_data_is_refused_until_it_would_not(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("limits", ALL_LIMITS)
-@pytest.mark.parametrize("kind", [Kind.ROLLBACK, Kind.TRIM])
+@pytest.mark.parametrize("kind", [CancelKind.ROLLBACK, CancelKind.TRIM])
 def test_nothing_is_dropped_below_min_isr_on_the_way_back(
-    tmp_path: Path, limits: Limits, kind: Kind
+    tmp_path: Path, limits: Limits, kind: CancelKind
 ) -> None:
     story = a_story(tmp_path, limits=limits, min_isr=2)
     story.called_off(nth(2, step_over("orders-0")), CallOff(kind))

@@ -13,7 +13,8 @@ from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import Free, Others, Ours
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.send_guard import SendGuard
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff, Pause
 from ktui.execution.events import Entry, Event, Gate, Left, Request, StepBegun
 from ktui.execution.states import State
@@ -143,7 +144,7 @@ def test_nothing_is_cancelled_once_another_has_taken_the_cluster_over(
         return await listing()
 
     monkeypatch.setattr(story.reader, "list_reassignments", slowly)
-    story.asked(10.0, CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+    story.asked(10.0, CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
     story.when_written(CancelAsked, lambda: story.taken_by("bob"))
 
     story.played(until_s=MOST_S)
@@ -196,9 +197,9 @@ def test_while_the_owner_cannot_be_asked_what_runs_goes_on_and_no_step_begins(
     story.assert_left_as_found()
 
 
-@pytest.mark.parametrize("kind", [Kind.STOP, Kind.ROLLBACK])
+@pytest.mark.parametrize("kind", [CancelKind.STOP, CancelKind.ROLLBACK])
 def test_what_is_called_off_is_cancelled_also_while_the_owner_cannot_be_asked(
-    tmp_path: Path, kind: Kind
+    tmp_path: Path, kind: CancelKind
 ) -> None:
     story = OwnedStory(tmp_path)
     story.deny(3.0, 300.0)
@@ -217,7 +218,7 @@ def test_a_cancel_does_not_wait_for_a_coordinator_that_hangs(tmp_path: Path) -> 
     coordinator = story.cluster.groups.coordinator(f"ktui-{story.cluster.spec.name}")
     assert coordinator is not None
     story.befalls(3.0, acts.Hang(coordinator))
-    story.asked(4.0, CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+    story.asked(4.0, CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
     story.deny(12.0, 300.0)  # nor does anybody else tell
 
     story.played(until_s=60.0)
@@ -233,7 +234,7 @@ def test_what_was_done_already_is_rolled_back_also_while_the_owner_cannot_be_ask
 ) -> None:
     story = OwnedStory(tmp_path)
     story.deny(30.0, 300.0)
-    story.asked(40.0, CallOff(Kind.ROLLBACK, partitions=(tp("orders-0"),)))
+    story.asked(40.0, CallOff(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)))
 
     story.played(until_s=200.0)
 
@@ -303,7 +304,7 @@ def test_no_setting_is_changed_once_its_intent_took_long_to_be_written(tmp_path:
 def test_no_step_back_leaves_once_another_has_taken_the_cluster_over(tmp_path: Path) -> None:
     story = OwnedStory(tmp_path)
     story.options = msgspec.structs.replace(story.options, throttle=NO_THROTTLE)
-    story.asked(12.0, CallOff(Kind.ROLLBACK, partitions=(tp("orders-0"),)))
+    story.asked(12.0, CallOff(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)))
 
     def asked_for() -> None:
         story.when_written(StepBegun, lambda: story.taken_by("bob"))
@@ -330,7 +331,7 @@ def test_a_cancel_leaves_also_while_a_look_takes_long(
         return await listing()
 
     monkeypatch.setattr(story.reader, "list_reassignments", slowly)
-    story.asked(16.0, CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+    story.asked(16.0, CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
 
     story.played(until_s=MOST_S)
 

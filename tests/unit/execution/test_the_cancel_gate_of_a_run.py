@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_events import CancelGate, Kind
+from ktui.execution.cancel_events import CancelGate
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import CallOff, Continue, Pause
 from ktui.execution.events import Elect, StepOver
 from ktui.execution.states import State
@@ -28,7 +29,7 @@ WAVES = Limits(replicas=1, partitions=2, mode=Mode.WAVE)
 
 
 def back(*names: str) -> CallOff:
-    return CallOff(Kind.ROLLBACK, partitions=tuple(map(tp, names)))
+    return CallOff(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
 
 
 def shut(story: CalledOffStory, at_s: float, until_s: float) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.progress.slots import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots
 from ktui.tui.cells import (
@@ -122,7 +122,7 @@ def test_cells_move_left_with_time_and_never_change_what_they_show(
 
 def test_the_sign_of_a_moment_stands_in_its_cell_and_moves_left_with_it() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes((Mark.IN_SYNC,)) * 120)
-    sign = SignAt(542.0, CALLED_OFF[Kind.ROLLBACK])
+    sign = SignAt(542.0, CALLED_OFF[CancelKind.ROLLBACK])
     pieces = timeline_cells(slots, 120, 599.0, sign=sign)
     drawn = "".join(piece.text for piece in pieces)
     assert drawn.index("↩") == 542 // 5

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import CancelAsked, Kind
+from ktui.execution.cancel_events import CancelAsked
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.commands import Command, Leave, SetLimits
 from ktui.execution.events import (
     By,
@@ -225,7 +226,7 @@ def test_replicas_that_a_later_step_of_ours_asked_for_are_its_target() -> None:
 # --- called off --------------------------------------------------------------------------------
 
 
-def _called_off(kind: Kind, *partitions: int) -> CancelAsked:
+def _called_off(kind: CancelKind, *partitions: int) -> CancelAsked:
     return CancelAsked(kind=kind, partitions=tuple(TopicPartition("a", n) for n in partitions))
 
 
@@ -233,7 +234,7 @@ def test_what_goes_back_has_its_place_before_those_that_wait_to_begin() -> None:
     told = Told(1, 1, 1)
     told.add(2)
     told.happen(NowIn(topic="a", partition=2, state=State.DONE))
-    touched = told.happen(_called_off(Kind.ROLLBACK, 2))
+    touched = told.happen(_called_off(CancelKind.ROLLBACK, 2))
     tracks = list(told.run.tracks.values())
     assert touched == {TopicPartition("a", 2)}
     assert tracks[2].state is State.ROLLING_BACK
@@ -242,14 +243,14 @@ def test_what_goes_back_has_its_place_before_those_that_wait_to_begin() -> None:
 
 def test_what_is_stopped_before_it_begins_has_no_place_in_the_queue() -> None:
     told = Told(1, 1)
-    told.happen(_called_off(Kind.STOP, 0))
+    told.happen(_called_off(CancelKind.STOP, 0))
     assert [told.rows.place(track) for track in told.run.tracks.values()] == [None, 1]
 
 
 def test_the_steps_to_come_of_what_is_rolled_back_lead_to_its_original_replicas() -> None:
     told = Told(1, target=(4, 5, 6))
     told.add()
-    told.happen(_called_off(Kind.ROLLBACK, 0))
+    told.happen(_called_off(CancelKind.ROLLBACK, 0))
     track = told.run.tracks[TP]
     (step,) = steps_to_come(track, Limits(replicas=1))
     assert (step.target, step.drops) == ((1, 2, 3), (4,))
@@ -259,7 +260,7 @@ def test_the_steps_to_come_of_what_is_rolled_back_lead_to_its_original_replicas(
 def test_a_step_in_flight_that_is_called_off_is_not_counted_as_if_it_would_end() -> None:
     told = Told(1, target=(4, 5, 6))
     told.begin()
-    told.happen(_called_off(Kind.ROLLBACK, 0))
+    told.happen(_called_off(CancelKind.ROLLBACK, 0))
     assert steps_to_come(told.run.tracks[TP], Limits(replicas=1)) == []
-    told.happen(_called_off(Kind.STOP, 0))
+    told.happen(_called_off(CancelKind.STOP, 0))
     assert steps_to_come(told.run.tracks[TP], Limits(replicas=1)) == []

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, CancelGate, Kind
+from ktui.execution.cancel_events import CancelAsked, CancelGate
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.events import (
     By,
     Entry,
@@ -162,7 +163,7 @@ def test_a_step_in_flight_that_is_the_last_of_its_partition_takes_its_room() -> 
 def a_run_going_back(*events: Event) -> Run:
     """The first is over; the last had its step, and is to go back to its original replicas."""
     over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
-    asked = CancelAsked(kind=Kind.ROLLBACK, partitions=(FIRST,))
+    asked = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,))
     return a_run(over, asked, *events)
 
 
@@ -170,7 +171,7 @@ def test_what_is_called_off_is_not_held_by_a_pause_from_before_but_by_a_later_on
     before = a_run(
         StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1),
         Paused(by=By.OPERATOR),
-        CancelAsked(kind=Kind.ROLLBACK, partitions=(FIRST,)),
+        CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,)),
     )
     assert waits_for(before, FIRST) is None
     assert waits_for(before) is Hold.RUN_PAUSED
@@ -185,7 +186,7 @@ def test_what_is_called_off_does_not_wait_for_the_places_of_those_that_are_pause
     )  # fmt: skip
     done = NowIn(topic="a", partition=0, state=State.DONE)
     between = StepOver(topic="a", partition=2, replicas=(1, 2, 3, 4), leader=1)
-    asked = CancelAsked(kind=Kind.ROLLBACK, partitions=(FIRST,))
+    asked = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,))
     going_on = a_run(over, done, also, between, asked, target=(4, 5, 3))
     assert waits_for(going_on, FIRST) == Full("partitions", 1, 1)
     paused = a_run(over, done, also, between, Paused(by=By.OPERATOR), asked, target=(4, 5, 3))

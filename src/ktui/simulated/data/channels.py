@@ -7,14 +7,11 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 
-from ktui.simulated.data.logs import Flow
+from ktui.simulated.data.logs import Flow, Key
 from ktui.simulated.data.tides import Moment
 
 NOTHING = 0.5
 """Bytes; a lag below it is the rounding of a lag of 0."""
-
-Key = tuple[int, int, bool, bool]
-"""Source, destination, whether the follower's and whether the leader's throttle binds."""
 
 _Entry = tuple[float, int, Flow]
 
@@ -148,8 +145,8 @@ class Channels:
 
     def stop(self, flow: Flow, moment: Moment) -> None:
         """Have a flow stand still."""
-        channel = flow.channel
-        if channel is not None:
+        if flow.channel is not None:
+            channel = self._channels[flow.channel.key]
             channel.leave(flow, moment)
             if not channel.count:
                 del self._channels[channel.key]

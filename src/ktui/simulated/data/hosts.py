@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ktui.simulated.data.channels import Key
 from ktui.simulated.data.ledger import Ledger
-from ktui.simulated.data.logs import Flow
+from ktui.simulated.data.logs import Flow, Key
 from ktui.simulated.data.throttles import Throttle
 from ktui.simulated.layout import BrokerSpec
 

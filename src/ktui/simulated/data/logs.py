@@ -6,7 +6,7 @@ of average traffic since the first moment (`Tides.integral`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
@@ -15,8 +15,20 @@ from ktui.simulated.controller.registration import Registration
 from ktui.simulated.data.throttles import NOWHERE, Listed
 from ktui.simulated.layout import TopicSpec
 
-if TYPE_CHECKING:
-    from ktui.simulated.data.channels import Channel
+Key = tuple[int, int, bool, bool]
+"""Source, destination, whether the follower's and whether the leader's throttle binds."""
+
+
+class Carrier(Protocol):
+    """What a flow asks of the channel that it copies through."""
+
+    key: Key
+    rate: float
+    """Bytes a second, of each flow."""
+
+    def served_at(self, now_s: float) -> float:
+        """Return the bytes that a flow has got which was there from the beginning."""
+        ...
 
 
 class Topic:
@@ -118,7 +130,7 @@ class Flow(msgspec.Struct, eq=False):
     position: float
     """Where it ended when its channel had served `base` bytes to each of its flows."""
     behind_since_s: float
-    channel: Channel | None = None
+    channel: Carrier | None = None
     base: float = 0.0
     entry: int = -1
     """The number under which its channel has it in its queue."""

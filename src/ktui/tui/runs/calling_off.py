@@ -8,7 +8,7 @@ from collections.abc import Collection
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_scope import in_scope
 from ktui.execution.commands import CallOff, Command, Continue, Pause
 from ktui.execution.run import Run
@@ -27,12 +27,16 @@ class Deed(enum.Enum):
     CONTINUE = "continue"
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> CancelKind | None:
         """The kind of cancel that it is; None for one that cancels nothing."""
         return _KINDS.get(self)
 
 
-_KINDS = {Deed.STOP: Kind.STOP, Deed.ROLLBACK: Kind.ROLLBACK, Deed.TRIM: Kind.TRIM}
+_KINDS = {
+    Deed.STOP: CancelKind.STOP,
+    Deed.ROLLBACK: CancelKind.ROLLBACK,
+    Deed.TRIM: CancelKind.TRIM,
+}
 
 
 class Scope(msgspec.Struct, frozen=True):

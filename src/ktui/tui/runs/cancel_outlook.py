@@ -8,7 +8,7 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.cancel_preview import Foreseen, foreseen
 from ktui.execution.cancel_scope import Act, act_on, acts_in_words, in_scope
 from ktui.execution.look import Look
@@ -37,7 +37,7 @@ class CancelOutlook:
         kind: what is to become of it.
     """
 
-    def __init__(self, run: Run, scope: Scope, kind: Kind) -> None:
+    def __init__(self, run: Run, scope: Scope, kind: CancelKind) -> None:
         self._run, self._kind = run, kind
         tracks = in_scope(run, scope.topics, scope.partitions)
         self._acts = {track.tp: act_on(track, kind) for track in tracks}

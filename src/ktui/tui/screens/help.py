@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.progress.timeline import Mark
 from ktui.tui.actions import HelpGroup
 from ktui.tui.cells import CALLED_OFF, SIGNS, Piece
@@ -28,7 +28,7 @@ _REPLICA_SIGNS = (
 )
 _TIMELINE_SIGNS = (
     (Piece("▁▃▅█", "adding"), "share caught up of the slowest replica being added"),
-    (Piece(*CALLED_OFF[Kind.ROLLBACK]), "rolled back from here on"),
+    (Piece(*CALLED_OFF[CancelKind.ROLLBACK]), "rolled back from here on"),
     *(
         (Piece(*SIGNS[mark]), words)
         for mark, words in (

@@ -9,7 +9,7 @@ import msgspec
 
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Observation
-from ktui.execution.cancel_events import Kind
+from ktui.execution.cancel_kind import CancelKind
 from ktui.execution.states import State
 from ktui.execution.track import Track
 from ktui.progress.timeline import Phase, Timeline
@@ -53,7 +53,7 @@ class Moment(msgspec.Struct, frozen=True):
         at_s = None if asked_at is None else self._second_of(asked_at)
         if at_s is None or track.cancel is None:
             return None
-        kind = track.cancel if track.begun else Kind.STOP
+        kind = track.cancel if track.begun else CancelKind.STOP
         return SignAt(at_s, CALLED_OFF[kind])
 
     def waiting(self, track: Track) -> Waiting:
