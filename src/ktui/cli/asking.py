@@ -8,8 +8,7 @@ import time
 import click
 import msgspec
 
-from ktui.cli.errors import BadInput
-from ktui.cli.main import BAD_INPUT
+from ktui.cli.errors import BAD_INPUT, BadInput
 from ktui.cli.partition_json import SCHEMA_VERSION, encode
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean

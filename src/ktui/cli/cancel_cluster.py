@@ -17,8 +17,7 @@ from ktui.cli.cancel_cluster_told import Told, found_text, outcome_text, told_js
 from ktui.cli.cancel_options import Wanted
 from ktui.cli.claiming import claiming, refuse_another
 from ktui.cli.cluster import Cluster, choose_cluster
-from ktui.cli.errors import BadInput
-from ktui.cli.main import INTERRUPTED
+from ktui.cli.errors import INTERRUPTED, BadInput
 from ktui.cli.partition_json import encode
 from ktui.cli.start_headless import NOT_ALL_DONE
 from ktui.cli.start_launch import target

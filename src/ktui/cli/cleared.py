@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ktui.cli.main import BAD_INPUT, FAILED
+from ktui.cli.errors import BAD_INPUT, FAILED
 from ktui.cli.partition_json import SCHEMA_VERSION
 from ktui.cli.table import table
 from ktui.cli.throttles_found import Stands, Throttle

@@ -19,7 +19,7 @@ from ktui.execution.statedir import StateDir
 @options.partitions_option("Only this partition; may be repeated.")
 @options.state_dir_option
 @options.json_option
-def command(
+def continue_(
     name: str,
     *,
     topics: tuple[str, ...],

@@ -5,67 +5,51 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from importlib import import_module
-from keyword import iskeyword
 
 import click
 
 from ktui import __version__
-from ktui.cli.errors import BadInput
+from ktui.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, BadInput
+from ktui.cli.lazy_group import LazyGroup
 from ktui.cli.terminal import clean_output
 from ktui.cluster.errors import ClusterError
 from ktui.execution.problem import RunProblem, RunRefused
 from ktui.fileproblem import FileProblem
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-"""Exit codes besides 0; 3 (some partitions not at their target) comes with verbs that move."""
-
 DEBUG = "KTUI_DEBUG"
 """Set to anything, a defect of ktui's own is told with its traceback."""
 
-VERBS = (
-    "watch",
-    "record",
-    "replay",
-    "list",
-    "plan",
-    "start",
-    "resume",
-    "runs",
-    "status",
-    "limits",
-    "throttle",
-    "pause",
-    "continue",
-    "cancel",
-    "add",
-    "pipeline",
-    "insights",
-    "doctor",
-    "demo",
-    "lab",
-)
+VERBS = {
+    "watch": "ktui.cli.watch:command",
+    "record": "ktui.cli.record:command",
+    "replay": "ktui.cli.replay:command",
+    "list": "ktui.cli.list:command",
+    "plan": "ktui.cli.plan:command",
+    "start": "ktui.cli.start:command",
+    "resume": "ktui.cli.resume:command",
+    "runs": "ktui.cli.runs:command",
+    "status": "ktui.cli.status:command",
+    "limits": "ktui.cli.limits:command",
+    "throttle": "ktui.cli.throttle:command",
+    "pause": "ktui.cli.pause:pause",
+    "continue": "ktui.cli.continue_:continue_",
+    "cancel": "ktui.cli.cancel:command",
+    "add": "ktui.cli.add:command",
+    "pipeline": "ktui.cli.pipeline:command",
+    "insights": "ktui.cli.insights:command",
+    "doctor": "ktui.cli.doctor:command",
+    "demo": "ktui.cli.demo:command",
+    "lab": "ktui.cli.lab:command",
+    "engine": "ktui.cli.engine:command",
+}
+"""Where each verb's command is, in the order of the help."""
 NOT_FOR_PEOPLE = ("engine",)
 """Verbs that other verbs start."""
 DEFAULT_VERB = "watch"
 
 
-class Verbs(click.Group):
-    """Loads a verb's module only when that verb is called, so that none pays for another."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the verbs, in the order of the help."""
-        del ctx
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Give one verb's command, or None when there is no such verb."""
-        del ctx
-        if cmd_name not in (*VERBS, *NOT_FOR_PEOPLE):
-            return None
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command: click.Command = import_module(f"ktui.cli.{name}").command
-        return command
+class Verbs(LazyGroup):
+    """The verbs; bare `ktui` is `ktui watch`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take bare `ktui [options]` as `ktui watch [options]`."""
@@ -75,7 +59,12 @@ class Verbs(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Verbs,
+    verbs=VERBS,
+    hidden=NOT_FOR_PEOPLE,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="ktui")
 def ktui() -> None:
     """Live management of Kafka partition reassignments.

@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
-from ktui.cli.errors import BadInput
+from ktui.cli.errors import FAILED, BadInput
+from ktui.cli.lazy_group import LazyGroup
 from ktui.cluster.text import clean
 from ktui.pipeline.problem import PipelineProblem
 
-FAILED = 1
 VERBS = {
+    "run": "ktui.cli.pipeline_run:command",
+    "check": "ktui.cli.pipeline_check:command",
+    "report": "ktui.cli.pipeline_report:command",
+    "package": "ktui.cli.pipeline_package:command",
+}
+HELP = {
     "run": "Bring the tables up to date with the recordings.",
     "check": "Count what the tables are made of, and what is missing.",
     "report": "Write one page that tells how a run went.",
     "package": "Write what spark-submit takes, for a Spark cluster.",
 }
+"""Known without loading any of them: each needs libraries that may be missing."""
 _EXTRA = ("pyspark", "pyarrow", "pandas", "plotly", "py4j", "jinja2", "markupsafe")
 
 
-class PipelineVerbs(click.Group):
-    """Loads a verb only when it is called, and says what to install where it cannot."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the verbs, in the order of the help."""
-        del ctx
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Give one verb's command, or None when there is no such verb."""
-        del ctx
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = import_module(f"ktui.cli.pipeline_{cmd_name}").command
-        return command
+class PipelineVerbs(LazyGroup):
+    """Says what to install where a verb cannot be loaded."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Say what each verb does, without loading any."""
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl(list(HELP.items()))
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; a library that is missing is told with the command that installs it."""
@@ -59,7 +51,7 @@ class PipelineVerbs(click.Group):
             ) from None
 
 
-@click.group("pipeline", cls=PipelineVerbs)
+@click.group("pipeline", cls=PipelineVerbs, verbs=VERBS)
 def command() -> None:
     """Make tables of recordings with Spark, and reports of the tables.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ktui.cli import options, plan_remaining, plan_rollback
+from ktui.cli import options
 from ktui.cli.cancel_gate_told import gate_findings, of_cluster
 from ktui.cli.claiming import claiming, owner_findings
 from ktui.cli.cluster import Cluster, choose_cluster
@@ -18,7 +18,9 @@ from ktui.cli.plan_json import check_json
 from ktui.cli.plan_limits import given_limits, limits_for, limits_options
 from ktui.cli.plan_permissions import permission_findings
 from ktui.cli.plan_rate import assume_rate_option, given_rate
+from ktui.cli.plan_remaining import remaining_command
 from ktui.cli.plan_report import Checked, report
+from ktui.cli.plan_rollback import rollback_command
 from ktui.cli.plan_source import BAD_PLAN, given_plan
 from ktui.cli.throttle_options import given_throttle, throttle_options, throttled
 from ktui.cluster.clock import SystemClock
@@ -37,8 +39,8 @@ def command() -> None:
     """Check plans of reassignments, and make them of runs. Changes nothing."""
 
 
-command.add_command(plan_remaining.command)
-command.add_command(plan_rollback.command)
+command.add_command(remaining_command)
+command.add_command(rollback_command)
 
 
 @command.command("check")

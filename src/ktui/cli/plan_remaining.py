@@ -19,7 +19,7 @@ from ktui.planning.plan import PartitionTarget, Plan
 @options.run_argument
 @output_option
 @options.state_dir_option
-def command(name: str, *, output: Path | None, state: StateDir) -> None:
+def remaining_command(name: str, *, output: Path | None, state: StateDir) -> None:
     """Write a plan of the partitions of RUN that are not done, in the format of Kafka's own tool.
 
     Those that were stopped or rolled back are among them. Partitions whose topics are gone are left

@@ -17,7 +17,7 @@ from ktui.execution.statedir import StateDir
 @options.run_argument
 @output_option
 @options.state_dir_option
-def command(name: str, *, output: Path | None, state: StateDir) -> None:
+def rollback_command(name: str, *, output: Path | None, state: StateDir) -> None:
     """Write a plan of the replicas that the partitions of RUN had before, in their order.
 
     It is in the format of Kafka's own tool, with KIP-236's original_replicas, and sends nothing:

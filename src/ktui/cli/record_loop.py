@@ -14,7 +14,7 @@ import msgspec
 
 from ktui.cli.cluster import Cluster
 from ktui.cli.cluster_recording import ClusterRecording
-from ktui.cli.main import FAILED, INTERRUPTED
+from ktui.cli.errors import FAILED, INTERRUPTED
 from ktui.cli.partition_json import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.progress_line import ProgressLine
 from ktui.cli.recording_options import in_words

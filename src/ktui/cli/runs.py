@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from importlib import import_module
 
 import click
 import msgspec
 
 from ktui.cli import options
 from ktui.cli.cancel_gate_told import CancelGateJson, gate_json, gate_line, gate_of
+from ktui.cli.lazy_group import LazyGroup
 from ktui.cli.partition_json import SCHEMA_VERSION, encode, utc
 from ktui.cli.table import table
 from ktui.cli.throttle_json import RatesJson, rates_json
@@ -93,23 +93,14 @@ class RunsJson(msgspec.Struct, frozen=True):
     """Those that are shut, of the runs' clusters."""
 
 
-class _Verbs(click.Group):
-    """Loads what asks a cluster only where that is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the verbs, in the order of the help."""
-        del ctx
-        return ["export", "import"]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return one verb's command, or None when there is no such verb."""
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        command: click.Command = import_module(f"ktui.cli.runs_{cmd_name}").command
-        return command
+_VERBS = {
+    "export": "ktui.cli.runs_export:command",
+    "import": "ktui.cli.runs_import:command",
+}
+"""They ask a cluster; the list does not."""
 
 
-@click.command("runs", cls=_Verbs, invoke_without_command=True)
+@click.command("runs", cls=LazyGroup, verbs=_VERBS, invoke_without_command=True)
 @options.state_dir_option
 @options.json_option
 @click.pass_context

@@ -14,8 +14,8 @@ from types import FrameType
 import click
 
 from ktui.cli.engine_log_file import Warnings
+from ktui.cli.errors import FAILED, INTERRUPTED
 from ktui.cli.event_json import event_line
-from ktui.cli.main import FAILED, INTERRUPTED
 from ktui.cli.progress_line import ProgressLine
 from ktui.cli.start_launch import resume_command, say
 from ktui.cluster.clock import Clock, SystemClock

@@ -9,8 +9,8 @@ import click
 
 from ktui.cli import options
 from ktui.cli.cancel_gate_told import gate_line, gate_of
+from ktui.cli.errors import FAILED
 from ktui.cli.event_json import event_line
-from ktui.cli.main import FAILED
 from ktui.cli.partition_json import encode
 from ktui.cli.runs import moment
 from ktui.cli.status_json import status_json

@@ -32,7 +32,7 @@ def throttle_words(event: Told) -> str:  # noqa: PLR0911 - a case an event
             return f"found before they are touched: {_found(event)}"
         case Configure():
             verb = "to be put back" if event.puts_back else "to be set"
-            return f"{verb}: {among(list(_changes(event.changes)), told=4)}"
+            return f"{verb}: {among(list(_setting_changes(event.changes)), told=4)}"
         case Configured():
             return f"{_of(event.resource)}: {_verdict(event)}"
         case SettingsLeft():
@@ -55,7 +55,7 @@ def _found(event: SettingsFound) -> str:
     return among(told, told=4)
 
 
-def _changes(changes: Iterable[ConfigChange]) -> Iterable[str]:
+def _setting_changes(changes: Iterable[ConfigChange]) -> Iterable[str]:
     for change in changes:
         value = "" if change.value is None else f" {change.value}"
         yield f"{_of(change.resource)} {change.key} {_SIGNS[change.op]}{value}"

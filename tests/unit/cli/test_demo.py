@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import ktui.cli.demo
+from ktui.cli.demo import command
 from ktui.simulated.scenario.library import load_scenario, shipped, shipped_path
 
 
@@ -116,8 +116,8 @@ def test_a_theme_that_was_chosen_is_kept_when_the_story_is_played_again(
         themes.append(theme)
         return len(themes) < 2, "chosen"
 
-    monkeypatch.setattr(ktui.cli.demo, "_play", play)
-    monkeypatch.setattr(ktui.cli.demo, "need_terminal", lambda _instead: None)
-    ktui.cli.demo.command.main(["--theme", "first"], standalone_mode=False)
+    monkeypatch.setattr("ktui.cli.demo._play", play)
+    monkeypatch.setattr("ktui.cli.demo.need_terminal", lambda _instead: None)
+    command.main(["--theme", "first"], standalone_mode=False)
 
     assert themes == ["first", "chosen"]

@@ -33,7 +33,7 @@ class HealthWords(NamedTuple):
         return self.grave or self.health is Health.UNDER_REPLICATED
 
 
-_WORDS = {
+_HEALTH_WORDS = {
     Health.OK: ("in sync", "in-sync"),
     Health.UNDER_REPLICATED: ("out of ISR", "out-of-sync"),
     Health.UNDER_MIN_ISR: ("UNDER MIN", "stalled"),
@@ -45,7 +45,7 @@ _WORDS = {
 def health_words(state: PartitionState, config: TopicConfig | None) -> HealthWords:
     """Put a partition's health into words."""
     found = health(state, config)
-    return HealthWords(*_WORDS[found], _wrong(found, state, config), found)
+    return HealthWords(*_HEALTH_WORDS[found], _wrong(found, state, config), found)
 
 
 def _wrong(found: Health, state: PartitionState, config: TopicConfig | None) -> str:
