@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab import control
 from ktui.lab.down import down

@@ -19,11 +19,11 @@ from pathlib import Path
 import msgspec
 
 from bench.timing import percentile
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics, fill
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
+from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.down import down
 from ktui.lab.layout import Lab
 from ktui.lab.up import Wanted, up

@@ -17,13 +17,13 @@ from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.simulated import acts
+from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
-from ktui.tui.themes import role_defaults
-from ktui.tui.widgets.moment import Moment
-from ktui.tui.widgets.partition_list import PartitionList
+from ktui.tui.draw.themes import role_defaults
+from ktui.tui.screens.watch.list import PartitionList
+from ktui.tui.screens.watch.row_context import Moment
 
 SIZE = (200, 60)
 KEYS = 200

@@ -14,12 +14,12 @@ from bench.timing import ratio
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.pacing.limits import Limits, Shape, start_limits
-from ktui.planning.check import check_plan
-from ktui.planning.finding import ClusterSnapshot
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan, written
-from ktui.planning.planfile import read_plan
-from ktui.planning.preflight import Ground
-from ktui.planning.steps import steps_of
+from ktui.planning.preflight.preflight import Ground
+from ktui.planning.preflight.steps import steps_of
+from ktui.planning.read.read import read_plan
 
 BROKERS = 12
 PARTITIONS = 200

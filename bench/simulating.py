@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import GIB, MIB, BrokerSpec, ClusterSpec, TopicSpec
@@ -107,7 +107,7 @@ def _targets(cluster: SimulatedCluster, most: int) -> dict[TopicPartition, tuple
 
 
 def _start(cluster: SimulatedCluster, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-    cluster.do(acts.Alter(dict(targets)))
+    cluster.do(events.Alter(dict(targets)))
 
 
 def _cpu_s(deed: Callable[[], object]) -> float:

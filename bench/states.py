@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.state_samples import write
-from ktui.pipeline.intervals import intervals
-from ktui.pipeline.listings import listed
-from ktui.pipeline.session import start
+from ktui.pipeline.spark.session import start
+from ktui.pipeline.tables.intervals import intervals
+from ktui.pipeline.tables.listings import listed
 
 SAMPLES = (1_000_000, 10_000_000, 100_000_000)
 BESIDE_MOST = 10_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from ktui.pipeline.intervals import STALLED_AFTER_MS
-from ktui.pipeline.listings import GAP_MS
+from ktui.pipeline.tables.intervals import STALLED_AFTER_MS
+from ktui.pipeline.tables.listings import GAP_MS
 
 _PARTITION = ["topic", "partition"]
 _LISTING = [*_PARTITION, "listing"]

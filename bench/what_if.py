@@ -13,18 +13,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from bench.timing import deeds_in_turn, ratio
-from ktui.execution.events import Event, Planned, PlannedPart, Started, encode
-from ktui.execution.options import RunOptions
+from ktui.execution.run.events import Event, Planned, PlannedPart, Started, encode
+from ktui.execution.run.options import RunOptions
 from ktui.insights.curve import Curve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.columns import Table
-from ktui.pipeline.schemas import RUN_EVENTS
-from ktui.pipeline.session import start
-from ktui.pipeline.stage_schemas import BATCHES, RUNS
-from ktui.pipeline.what_if import Models, what_if
-from ktui.pipeline.what_if_grid import Cell, usual_grid
-from ktui.pipeline.what_if_model import Model
-from ktui.pipeline.what_if_play import play, recorded_run
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS
+from ktui.pipeline.spark.session import start
+from ktui.pipeline.what_if.grid import Cell, usual_grid
+from ktui.pipeline.what_if.model import Model
+from ktui.pipeline.what_if.play import play, recorded_run
+from ktui.pipeline.what_if.table import Models, what_if
 from ktui.planning.throttle_rates import rates_from
 
 MOVES = 10_000

@@ -18,10 +18,10 @@ from pathlib import Path
 from svg_sequence import Frame, frame_of, sequence_svg
 from textual.pilot import Pilot
 
-from ktui.cli.demo import stage
+from ktui.cli.watch.demo import stage
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
-from ktui.tui.demo import DemoApp
+from ktui.tui.app.demo import DemoApp
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PICTURE, PICTURE_SIZE, PICTURE_AT_S = "broker-dies-mid-move", (132, 27), 300

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from support.real_world import RealWorld
 from support.simulated_world import SIMULATED, SimulatedWorld

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic
 from ktui.lab.layout import Lab
 from support.terminal import Terminal
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.kafka.connection import Connection
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Shape
 from support.acked_messages import AckedMessages

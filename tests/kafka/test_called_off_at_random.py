@@ -12,9 +12,9 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_REPLICAS
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.kafka.load import fill
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
 from support.held_copies import BYTES_EACH, altered_while_moving

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.execution.states import State
-from ktui.kafka.load import fill
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import State
+from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
 from support.held_copies import BYTES_EACH, hold, let_go, slow_down

@@ -13,14 +13,14 @@ import pytest
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.execution.events import Cancel, Ended, Owned
-from ktui.execution.journal import Journal
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics, fill
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Cancel, Ended, Owned
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.pacing.limits import Shape

@@ -9,12 +9,11 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.execution.events import StepBegun
-from ktui.execution.states import State
-from ktui.execution.throttle_events import Configure
-from ktui.kafka.load import fill
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Configure, StepBegun
+from ktui.execution.run.states import State
+from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
 from ktui.planning.throttle_rates import rates_from

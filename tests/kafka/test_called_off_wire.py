@@ -10,11 +10,11 @@ import pytest
 from kafka.protocol.api_key import ApiKey
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.execution.states import State
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import fill
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
 from support.cancel_wire import CancelWire

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ktui.execution.events import Answered
-from ktui.kafka.load import delete_topics
+from ktui.execution.run.events import Answered
+from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
 from support import reassign_tool
 from support.shell import Done, Shell, ended

@@ -16,7 +16,7 @@ from ktui.cluster.throttle_settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from ktui.kafka.load import fill
+from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from support.real_throttles import all_settings, changed
 from support.real_world import RealWorld

@@ -12,7 +12,7 @@ from kafka.protocol.api_key import ApiKey
 from ktui.cluster.errors import ClusterError, NotKafka, TimedOut, Unreachable
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab.layout import Lab

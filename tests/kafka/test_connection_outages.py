@@ -9,8 +9,8 @@ import pytest
 
 from ktui.cluster.errors import ClusterError, TimedOut, Unreachable
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka import load
-from ktui.kafka.connection import Connection
+from ktui.kafka import workload
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from support.outage import Outage
 from support.world import until
@@ -25,9 +25,9 @@ async def reader(bootstrap: str) -> AsyncIterator[KafkaReader]:
 
 @pytest.fixture
 def tp(bootstrap: str, topic_name: str) -> Iterator[TopicPartition]:
-    load.create_topic(Connection.to(bootstrap), topic_name, [[5, 1, 2]])
+    workload.create_topic(Connection.to(bootstrap), topic_name, [[5, 1, 2]])
     yield TopicPartition(topic_name, 0)
-    load.delete_topics(Connection.to(bootstrap), [topic_name])
+    workload.delete_topics(Connection.to(bootstrap), [topic_name])
 
 
 async def test_a_broker_that_dies_is_shown_fenced_and_costs_its_own_figures_only(

@@ -10,10 +10,10 @@ import pytest
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.states import State
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics, fill
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
+from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
 from support.labs import is_before_43

@@ -16,10 +16,10 @@ import pytest
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import Ended, Owned, StepBegun, StepOver
-from ktui.execution.journal import Journal
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics, fill
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Ended, Owned, StepBegun, StepOver
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.pacing.limits import Limits, Shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.cluster.ports import ClusterDescription
 from ktui.lab import clients, control, processes
 from ktui.lab.layout import Lab

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from ktui.cli.lab import connect
-from ktui.kafka import load
-from ktui.kafka.connection import Connection
+from ktui.cli.lab.command import connect
+from ktui.kafka import workload
+from ktui.kafka.connection.connection import Connection
 from ktui.lab import clients, layout, ports, processes, properties
 from ktui.lab.down import down
 from ktui.lab.errors import LabError
@@ -147,8 +147,8 @@ def test_a_lab_ended_with_keep_comes_up_again_with_its_data(folder: Path, topic_
     assert lab_up(folder).returncode == 0
     first = layout.load(folder)
     connection = Connection.of(clients.librdkafka(first))
-    load.create_topic(connection, topic_name, [[1, 2]])
-    assert load.fill(connection, topic_name, [0], bytes_each=100_000, message_bytes=1000) == 100
+    workload.create_topic(connection, topic_name, [[1, 2]])
+    assert workload.fill(connection, topic_name, [0], bytes_each=100_000, message_bytes=1000) == 100
 
     assert ktui_lab(folder, "down", "--keep").returncode == 0
     assert kafkas_of(folder) == []

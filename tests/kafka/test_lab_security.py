@@ -12,8 +12,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
     NewTopic,
 )
 
-from ktui.cli.lab import connect
-from ktui.kafka.connection import Connection
+from ktui.cli.lab.command import connect
+from ktui.kafka.connection.connection import Connection
 from ktui.lab import clients
 from ktui.lab.down import down
 from ktui.lab.errors import WrongInput

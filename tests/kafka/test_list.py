@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.partition import Reassignment, TopicPartition
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from support.hanging_moves import hanging_moves
 from support.reassign_tool import listed as listed_by_the_tool

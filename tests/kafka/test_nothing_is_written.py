@@ -8,7 +8,7 @@ from functools import partial
 
 from kafka.protocol.api_key import ApiKey
 
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from support.proxy import ProxiedCluster
 from support.slow_move import slow_move

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import Answered, Left, StepBegun
-from ktui.kafka.load import delete_topics
+from ktui.execution.run.events import Answered, Left, StepBegun
+from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
 from support.shell import Done, Shell, ended
 from support.slow_topic import PARTITIONS, SlowTopic

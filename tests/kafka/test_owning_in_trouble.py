@@ -20,12 +20,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ownership import Free, Others, Ours, Unknown
-from ktui.kafka.claim import KafkaGroups
-from ktui.kafka.connection import Connection
-from ktui.kafka.coordinators import Coordinators
-from ktui.kafka.errors import Purpose
-from ktui.kafka.group_requests import join_request
-from ktui.kafka.wire import Wire
+from ktui.kafka.claim import Coordinators, KafkaGroups
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.requests.groups import join_request
+from ktui.kafka.transport.client import Wire
+from ktui.kafka.transport.translate_errors import Purpose
 from ktui.lab import clients
 from ktui.lab.layout import Lab
 from support.outage import Outage

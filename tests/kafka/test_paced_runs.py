@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.commands import SetLimits
-from ktui.execution.events import LimitsChanged, StepBegun
-from ktui.execution.journal import Journal
-from ktui.execution.states import State
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics, fill, spread
+from ktui.execution.journal.commands import SetLimits
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import LimitsChanged, StepBegun
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics, fill, spread
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
 from support.acked_messages import AckedMessages

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics
 from ktui.lab.layout import Lab
 from support.reassign_tool import listed
 

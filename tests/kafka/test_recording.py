@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.observation import Observation
-from ktui.execution.events import Ended, Owned
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics, fill
+from ktui.execution.run.events import Ended, Owned
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.recording.decoding import Decoder

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import Ended, Entry, NowIn, StepBegun, StepOver
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, fill
+from ktui.execution.run.events import Ended, Entry, NowIn, StepBegun, StepOver
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, fill
 from ktui.lab import control
 from ktui.lab.clients import librdkafka
 from ktui.lab.layout import Lab

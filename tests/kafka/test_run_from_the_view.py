@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import (
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import (
     create_topic,
     delete_topics,
     fill,

@@ -13,9 +13,9 @@ import pytest
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotAuthorized, NotKafka
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict
-from ktui.kafka import load
+from ktui.kafka import workload
 from ktui.kafka.capabilities import Capabilities, Permissions
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
@@ -172,9 +172,9 @@ class TestPermissions:
     @pytest.fixture
     def topic(self, secured_lab: Lab, topic_name: str) -> Iterator[str]:
         admin = settings(secured_lab)
-        load.create_topic(admin, topic_name, [[1, 2, 3]])
+        workload.create_topic(admin, topic_name, [[1, 2, 3]])
         yield topic_name
-        load.delete_topics(admin, [topic_name])
+        workload.delete_topics(admin, [topic_name])
 
     async def test_of_one_who_may_only_look_show_everything_and_change_nothing(
         self, secured_lab: Lab, topic: str

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.errors import AuthenticationFailed
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.errors import ConnectionProblem
 from ktui.kafka.probe import probe_confluent, probe_kafka_python
-from ktui.kafka.problem import ConnectionProblem
 from ktui.lab.layout import Lab
 
 PASSWORD = "changeit"  # noqa: S105 -- of stores made here

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import (
+from ktui.execution.run.events import (
     Answered,
     By,
     Continued,
@@ -24,7 +24,7 @@ from ktui.execution.events import (
     Recovered,
     StepBegun,
 )
-from ktui.kafka.load import delete_topics
+from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
 from support.reassign_tool import listed
 from support.shell import Done, Shell, ended

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.execution.events import NowIn, StepBegun
-from ktui.execution.states import State
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics, fill
+from ktui.execution.run.events import NowIn, StepBegun
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from support.lake_rows import Rows, assert_same, piped
 from support.pipeline_oracle.rows import tables_of

@@ -12,10 +12,9 @@ import pytest
 
 from ktui.cluster.ports import ConfigOp
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.events import Answered, Ended, Event, Owned
-from ktui.execution.run import Run
-from ktui.execution.throttle_events import Configure, SettingsFound
-from ktui.kafka.load import fill
+from ktui.execution.run.events import Answered, Configure, Ended, Event, Owned, SettingsFound
+from ktui.execution.run.run import Run
+from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.pacing.limits import Shape

@@ -17,8 +17,8 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.states import State
-from ktui.kafka.load import fill
+from ktui.execution.run.states import State
+from ktui.kafka.workload import fill
 from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits

@@ -15,9 +15,9 @@ from ktui.cluster.throttle_settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from ktui.execution.commands import SetThrottle
-from ktui.execution.states import State
-from ktui.kafka.load import fill
+from ktui.execution.journal.commands import SetThrottle
+from ktui.execution.run.states import State
+from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from

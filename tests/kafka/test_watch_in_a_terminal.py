@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from support.slow_move import slow_move
 from support.terminal import Terminal

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.pipeline.brokers import brokers
-from ktui.pipeline.listings import listed
-from ktui.pipeline.stage_schemas import BROKERS_BY_MINUTE
+from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE
+from ktui.pipeline.tables.brokers import brokers
+from ktui.pipeline.tables.listings import listed
 from support.sampled import Row, Told, moment, ms, resting, sample
 
 told = Told()

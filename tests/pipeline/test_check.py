@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline import run as running
-from ktui.pipeline.checking import Findings, check
-from ktui.pipeline.lake import Lake
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.run import run as running
+from ktui.pipeline.run.check import Findings, check
 from support.lake_recordings import into_lake, looks, record
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline import executors
-from ktui.pipeline.executors import see_executors
-from ktui.pipeline.probe import Probed
-from ktui.pipeline.problem import PipelineProblem
-from ktui.pipeline.session import start
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.spark import executors
+from ktui.pipeline.spark.executors import Probed, see_executors
+from ktui.pipeline.spark.session import start
 from support.spark_cluster import python_with
 
 

@@ -13,17 +13,16 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from ktui.cli.pipeline.run import command
 from ktui.lab.processes import wait_for
-from ktui.pipeline import run as running
-from ktui.pipeline.follow_told import ended_by_signals
-from ktui.pipeline.job import command
-from ktui.pipeline.lake import FOLLOWING, Lake, read_manifest
-from ktui.pipeline.lake_files import LocalFiles
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.problem import PipelineProblem, SparkFailed
-from ktui.pipeline.run import Outcome
-from ktui.pipeline.schemas import LINES, POLLS, SAMPLES
-from ktui.pipeline.stage_schemas import BROKERS_BY_MINUTE, MOVES, STATES
+from ktui.pipeline.errors import PipelineProblem, SparkFailed
+from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.lake.files import LocalFiles
+from ktui.pipeline.lake.lake import FOLLOWING, Lake, read_manifest
+from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, LINES, MOVES, POLLS, SAMPLES, STATES
+from ktui.pipeline.run import run as running
+from ktui.pipeline.run.follow_report import ended_by_signals
+from ktui.pipeline.run.run import Outcome
 from support.follower import Heard, a_follower, followed
 from support.follower_process import LIMIT_S, FollowerProcess
 from support.lake_recordings import into_lake, looks, record, rows

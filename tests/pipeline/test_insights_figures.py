@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ktui.pipeline import insights
-from ktui.pipeline.outlook_schemas import ETA_BACKTEST
+from ktui.pipeline.forecast import insights
+from ktui.pipeline.lake.tables import ETA_BACKTEST
 
 _STATES = (
     "cluster_id string, topic string, topic_id string, partition int, state string, "

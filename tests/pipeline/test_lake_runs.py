@@ -10,14 +10,13 @@ from typing import NoReturn
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.pipeline import run as running
-from ktui.pipeline.decode import Choice
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.lake_files import LocalFiles
-from ktui.pipeline.manifest import NAME
-from ktui.pipeline.problem import PipelineProblem
-from ktui.pipeline.schemas import POLLS, SAMPLES
-from ktui.pipeline.stage_schemas import MOVES
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.ingest.decode import Choice
+from ktui.pipeline.lake.files import LocalFiles
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.manifest import NAME
+from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES
+from ktui.pipeline.run import run as running
 from support.lake_recordings import into_lake, looks, record, rows
 
 

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.events import LimitsChanged
-from ktui.execution.states import State
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelAsked, LimitsChanged
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.pipeline.intervals import intervals
-from ktui.pipeline.listings import listed
-from ktui.pipeline.moves import moves
-from ktui.pipeline.run_folds import run_folds
-from ktui.pipeline.stage_schemas import MOVES
+from ktui.pipeline.lake.tables import MOVES
+from ktui.pipeline.tables.intervals import intervals
+from ktui.pipeline.tables.listings import listed
+from ktui.pipeline.tables.moves import moves
+from ktui.pipeline.tables.run_folds import run_folds
 from support.sampled import (
     LIMITS,
     RUN,

@@ -12,12 +12,12 @@ from pyspark.sql import Row, SparkSession
 
 from ktui.insights.file import NAME, insights_in
 from ktui.pacing.limits import Limits
-from ktui.pipeline import outlook_schemas, stage_schemas
-from ktui.pipeline.columns import Table
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.run import Outcome, Wanted, run
-from ktui.pipeline.what_if_grid import Cell
+from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.lake import tables
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.run.run import Outcome, Wanted, run
+from ktui.pipeline.what_if.grid import Cell
 from ktui.planning.throttle_rates import rates_from
 from support.drained_recordings import MB, drained
 
@@ -58,8 +58,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 def test_what_was_told_of_a_run_is_held_against_its_end(lake: Told) -> None:
-    ended = {row.run_id: row.ended_t for row in lake.rows(stage_schemas.RUNS)}
-    of_runs = [row for row in lake.rows(outlook_schemas.ETA_BACKTEST) if row.scope == "run"]
+    ended = {row.run_id: row.ended_t for row in lake.rows(tables.RUNS)}
+    of_runs = [row for row in lake.rows(tables.ETA_BACKTEST) if row.scope == "run"]
     assert {row.run_id for row in of_runs} == {"two@1", "three@1", "alone@1"}
     for row in of_runs:
         assert row.t + round(row.truth_s * 1000) == ended[row.run_id]
@@ -69,7 +69,7 @@ def test_what_was_told_of_a_run_is_held_against_its_end(lake: Told) -> None:
 
 
 def test_each_run_and_partition_has_a_moment_in_five_seconds_at_most(lake: Told) -> None:
-    rows = lake.rows(outlook_schemas.ETA_BACKTEST)
+    rows = lake.rows(tables.ETA_BACKTEST)
     places = [(row.cluster_id, row.run_id, row.topic, row.partition, row.t // 5000) for row in rows]
     assert len(set(places)) == len(places)
     partitions = {row.topic for row in rows if row.cluster_id == "a" and row.scope == "partition"}
@@ -82,7 +82,7 @@ def of_each_run(rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def test_a_run_is_played_under_its_own_limits_and_all_others(lake: Told) -> None:
-    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    runs = of_each_run(lake.rows(tables.WHAT_IF))
     assert {run_id: len(of) for run_id, of in runs.items()} == {
         "two@1": 4,
         "three@1": 4,
@@ -97,7 +97,7 @@ def test_a_run_is_played_under_its_own_limits_and_all_others(lake: Told) -> None
 
 
 def test_the_model_is_held_against_runs_that_it_was_not_fitted_on(lake: Told) -> None:
-    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    runs = of_each_run(lake.rows(tables.WHAT_IF))
     for run_id in ("two@1", "three@1"):
         assert {len(row.calibrated_on) for row in runs[run_id]} == {2}
         (error,) = {row.error_held_out for row in runs[run_id]}
@@ -106,7 +106,7 @@ def test_the_model_is_held_against_runs_that_it_was_not_fitted_on(lake: Told) ->
 
 
 def test_one_way_is_recommended_for_each_run_and_why(lake: Told) -> None:
-    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    runs = of_each_run(lake.rows(tables.WHAT_IF))
     alone = runs.pop("alone@1")
     for of in runs.values():
         (advised,) = (row for row in of if row.recommended)
@@ -147,7 +147,7 @@ def test_a_lost_file_of_insights_is_made_again(lake: Told) -> None:
 def test_runs_are_played_anew_for_another_window_though_nothing_is_new(lake: Told) -> None:
     told = lake.run(Asked(CELLS, window_s=3600.0, anew=True))
     assert not told.read
-    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    runs = of_each_run(lake.rows(tables.WHAT_IF))
     for run_id in ("two@1", "three@1"):
         (advised,) = (row for row in runs[run_id] if row.recommended)
         assert advised.reason.startswith("the fewest at once of the ")
@@ -170,5 +170,5 @@ def test_what_was_foretold_outlasts_the_recordings(lake: Told) -> None:
 
 
 def _forecasts(lake: Told, run_id: str) -> list[dict[str, Any]]:
-    rows = [row.asDict() for row in lake.rows(outlook_schemas.FORECASTS) if row.run_id == run_id]
+    rows = [row.asDict() for row in lake.rows(tables.FORECASTS) if row.run_id == run_id]
     return sorted(rows, key=msgspec.json.encode)

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ktui.pipeline.report import names
-from ktui.pipeline.report.eta_figure import eta_figure
-from ktui.pipeline.report.figure import Figure, Missing
-from ktui.pipeline.report.lag_figure import lag, lag_figure
-from ktui.pipeline.report.moves_figure import moves_figure
-from ktui.pipeline.report.page import FIGURES
-from ktui.pipeline.report.records import Facts, Interval, Reading, Sample
-from ktui.pipeline.report.stalls_figure import stalls_figure
-from ktui.pipeline.report.summary import summary
-from ktui.pipeline.report.what_if_figure import limits_words, what_if_figure
+from ktui.pipeline.lake.records import Facts, Interval, Reading, Sample
+from ktui.pipeline.report.figures import text as names
+from ktui.pipeline.report.figures.eta import eta_figure
+from ktui.pipeline.report.figures.figure import Figure, Missing
+from ktui.pipeline.report.figures.lag import lag, lag_figure
+from ktui.pipeline.report.figures.moves import moves_figure
+from ktui.pipeline.report.figures.stalls import stalls_figure
+from ktui.pipeline.report.figures.what_if import limits_words, what_if_figure
+from ktui.pipeline.report.page.page import FIGURES
+from ktui.pipeline.report.page.summary import summary
 from support.report_facts import BEGAN, MINUTE, a_run, drawn
 
 EMPTY = Facts(cluster_id="one", runs=(), of_run=False)

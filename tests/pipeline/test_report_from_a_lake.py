@@ -16,21 +16,19 @@ import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.pipeline import command as pipeline
-from ktui.execution.events import LimitsChanged, Started, encode
-from ktui.execution.options import RunOptions
+from ktui.cli.pipeline.group import command as pipeline
+from ktui.execution.run.events import LimitsChanged, Started, encode
+from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
-from ktui.pipeline import manifest as manifests
-from ktui.pipeline.problem import PipelineProblem
-from ktui.pipeline.report.arrow_lake import ArrowLake
-from ktui.pipeline.report.figure import Figure
-from ktui.pipeline.report.loading import load, one_at_a_time
-from ktui.pipeline.report.page import FIGURES, drawings, page
-from ktui.pipeline.report.provenance import Lost
-from ktui.pipeline.report.reading import records
-from ktui.pipeline.report.records import Facts, InFlight, Interval, LimitsFrom
-from ktui.pipeline.report.subject import Subject, choose
-from ktui.pipeline.report.tracing import trace
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake import manifest as manifests
+from ktui.pipeline.lake.records import Facts, InFlight, Interval, LimitsFrom
+from ktui.pipeline.report.data.lake import ArrowLake, records
+from ktui.pipeline.report.data.provenance import Lost, trace
+from ktui.pipeline.report.data.subject import Subject, choose
+from ktui.pipeline.report.figures.figure import Figure
+from ktui.pipeline.report.page.load import load, one_at_a_time
+from ktui.pipeline.report.page.page import FIGURES, drawings, page
 from support.report_facts import BEGAN, a_provenance, a_run
 from support.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
 
@@ -323,7 +321,8 @@ def test_a_report_needs_no_java_and_reads_no_more_than_it_is_asked_for(lake: Pat
     found = records(opened, "samples", InFlight, pc.scalar(value=False))
     assert found == []
     code = (
-        "import sys; from ktui.pipeline.report import arrow_lake, loading, page, tracing;"
+        "import sys, ktui.pipeline.report.page.page, ktui.pipeline.report.page.load;"
+        "import ktui.pipeline.report.data.lake, ktui.pipeline.report.data.provenance;"
         "print(sorted({'pyspark', 'py4j'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from ktui.pipeline.report.page import page
-from ktui.pipeline.report.records import Facts
+from ktui.pipeline.lake.records import Facts
+from ktui.pipeline.report.page.page import page
 from support.browser import Browser, a_browser
 from support.report_facts import a_provenance, a_run
 

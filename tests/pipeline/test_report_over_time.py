@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.pipeline.report.brokers_figure import brokers_figure
-from ktui.pipeline.report.concurrency_figure import concurrency_figure
-from ktui.pipeline.report.records import InFlight, Interval, Minute
-from ktui.pipeline.report.states_figure import states_figure
+from ktui.pipeline.lake.records import InFlight, Interval, Minute
+from ktui.pipeline.report.figures.brokers import brokers_figure
+from ktui.pipeline.report.figures.concurrency import concurrency_figure
+from ktui.pipeline.report.figures.states import states_figure
 from support.report_facts import BEGAN, MINUTE, a_run, drawn
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.events import Ended, LimitsChanged
-from ktui.execution.states import State
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelAsked, Ended, LimitsChanged
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.pipeline.run_folds import run_folds
-from ktui.pipeline.runs import runs
-from ktui.pipeline.stage_schemas import RUNS
+from ktui.pipeline.lake.tables import RUNS
+from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.tables.runs import runs
 from support.sampled import LIMITS, Told, moment, ms, now, over, planned, started, step, tp
 
 told = Told()

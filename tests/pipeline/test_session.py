@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.failures import in_words
-from ktui.pipeline.problem import SparkFailed
+from ktui.pipeline.errors import SparkFailed
+from ktui.pipeline.spark.failures import in_words
 
 
 def test_times_are_in_utc(spark: SparkSession) -> None:

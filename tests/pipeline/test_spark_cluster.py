@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.outlook_schemas import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
-from ktui.pipeline.run import Wanted, run
-from ktui.pipeline.what_if_grid import read_grid
+from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
+from ktui.pipeline.run.run import Wanted, run
+from ktui.pipeline.what_if.grid import read_grid
 from support.lake_rows import TABLES, Rows, assert_same, rows_of
 from support.recorded_worlds import tapes_of
 from support.shell import Done

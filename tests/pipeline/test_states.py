@@ -7,16 +7,14 @@ from collections import defaultdict
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.add_events import Added, Joined, OnConflict
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.events import Ended, PlannedPart
-from ktui.execution.states import State
-from ktui.pipeline.intervals import intervals
-from ktui.pipeline.listings import listed
-from ktui.pipeline.run_folds import run_folds
-from ktui.pipeline.stage_schemas import STATES
-from ktui.pipeline.states import states
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Added, CancelAsked, Ended, Joined, OnConflict, PlannedPart
+from ktui.execution.run.states import State
+from ktui.pipeline.lake.tables import STATES
+from ktui.pipeline.tables.intervals import intervals
+from ktui.pipeline.tables.listings import listed
+from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.tables.states import states
 from support.sampled import (
     RUN,
     Row,

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from ktui.execution.commands import SetThrottle
+from ktui.execution.journal.commands import SetThrottle
 from ktui.insights.file import insights_in
 from ktui.pacing.limits import Limits
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.outlook_schemas import WHAT_IF
-from ktui.pipeline.run import Wanted, run
-from ktui.pipeline.what_if_grid import Cell
+from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.tables import WHAT_IF
+from ktui.pipeline.run.run import Wanted, run
+from ktui.pipeline.what_if.grid import Cell
 from ktui.planning.throttle_rates import rates_from
 from support.drained_recordings import MB, drained
 

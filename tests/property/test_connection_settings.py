@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.kafka.connection import Connection
-from ktui.kafka.jaas import jaas_settings
-from ktui.kafka.java_file import read_entries
-from ktui.kafka.problem import ConnectionProblem
-from ktui.kafka.properties import CANONICAL, JAVA_ONLY, PROPERTIES, Kind
-from ktui.kafka.stores import pem_lines
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.keystores import pem_lines
+from ktui.kafka.connection.property_table import CANONICAL, JAVA_ONLY, PROPERTIES, Kind
+from ktui.kafka.connection.sources import jaas_settings, read_entries
 
 T = TypeVar("T")
 

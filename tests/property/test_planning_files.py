@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.planning.plan import ANY_LOG_DIR, LARGEST, PartitionTarget, Plan, written
-from ktui.planning.planfile import find_problems, read_plan
-from ktui.planning.problem import BadPlan
+from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.read import find_problems, read_plan
 
 NAME = "abcXYZ019._-"
 topics = st.text(NAME, min_size=1, max_size=249).filter(lambda name: name not in {".", ".."})

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
-from ktui.planning.preflight import preflight
-from ktui.planning.steps import situations, steps_of
+from ktui.planning.preflight.preflight import preflight
+from ktui.planning.preflight.steps import situations, steps_of
 from support.pacing import replica_lists
 from support.preflights import GB, Way, a_plan, a_snapshot
 

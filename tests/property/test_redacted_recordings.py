@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import Event, decode, encode
+from ktui.execution.run.events import Event, decode, encode
 from ktui.recording import lines
 from ktui.recording.decoding import Decoder
 from ktui.recording.encoding import Encoder

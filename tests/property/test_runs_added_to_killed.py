@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.add_events import OnConflict
-from ktui.execution.events import Event, StepBegun
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.events import Event, OnConflict, StepBegun
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
 from support.added_stories import AddingStory
 from support.cancel_stories import nth

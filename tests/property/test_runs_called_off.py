@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps

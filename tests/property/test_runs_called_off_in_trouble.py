@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.track import Track
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from support.runs_called_off_troubled import CalledOffTrouble, ThrottledAndCalledOff
 from support.runs_troubled import LONGEST_S
 from support.runs_witnessed import facts

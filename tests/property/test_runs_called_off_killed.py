@@ -9,10 +9,10 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
 from support.cancel_stories import CalledOffStory, begun, nth
 from support.moving_clusters import tp

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import By
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.track import Track
+from ktui.execution.run.events import By
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from support.runs_troubled import TroubledRun
 from support.runs_witnessed import facts
 

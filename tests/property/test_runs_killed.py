@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.ports import ConfigOp
-from ktui.execution.run import Run
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Shape
 from support.runs_killed import Reaper
 from support.runs_throttled import TWO, ThrottledStory, change_list, set_rate

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits, Mode, Order
-from ktui.planning import throttle_lists
-from ktui.planning.finding import Finding, Kind
-from ktui.planning.moves import moves_of
-from ktui.planning.preflight import Preflight, preflight
-from ktui.planning.schedule import Tempo, schedule
+from ktui.planning.check.findings import Finding, Kind
+from ktui.planning.preflight import throttle_findings
+from ktui.planning.preflight.moves import moves_of
+from ktui.planning.preflight.preflight import Preflight, preflight
+from ktui.planning.preflight.throttled_run import Growing, ThrottledRun
+from ktui.planning.simulate.schedule import Tempo, schedule
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
-from ktui.planning.throttled_run import Growing, ThrottledRun
 from ktui.progress.throttle import least_starved
 from ktui.quantities import as_rate_above
 from support.pacing import replica_lists
@@ -118,7 +118,7 @@ def test_the_partitions_that_a_list_is_said_to_hold_fit_into_it(
     *, some: list[Way], limits: Limits, leaders: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(throttle_lists, "LONGEST_LIST", 20)
+        patch.setattr(throttle_findings, "LONGEST_LIST", 20)
         told = foreseen(some, [0] * 8, MB, limits, leaders=leaders)
         named = [
             re.search(r"--partitions (\d+) would do", found.sentence)

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from ktui.kafka.connection import Connection
-from ktui.kafka.quiet import hush
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.transport.client_logging import hush
 
 _LIMIT_S = 60.0
 _SESSION_MS = 6_000

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.add_events import Added, OnConflict
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import Add, Command
-from ktui.execution.events import Entry, Planned, StepBegun
-from ktui.execution.journal import Journal
+from ktui.execution.journal.commands import Add, Command
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Added, Entry, OnConflict, Planned, StepBegun
 from ktui.pacing.limits import Limits
 from support.cancel_stories import Such
 from support.moving_clusters import tp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.execution.states import State
+from ktui.execution.run.states import State
 from ktui.simulated.controller.registration import Registration
 from support.moving_clusters import tp
 from support.running import (

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli import cancel_cluster
-from ktui.cli.config import Context
+from ktui.cli.cancel import cluster
+from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
 from ktui.cluster.ports import ClusterWriter
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.ownership import take
-from ktui.execution.statedir import StateDir
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
-from ktui.simulated import acts
-from ktui.simulated.acts import Act, Due
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
+from ktui.simulated.events import Act, Due
 from support.moving_clusters import Replicas, a_cluster, tp
 from support.named_cluster import NamedCluster
 from support.runs import PlannedRun
@@ -50,15 +50,15 @@ class CancelOffice:
         self.writer: Callable[[], ClusterWriter] = self.cluster.writer
         self.read_only = False
         self._live: list[PlannedRun] = []
-        self._cancelled = cancel_cluster._cancelled
-        monkeypatch.setattr(cancel_cluster, "SystemClock", lambda: self.clock)
-        monkeypatch.setattr(cancel_cluster, "_cancelled", self._beside_runs)
-        for place in ("ktui.cli.cancel_cluster", "ktui.cli.start_launch"):
+        self._cancelled = cluster._cancelled
+        monkeypatch.setattr(cluster, "SystemClock", lambda: self.clock)
+        monkeypatch.setattr(cluster, "_cancelled", self._beside_runs)
+        for place in ("ktui.cli.cancel.cluster", "ktui.cli.process.launch"):
             monkeypatch.setattr(f"{place}.choose_cluster", self._chosen)
 
     def others_move(self, *names: str, target: Replicas = (4, 2, 3)) -> None:
         """Have others reassign partitions, a moment ago."""
-        self.cluster.do(acts.Alter(dict.fromkeys(map(tp, names), target)))
+        self.cluster.do(events.Alter(dict.fromkeys(map(tp, names), target)))
         self.clock.pass_time(1.0)
 
     def befalls(self, after_s: float, *happening: Act) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.events import Entry, StepBegun
-from ktui.execution.track import Track
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelAsked, Entry, StepBegun
+from ktui.execution.run.track import Track
 from support.runs_witnessed import WitnessedRun
 from support.witness import Departure
 

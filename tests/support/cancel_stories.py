@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.cancel_preview import Foreseen, foreseen
-from ktui.execution.cancel_scope import in_scope
-from ktui.execution.commands import CallOff, Command
-from ktui.execution.events import Answered, Event, NowIn, Request, StepBegun, StepOver
-from ktui.execution.journal import Journal
-from ktui.execution.look import Look
-from ktui.execution.states import State
+from ktui.execution.cancel.preview import Foreseen, foreseen
+from ktui.execution.engine.observed import Look
+from ktui.execution.journal.commands import CallOff, Command
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import in_scope
+from ktui.execution.run.events import Answered, Event, NowIn, Request, StepBegun, StepOver
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated.cluster import SimulatedCluster
 from support.cancel_rules import CancelRules

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli import asking
-from ktui.cli.config import Context
+from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.commands import Answer, Asked
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import take
-from ktui.execution.run import Run
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.states import State
+from ktui.cli.process import send_command
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import Answer, Asked
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from support.moving_clusters import tp
 from support.named_cluster import NamedCluster
@@ -72,11 +72,11 @@ class CancelledRun:
         self.story.played(left_s)
         self.cluster = self.story.cluster
         self.reader = self.cluster.reader
-        for module in ("ktui.cli.cancel_foreseen", "ktui.cli.cancel_run"):
+        for module in ("ktui.cli.cancel.preview", "ktui.cli.cancel.run"):
             monkeypatch.setattr(f"{module}.SystemClock", lambda: self.story.clock)
-        for module in ("ktui.cli.start_launch", "ktui.cli.cancel_gate"):
+        for module in ("ktui.cli.process.launch", "ktui.cli.cancel.gate"):
             monkeypatch.setattr(f"{module}.choose_cluster", self._choose)
-        monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
         self._monkeypatch = monkeypatch
 
     def _choose(self, *_: object) -> NamedCluster:
@@ -93,14 +93,14 @@ class CancelledRun:
     @contextmanager
     def alive(self) -> Iterator[None]:
         """Have a process own it, which goes on as soon as an answer of it is waited for."""
-        answer = asking._answer
+        answer = send_command._answer
 
         def answered(run_dir: RunDir, journal: Journal, number: int) -> Answer:
             self.carry_on()
             return answer(run_dir, journal, number)
 
         with take(self.run_dir), self._monkeypatch.context() as patch:
-            patch.setattr(asking, "_answer", answered)
+            patch.setattr(send_command, "_answer", answered)
             yield
 
     def cancel(self, *words: str) -> Result:

@@ -10,10 +10,10 @@ from typing import Any
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.commands import Command
-from ktui.execution.events import Entry, Event, encode
-from ktui.execution.journal import Journal
-from ktui.execution.run import Run
+from ktui.execution.journal.commands import Command
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Entry, Event, encode
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock

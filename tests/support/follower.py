@@ -10,9 +10,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.follow import Follower
-from ktui.pipeline.run import Outcome, Wanted
-from ktui.pipeline.segment_files import Found
+from ktui.pipeline.ingest.segments import Found
+from ktui.pipeline.run.follow import Follower
+from ktui.pipeline.run.run import Outcome, Wanted
 
 PATIENCE_S = 300.0
 """How long a test waits for what has to come, on a machine that does much else."""

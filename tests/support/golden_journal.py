@@ -17,11 +17,8 @@ from ktui import __version__
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigSource, Setting, Verdict
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution import journal_file
-from ktui.execution.add_events import Added, Joined, OnConflict
-from ktui.execution.cancel_events import CancelAsked, CancelGate
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import (
+from ktui.execution.journal import file as journal_file
+from ktui.execution.journal.commands import (
     Add,
     Answer,
     CallOff,
@@ -33,47 +30,51 @@ from ktui.execution.commands import (
     SetLimits,
     SetThrottle,
 )
-from ktui.execution.events import (
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    Added,
     Answered,
     By,
     Cancel,
+    CancelAsked,
+    CancelGate,
+    Configure,
+    Configured,
     Continued,
     Elect,
     Ended,
     Event,
     Exported,
+    FoundSetting,
     Gate,
     Imported,
+    Joined,
     Left,
     LimitsChanged,
     NowIn,
+    OnConflict,
     OpenRequest,
     Outage,
     Owned,
     Paused,
     Planned,
     PlannedPart,
+    Recording,
     Recovered,
     Replanned,
     Request,
-    Started,
-    StepBegun,
-    StepOver,
-)
-from ktui.execution.journal import Journal
-from ktui.execution.options import OnForeignChange, OnForeignThrottle, OnStall, RunOptions
-from ktui.execution.recording_event import Recording
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.throttle_events import (
-    Configure,
-    Configured,
-    FoundSetting,
     SettingChanged,
     SettingsFound,
     SettingsLeft,
+    Started,
+    StepBegun,
+    StepOver,
     ThrottleChanged,
 )
+from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, OnStall, RunOptions
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics
 from ktui.kafka.writer import KafkaWriter
 
 ALIVE_TARGET, DEAD_TARGET = 4, 5

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import (
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import (
     Answered,
     Ended,
     Entry,
@@ -20,10 +22,8 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
-from ktui.execution.journal import Journal
-from ktui.execution.options import RunOptions
-from ktui.execution.problem import JournalProblem
-from ktui.execution.states import State
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
 

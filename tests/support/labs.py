@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.lab.down import down
 from ktui.lab.errors import LabError
 from ktui.lab.layout import Lab

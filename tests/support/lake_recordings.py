@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.pipeline.columns import Table
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.run import Outcome, Wanted, run
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.run.run import Outcome, Wanted, run
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
 from support.observations import START, a_move, an_observation

@@ -14,12 +14,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import DateType, StructField, TimestampType
 from pyspark.testing import assertSchemaEqual
 
-from ktui.pipeline import schemas, segment_files, settle, stage_schemas
-from ktui.pipeline.decode import Choice, decode
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.run import Wanted, run
-from ktui.pipeline.shaping import shaped
-from ktui.pipeline.stages import worked_out
+from ktui.pipeline.ingest import normalize, segments
+from ktui.pipeline.ingest.decode import Choice, decode
+from ktui.pipeline.lake import tables as schemas
+from ktui.pipeline.lake import tables as stage_schemas
+from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.run.run import Wanted, run
+from ktui.pipeline.tables.all import worked_out
 
 Rows = list[dict[str, Any]]
 TABLES = (
@@ -48,22 +50,22 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
 
     Each has exactly the columns, the types and the nulls that its schema names.
     """
-    found_files = segment_files.find(spark, [str(recordings)]).files
-    read, _ = segment_files.unread(spark, found_files, ())
-    files = segment_files.first_of_each(read, ())
-    decoded = decode(Choice())(segment_files.contents(spark, files)).persist()
+    found_files = segments.find(spark, [str(recordings)]).files
+    read, _ = segments.unread(spark, found_files, ())
+    files = segments.first_of_each(read, ())
+    decoded = decode(Choice())(segments.contents(spark, files)).persist()
 
     def of(kind: str) -> DataFrame:
         return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
 
-    copies = settle.copies(of("line")).persist()
+    copies = normalize.copies(of("line")).persist()
     counted = copies.where("counts")
-    sessions = settle.sessions(counted).persist()
-    samples = settle.samples(of("sample"), copies, sessions).persist()
-    events = settle.run_events(counted, sessions).persist()
+    sessions = normalize.sessions(counted).persist()
+    samples = normalize.samples(of("sample"), copies, sessions).persist()
+    events = normalize.run_events(counted, sessions).persist()
     settled = (
         (schemas.SAMPLES, samples),
-        (schemas.POLLS, settle.polls(counted, sessions)),
+        (schemas.POLLS, normalize.polls(counted, sessions)),
         (schemas.RUN_EVENTS, events),
         (schemas.QUARANTINE, of("quarantine")),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
@@ -62,7 +62,7 @@ def a_cluster(  # noqa: PLR0913 - each by its name, and none but what a test is 
         **{"auto_leader_rebalance": False, "shutdown_s": 0.0, **more},
     )
     cluster = SimulatedCluster(spec, VirtualClock())
-    cluster.do(acts.Alter(dict.fromkeys(moved, TARGET)))
+    cluster.do(events.Alter(dict.fromkeys(moved, TARGET)))
     return cluster
 
 
@@ -82,21 +82,21 @@ def tp(name: str) -> TopicPartition:
     return TopicPartition(topic, int(number))
 
 
-def move(name: str, *target: int) -> acts.Alter:
+def move(name: str, *target: int) -> events.Alter:
     """Another tool moves a partition."""
-    return acts.Alter({tp(name): target})
+    return events.Alter({tp(name): target})
 
 
-def cancel(*names: str) -> acts.Alter:
+def cancel(*names: str) -> events.Alter:
     """Another tool cancels moves."""
-    return acts.Alter(dict.fromkeys(map(tp, names)))
+    return events.Alter(dict.fromkeys(map(tp, names)))
 
 
-def throttle(whose: str, broker: int, bytes_s: int) -> acts.Configure:
+def throttle(whose: str, broker: int, bytes_s: int) -> events.Configure:
     """Another tool throttles what a broker copies, as "follower", or lets copy, as "leader"."""
     key = f"{whose}.replication.throttled.rate"
     resource = ConfigResource(ConfigScope.BROKER, str(broker))
-    return acts.Configure((ConfigChange(resource, key, ConfigOp.SET, str(bytes_s)),))
+    return events.Configure((ConfigChange(resource, key, ConfigOp.SET, str(bytes_s)),))
 
 
 def wait(cluster: SimulatedCluster, seconds: float) -> None:

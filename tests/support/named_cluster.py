@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ktui.cli.config import Context
+from ktui.cli.context.config import Context
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.ownership import ClusterClaim, ClusterOwner

@@ -13,7 +13,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
-from ktui.execution.events import Event
+from ktui.execution.run.events import Event
 from support.observations import START
 
 MARK = "zqx"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.config import Context
-from ktui.cli.errors import BadInput
+from ktui.cli.context.config import Context
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.execution.problem import RunRefused
-from ktui.execution.statedir import StateDir
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.state_dir import StateDir
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import Replicas, a_cluster
@@ -41,7 +41,7 @@ class Office:
         """Let this be the cluster that is named; the clock leaps where something is waited for."""
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock._leaping = True
-        self._monkeypatch.setattr("ktui.cli.start_launch.SystemClock", lambda: cluster.clock)
+        self._monkeypatch.setattr("ktui.cli.process.launch.SystemClock", lambda: cluster.clock)
         named = NamedCluster(
             reader=cluster.reader,
             groups=cluster.memberships,
@@ -49,7 +49,7 @@ class Office:
             unverified=unverified,
             not_granted=frozenset(not_granted),
         )
-        self._monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", lambda *_: named)
+        self._monkeypatch.setattr("ktui.cli.process.launch.choose_cluster", lambda *_: named)
         self.cluster_id = cluster.spec.name
 
     def start(self, *arguments: str) -> Result:

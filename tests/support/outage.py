@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.lab.readiness import until_ready

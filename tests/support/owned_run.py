@@ -11,15 +11,15 @@ from functools import partial
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Ways
-from ktui.execution.beginning import first_events
-from ktui.execution.engine import Engine
-from ktui.execution.events import Owned
-from ktui.execution.journal import Journal
-from ktui.execution.options import RunOptions
-from ktui.execution.ownership import take
-from ktui.execution.run import Run
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.unfinished import check_one_throttle
+from ktui.execution.engine.engine import Engine
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Owned
+from ktui.execution.run.first_events import first_events
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster

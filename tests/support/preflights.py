@@ -7,7 +7,7 @@ from typing import Any
 
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.planning.finding import ClusterSnapshot
+from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 
 GB = 1_000_000_000

@@ -12,16 +12,16 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, ConfigChange, ConfigResource
 from ktui.cluster.ports import WriteResult as Result
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.cancel_preview import Foreseen, foreseen
-from ktui.execution.cancel_scope import Act, in_scope
-from ktui.execution.commands import CallOff
-from ktui.execution.events import Request
-from ktui.execution.journal import Journal
-from ktui.execution.look import Look
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.kafka.load import fill
+from ktui.execution.cancel.preview import Foreseen, foreseen
+from ktui.execution.engine.observed import Look
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import Act, in_scope
+from ktui.execution.run.events import Request
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
 from support.called_off_cases import Case, Scope, Stage, moment

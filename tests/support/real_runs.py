@@ -10,14 +10,14 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterWriter, Ways
-from ktui.execution.beginning import first_events
-from ktui.execution.commands import Command
-from ktui.execution.engine import Engine
-from ktui.execution.events import Event, Owned
-from ktui.execution.journal import Journal
-from ktui.execution.options import RunOptions
-from ktui.execution.run import Run
-from ktui.kafka.connection import Connection
+from ktui.execution.engine.engine import Engine
+from ktui.execution.journal.commands import Command
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Event, Owned
+from ktui.execution.run.first_events import first_events
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab.layout import Lab

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.lab.readiness import until_ready

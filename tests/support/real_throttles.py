@@ -14,15 +14,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange
-from ktui.kafka.connection import Connection
-from ktui.kafka.quiet import hush
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
+from ktui.kafka.transport.client_logging import hush
 from ktui.lab.processes import wait_for
 from support.real_world import RealWorld
 from support.world import change
 
 MESSAGE_BYTES = 8192
-"""What `ktui.kafka.load.fill` writes, one message."""
+"""What `ktui.kafka.workload.fill` writes, one message."""
 _LIMIT_S = 20.0
 _SETTLED_S = 5.0
 _UNSET = (None, -1)

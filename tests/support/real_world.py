@@ -10,13 +10,13 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
-from ktui.kafka import load
+from ktui.kafka import workload
 from ktui.kafka.claim import KafkaGroups
-from ktui.kafka.connection import Connection
-from ktui.kafka.errors import Purpose
-from ktui.kafka.metadata import PAGE, page_request
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.wire import Wire
+from ktui.kafka.requests.metadata import PAGE, page_request
+from ktui.kafka.transport.client import Wire
+from ktui.kafka.transport.translate_errors import Purpose
 from ktui.kafka.writer import KafkaWriter
 from support.world import RATE, change, setting, until
 
@@ -50,15 +50,15 @@ class RealWorld:
 
     async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
         self._topics.append(name)
-        await asyncio.to_thread(load.create_topic, self.connection, name, partitions)
+        await asyncio.to_thread(workload.create_topic, self.connection, name, partitions)
 
     async def delete_topic(self, name: str) -> None:
         self._topics.remove(name)
-        await asyncio.to_thread(load.delete_topics, self.connection, [name])
+        await asyncio.to_thread(workload.delete_topics, self.connection, [name])
 
     async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
         written = await asyncio.to_thread(
-            load.fill,
+            workload.fill,
             self.connection,
             tp.topic,
             [tp.partition],
@@ -71,6 +71,6 @@ class RealWorld:
         brokers = await self._wire.broker_ids()
         rates = (setting(ConfigScope.BROKER, str(b), RATE, ConfigOp.DELETE) for b in brokers)
         await change(self, *rates)
-        await asyncio.to_thread(load.delete_topics, self.connection, self._topics)
+        await asyncio.to_thread(workload.delete_topics, self.connection, self._topics)
         for way in (self.reader, self.writer, self._wire):
             await way.aclose()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.lab.down import down
 from ktui.lab.up import Wanted, up
 from support.real_sequences import play_on

@@ -10,10 +10,10 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from ktui.simulated import acts
-from ktui.simulated.acts import Act, Due
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.events import Act, Due
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 from support.moving_clusters import Replicas, throttle
 from support.tapes import Tape
@@ -54,8 +54,8 @@ class World:
 
     def _schedule(self, at_s: float, act: Act) -> None:
         self.cluster.schedule(Due(at_s, act))
-        if isinstance(act, acts.Deny):
-            self.cluster.schedule(Due(at_s + 25.0, acts.Allow(act.call)))
+        if isinstance(act, events.Deny):
+            self.cluster.schedule(Due(at_s + 25.0, events.Allow(act.call)))
 
     def _some_partitions(self) -> tuple[Replicas, ...]:
         return tuple(self._some_brokers() for _ in range(self.dice.randint(1, 2)))
@@ -89,14 +89,15 @@ class World:
         dice, broker = self.dice, self.dice.choice(BROKERS)
         tp, topic, call = dice.choice(self._partitions), dice.choice(TOPICS), dice.choice(_DENIED)
         some: tuple[Act, ...] = (
-            *(acts.Alter({tp: self._some_brokers()}) for _ in range(8)),
-            acts.Alter({tp: None}), acts.Alter({tp: None}),
-            acts.Kill(broker), acts.Start(broker), acts.Slow(broker, dice.choice((0.0001, 1.0))),
+            *(events.Alter({tp: self._some_brokers()}) for _ in range(8)),
+            events.Alter({tp: None}), events.Alter({tp: None}),
+            events.Kill(broker), events.Start(broker),
+            events.Slow(broker, dice.choice((0.0001, 1.0))),
             throttle("follower", broker, dice.choice((1, 10_000, 300_000))),
             throttle("leader", broker, 500_000),
-            acts.Deny(call), acts.Elect((tp,)),
-            acts.DeleteTopic(topic),
-            acts.CreateTopic(TopicSpec(name=topic, replicas=topics[topic], bytes_each=10**6)),
+            events.Deny(call), events.Elect((tp,)),
+            events.DeleteTopic(topic),
+            events.CreateTopic(TopicSpec(name=topic, replicas=topics[topic], bytes_each=10**6)),
         )  # fmt: skip
         return dice.choice(some)
 

@@ -11,22 +11,21 @@ from typing import Any, NamedTuple
 
 from textual.pilot import Pilot
 
-from ktui.cli.demo_engines import SimulatedEngines
-from ktui.cli.replay import stage
-from ktui.cli.replay_sessions import choices
+from ktui.cli.record.replay import choices, stage
+from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Observer
-from ktui.execution.follow import RunFollower
-from ktui.execution.run_recording import RunRecording
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.host.recording import RunRecording
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.follower import RunFollower
 from ktui.recording.reading import recordings
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import Tape
-from ktui.simulated.acts import Act
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.replay import ReplayApp
-from ktui.tui.runs.engines import NewRun
+from ktui.simulated.events import Act
+from ktui.tui.replay.app import ReplayApp
+from ktui.tui.run_view.launchers import NewRun
 from support.screens import screen_text
 from support.watching import MIDDLE
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from ktui.pipeline.report.figure import Figure, Missing
-from ktui.pipeline.report.provenance import Lost, Provenance, Segment
-from ktui.pipeline.report.records import (
+from ktui.pipeline.lake.records import (
     Facts,
     Guess,
     InFlight,
@@ -21,6 +19,8 @@ from ktui.pipeline.report.records import (
     Sample,
     WhatIf,
 )
+from ktui.pipeline.report.data.provenance import Lost, Provenance, Segment
+from ktui.pipeline.report.figures.figure import Figure, Missing
 
 BEGAN = int(datetime(2026, 5, 4, 13, 0, tzinfo=UTC).timestamp() * 1000)
 MINUTE = 60_000

@@ -13,13 +13,23 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ktui.pipeline import manifest as manifests
-from ktui.pipeline.columns import Table
-from ktui.pipeline.manifest import DataFile, Manifest, SegmentRead, Written
-from ktui.pipeline.outlook_schemas import ETA_BACKTEST, WHAT_IF
-from ktui.pipeline.report.records import Facts
-from ktui.pipeline.schemas import LINES, POLLS, QUARANTINE, RUN_EVENTS, SAMPLES
-from ktui.pipeline.stage_schemas import BROKERS_BY_MINUTE, MOVES, RUNS, STATES
+from ktui.pipeline.lake import manifest as manifests
+from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, Written
+from ktui.pipeline.lake.records import Facts
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.tables import (
+    BROKERS_BY_MINUTE,
+    ETA_BACKTEST,
+    LINES,
+    MOVES,
+    POLLS,
+    QUARANTINE,
+    RUN_EVENTS,
+    RUNS,
+    SAMPLES,
+    STATES,
+    WHAT_IF,
+)
 
 SEGMENT = "ab" * 8
 CHECKSUM = SEGMENT + "cd" * 24

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ktui.cli.demo_engines import SimulatedEngines
+from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
-from ktui.planning.finding import Allowances
+from ktui.planning.check.findings import Allowances
 from ktui.planning.throttle_rates import rates_from
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.runs.engines import NewRun
+from ktui.tui.run_view.launchers import NewRun
 from support.moving_clusters import a_cluster, tp
 from support.runs import plan_of
 from support.watching import MIDDLE, Looks, Watching, an_app

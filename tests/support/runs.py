@@ -13,15 +13,15 @@ from ktui.cluster.observer import Observer
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter, Ways
 from ktui.cluster.send_guard import Guard
-from ktui.execution.beginning import first_events
-from ktui.execution.engine import Engine
-from ktui.execution.events import Entry, Event, Owned, StepBegun
-from ktui.execution.journal import Journal
-from ktui.execution.options import RunOptions
-from ktui.execution.run import Run
+from ktui.execution.engine.engine import Engine
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Entry, Event, Owned, StepBegun
+from ktui.execution.run.first_events import first_events
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
 from ktui.insights.prior import Prior
 from ktui.pacing.limits import Limits
-from ktui.planning.finding import ClusterSnapshot
+from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.cluster import SimulatedCluster
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, Command
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.track import Track
+from ktui.execution.journal.commands import CallOff, Command
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from support.cancel_rules import CancelRules
 from support.runs_throttled_troubled import ThrottledTrouble
 from support.runs_troubled import OURS, TROUBLED_S, TroubledRun

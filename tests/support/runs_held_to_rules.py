@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.events import Entry, NowIn, StepBegun
-from ktui.execution.goal import Goal, goal
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.track import Track
+from ktui.execution.run.destination import Goal, goal
+from ktui.execution.run.events import Entry, NowIn, StepBegun
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from ktui.pacing.limits import Mode, Shape
 from support.runs_witnessed import WitnessedRun
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
-from ktui.execution.commands import Answer
-from ktui.execution.events import Entry, Event
-from ktui.execution.journal import Journal
-from ktui.execution.run import Run
+from ktui.execution.journal.commands import Answer
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Entry, Event
+from ktui.execution.run.run import Run
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs import Replicas
 from support.runs_witnessed import WitnessedJournal, WitnessedRun

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ktui.execution.commands import Asked, Command
-from ktui.execution.events import Event, NowIn, Owned, Request
-from ktui.execution.journal import Journal
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.journal.commands import Asked, Command
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Event, NowIn, Owned, Request
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.simulated.acts import Act, Due
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.events import Act, Due
 from support.moving_clusters import a_cluster, tp
 from support.runs import OWNER, Replicas
 from support.runs_witnessed import WitnessedRun

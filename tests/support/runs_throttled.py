@@ -19,7 +19,7 @@ from ktui.cluster.throttle_settings import (
     REPLICAS,
     entry,
 )
-from ktui.execution.run import Run
+from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import rates_from
 from support.runs import Replicas
 from support.runs_killed import Killed, KilledRun, Reaper

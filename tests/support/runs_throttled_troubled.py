@@ -16,11 +16,11 @@ from ktui.cluster.throttle_settings import (
     RATES,
     REPLICAS,
 )
-from ktui.execution.commands import Command, SetThrottle
-from ktui.execution.run import Run
+from ktui.execution.journal.commands import Command, SetThrottle
+from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import rates_from
-from ktui.simulated import acts
-from ktui.simulated.acts import Due
+from ktui.simulated import events
+from ktui.simulated.events import Due
 from support.runs_troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
 from support.throttle_rules import Others, Settings, ThrottleRules, settings_in
 
@@ -53,17 +53,18 @@ class ThrottledTrouble(TroubledRun):
 
     def _acts(self, topics: dict[str, Any]) -> list[Due]:
         dice = self.more
-        theirs = [acts.Configure((self._theirs(),)) for _ in range(dice.randint(0, 5))]
+        theirs = [events.Configure((self._theirs(),)) for _ in range(dice.randint(0, 5))]
         faults = dice.choices(
-            (acts.LoseAnswer(), acts.LoseRequest(), acts.DelayRequest(dice.uniform(0.1, 55.0)),
-             acts.Deny(dice.choice(_SETTING)), acts.ChangeController()),
+            (events.LoseAnswer(), events.LoseRequest(),
+             events.DelayRequest(dice.uniform(0.1, 55.0)),
+             events.Deny(dice.choice(_SETTING)), events.ChangeController()),
             k=dice.randint(0, 6),
         )  # fmt: skip
         timed = [Due(round(dice.uniform(0.1, 0.9 * TROUBLED_S), 1), a) for a in (*theirs, *faults)]
         return [
             *super()._acts(topics),
             *timed,
-            *(Due(TROUBLED_S, acts.Allow(call)) for call in _SETTING),
+            *(Due(TROUBLED_S, events.Allow(call)) for call in _SETTING),
         ]
 
     def _commands(self) -> list[tuple[float, Command]]:

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.commands import Command, Continue, Pause, SetLimits
-from ktui.execution.events import Started
-from ktui.execution.journal import Journal
-from ktui.execution.options import OnForeignChange, OnStall
-from ktui.execution.run import Run
+from ktui.execution.journal.commands import Command, Continue, Pause, SetLimits
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Started
+from ktui.execution.run.options import OnForeignChange, OnStall
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.simulated import acts
-from ktui.simulated.acts import Act, Due
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.events import Act, Due
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 from support.runs import Replicas
 from support.runs_held_to_rules import Rules
@@ -135,14 +135,14 @@ class TroubledRun(KilledRun):
         others = self._some_brokers(dice.choice((2, 3)))
         made_again = TopicSpec(name=topic, replicas=topics[topic], bytes_each=10_000)
         some: tuple[Act, ...] = (
-            acts.Kill(broker), acts.Kill(broker), acts.Shutdown(broker), acts.Start(broker),
-            acts.Start(broker), acts.Hang(broker), acts.Resume(broker),
-            acts.Slow(broker, dice.choice((0.0001, 0.2))), acts.FillDisk(broker, 1_000_000),
-            acts.ChangeController(), acts.LoseRequest(), acts.LoseAnswer(),
-            acts.DelayRequest(dice.uniform(0.05, 9.9)), acts.Deny(dice.choice(_CALLS)),
-            acts.Deny("describe_quorum"), acts.Alter({tp: others}), acts.Alter({tp: others}),
-            acts.Alter({tp: None}), acts.Elect((tp,)), acts.DeleteTopic(topic),
-            acts.CreateTopic(made_again),
+            events.Kill(broker), events.Kill(broker), events.Shutdown(broker), events.Start(broker),
+            events.Start(broker), events.Hang(broker), events.Resume(broker),
+            events.Slow(broker, dice.choice((0.0001, 0.2))), events.FillDisk(broker, 1_000_000),
+            events.ChangeController(), events.LoseRequest(), events.LoseAnswer(),
+            events.DelayRequest(dice.uniform(0.05, 9.9)), events.Deny(dice.choice(_CALLS)),
+            events.Deny("describe_quorum"), events.Alter({tp: others}), events.Alter({tp: others}),
+            events.Alter({tp: None}), events.Elect((tp,)), events.DeleteTopic(topic),
+            events.CreateTopic(made_again),
         )  # fmt: skip
         return dice.choice(some)
 
@@ -182,11 +182,11 @@ class TroubledRun(KilledRun):
 
     def foreign(self) -> set[TopicPartition]:
         """Name the partitions that other people have altered."""
-        altering = (due.act for due in self.acts if isinstance(due.act, acts.Alter))
+        altering = (due.act for due in self.acts if isinstance(due.act, events.Alter))
         return {tp for act in altering for tp in act.targets}
 
     def deleted(self) -> set[str]:
-        return {due.act.topic for due in self.acts if isinstance(due.act, acts.DeleteTopic)}
+        return {due.act.topic for due in self.acts if isinstance(due.act, events.DeleteTopic)}
 
 
 _CALLS = (
@@ -196,10 +196,10 @@ _CALLS = (
 
 
 def _all_mended() -> list[Act]:
-    mended: list[Act] = [acts.Allow(call) for call in (*_CALLS, "describe_quorum")]
+    mended: list[Act] = [events.Allow(call) for call in (*_CALLS, "describe_quorum")]
     for broker in BROKERS:
-        mended += [acts.Slow(broker, 1.0), acts.FillDisk(broker, 10**9)]
-        mended += [acts.Resume(broker), acts.Start(broker)]
+        mended += [events.Slow(broker, 1.0), events.FillDisk(broker, 10**9)]
+        mended += [events.Resume(broker), events.Start(broker)]
     return mended
 
 

@@ -12,11 +12,20 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Cancel, Elect, Entry, Event, Owned, StepBegun, decode, encode
-from ktui.execution.journal import Journal
-from ktui.execution.journal_file import connect
-from ktui.execution.pauses import Pauses
-from ktui.execution.run import Run
+from ktui.execution.journal.file import connect
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import (
+    Cancel,
+    Elect,
+    Entry,
+    Event,
+    Owned,
+    StepBegun,
+    decode,
+    encode,
+)
+from ktui.execution.run.pauses import Pauses
+from ktui.execution.run.run import Run
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs import OWNER, PlannedRun, Replicas
 from support.witness import Witness

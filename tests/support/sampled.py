@@ -10,7 +10,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import (
+from ktui.execution.run.events import (
     Elect,
     Event,
     NowIn,
@@ -21,10 +21,10 @@ from ktui.execution.events import (
     StepOver,
     encode,
 )
-from ktui.execution.options import RunOptions
-from ktui.execution.states import State
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.pipeline.schemas import RUN_EVENTS, SAMPLES
+from ktui.pipeline.lake.tables import RUN_EVENTS, SAMPLES
 
 CLUSTER = "cluster"
 RUN = "drain-3"

@@ -26,7 +26,7 @@ from ktui.progress.timeline import (
     StallKind,
     Timeline,
 )
-from ktui.tui.themes import DEFAULT, load_themes, role_defaults
+from ktui.tui.draw.themes import DEFAULT, load_themes, role_defaults
 
 S = TypeVar("S", bound=Screen[None])
 

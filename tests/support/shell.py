@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ktui.cluster.clock import SystemClock
-from ktui.execution.events import Entry, Event
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import Holder, holder
-from ktui.execution.problem import RunProblem
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.ownership import Holder, holder
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Entry, Event
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.simulated import acts
+from ktui.simulated import events
 from support.simulated_world import SimulatedWorld
 
 _QUIET_S = 10.0
@@ -12,11 +12,11 @@ class SimulatedStage(SimulatedWorld):
     """A world of its own, in which some seconds of virtual time are enough for all to settle."""
 
     async def kill(self, broker: int) -> None:
-        self.cluster.do(acts.Kill(broker))
+        self.cluster.do(events.Kill(broker))
         await self.clock.sleep(self.cluster.spec.session_timeout_s)
 
     async def restart(self, broker: int) -> None:
-        self.cluster.do(acts.Start(broker))
+        self.cluster.do(events.Start(broker))
         await self.clock.sleep(self.cluster.spec.startup_s)
 
     async def settle(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
@@ -38,14 +38,14 @@ class SimulatedWorld:
     async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
         replicas = tuple(tuple(brokers) for brokers in partitions)
         topic = TopicSpec(name=name, replicas=replicas, message_bytes=MESSAGE_BYTES)
-        self.cluster.do(acts.CreateTopic(topic))
+        self.cluster.do(events.CreateTopic(topic))
 
     async def delete_topic(self, name: str) -> None:
-        self.cluster.do(acts.DeleteTopic(name))
+        self.cluster.do(events.DeleteTopic(name))
 
     async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
         assert size == MESSAGE_BYTES, f"a simulated topic's messages have {MESSAGE_BYTES} bytes"
-        self.cluster.do(acts.Append(tp, messages))
+        self.cluster.do(events.Append(tp, messages))
         await self.clock.sleep(1.0)
 
     async def aclose(self) -> None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import (
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import (
     create_topic,
     delete_topics,
     fill,

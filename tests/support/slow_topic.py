@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, fill, lift_throttles, throttle_followers
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, fill, lift_throttles, throttle_followers
 from ktui.lab.layout import Lab
 
 OLD, NEW = [2, 1, 3], [4, 1, 3]

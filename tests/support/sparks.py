@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.session import start
+from ktui.pipeline.spark.session import start
 
 _JAVA_OPTIONS = (
     # with one compiler the JVM has room for 48 MiB of code; when full, it drops code, and compiles

@@ -14,9 +14,9 @@ import msgspec
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
-from ktui.execution.events import Entry, Owned
-from ktui.execution.journal import Journal
-from ktui.execution.run import Run
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Entry, Owned
+from ktui.execution.run.run import Run
 from support.runs import OWNER
 from support.runs_called_off_troubled import ThrottledAndCalledOff
 from support.tapes import Tape

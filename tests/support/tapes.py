@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ktui.cluster.observation import Observation
-from ktui.execution.events import Entry, encode
+from ktui.execution.run.events import Entry, encode
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import AnyLine, End, Head, Look, Lost, RunLine

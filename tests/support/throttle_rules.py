@@ -24,11 +24,12 @@ from ktui.cluster.throttle_settings import (
     entries,
     lists,
 )
-from ktui.execution.events import Entry, StepBegun
-from ktui.execution.throttle_events import (
+from ktui.execution.run.events import (
     Configure,
     Configured,
+    Entry,
     SettingsFound,
+    StepBegun,
     ThrottleChanged,
 )
 from ktui.simulated.cluster import SimulatedCluster

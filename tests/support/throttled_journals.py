@@ -19,18 +19,19 @@ from ktui.cluster.ports import (
     Verdict,
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.events import Event, NowIn
-from ktui.execution.follow import RunFollower
-from ktui.execution.run import Run
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.states import State
-from ktui.execution.throttle_events import (
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.run.events import (
     Configure,
     Configured,
+    Event,
     FoundSetting,
+    NowIn,
     SettingsFound,
     ThrottleChanged,
 )
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from support.journals import a_start, accepted, step, written
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.events import Event, StepBegun
-from ktui.execution.states import State
-from ktui.execution.track import Track
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelAsked, Event, StepBegun
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 
 Replicas = tuple[int, ...]
 

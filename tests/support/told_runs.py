@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.estimate import Estimate
-from ktui.execution.events import (
+from ktui.execution.forecast.estimate import Estimate
+from ktui.execution.run.events import (
     Entry,
     Event,
     NowIn,
@@ -16,8 +16,8 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.insights.prior import Prior
 from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
 from support.journals import owned, started

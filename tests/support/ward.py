@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.config import Context
-from ktui.cli.doctor_findings import Finding
-from ktui.cli.doctor_throttles import judge_throttles
+from ktui.cli.context.config import Context
+from ktui.cli.doctor.findings import Finding
+from ktui.cli.doctor.throttle_findings import judge_throttles
+from ktui.cli.doctor.throttle_scan import claims_of, look_at_throttles
 from ktui.cli.main import ktui
-from ktui.cli.throttles_look import claims_of, look_at_throttles
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ClusterWriter,
@@ -26,10 +26,9 @@ from ktui.cluster.ports import (
     Verdict,
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.events import Event
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.throttle_events import Configure, Configured, FoundSetting, SettingsFound
-from ktui.simulated import acts
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import Configure, Configured, Event, FoundSetting, SettingsFound
+from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.journals import planned, started, step, written
@@ -56,10 +55,10 @@ class Ward:
         self.patient = a_cluster(topics, **more)
         self._second_passes()
         self._monkeypatch.setattr(
-            "ktui.cli.clear_throttles.SystemClock", lambda: self.patient.clock
+            "ktui.cli.doctor.clear_throttles.SystemClock", lambda: self.patient.clock
         )
         self.writer: Callable[[], ClusterWriter] = self.patient.writer
-        for place in ("ktui.cli.doctor", "ktui.cli.start_launch"):
+        for place in ("ktui.cli.doctor.command", "ktui.cli.process.launch"):
             self._monkeypatch.setattr(f"{place}.choose_cluster", self._chosen)
         return self.patient
 

@@ -11,13 +11,13 @@ from textual.pilot import Pilot
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
-from ktui.simulated import acts
-from ktui.simulated.acts import Act
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.app import KtuiApp
-from ktui.tui.themes import LoadedThemes
-from ktui.tui.widgets.partition_list import PartitionList
+from ktui.simulated.events import Act
+from ktui.tui.app.app import KtuiApp
+from ktui.tui.draw.themes import LoadedThemes
+from ktui.tui.screens.watch.list import PartitionList
 from support.screens import SHIPPED, screen_text
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
@@ -101,11 +101,11 @@ class Watching:
 
     async def lose(self) -> None:
         """Let every broker die, and see the next poll fail."""
-        await self.do(*map(acts.Kill, self.cluster.machines))
+        await self.do(*map(events.Kill, self.cluster.machines))
 
     async def recover(self) -> None:
         """Let every broker start, and wait until they are up and have been seen."""
-        await self.do(*map(acts.Start, self.cluster.machines))
+        await self.do(*map(events.Start, self.cluster.machines))
         await self.pass_time(RECOVERY_S)
 
     async def _taken_in(self) -> None:

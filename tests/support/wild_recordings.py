@@ -10,7 +10,7 @@ from typing import Any
 from ktui.cluster.broker import Broker, BrokerConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.execution.events import Entry
+from ktui.execution.run.events import Entry
 from ktui.simulated.clock import FIRST_MOMENT
 from support.tapes import Tape
 from support.wild_runs import WildRun

@@ -8,17 +8,19 @@ from typing import Any
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.add_events import Added, Joined, OnConflict
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.events import (
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    Added,
     Answered,
     Cancel,
+    CancelAsked,
     Elect,
     Ended,
     Event,
+    Joined,
     LimitsChanged,
     NowIn,
+    OnConflict,
     Planned,
     PlannedPart,
     Request,
@@ -26,8 +28,8 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
-from ktui.execution.options import RunOptions
-from ktui.execution.states import State
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from ktui.execution.add_events import OnConflict
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.commands import Add
-from ktui.execution.journal import Journal
-from ktui.execution.states import State
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.journal.commands import Add
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import OnConflict
+from ktui.execution.run.states import State
 from ktui.planning.plan import Plan, written
-from ktui.tui.screens.add import AddScreen
-from ktui.tui.screens.start import StartScreen
-from ktui.tui.screens.watch import WatchScreen
+from ktui.tui.screens.plan.add import AddScreen
+from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.watch.screen import WatchScreen
 from support.cancel_dialog import known, state_of
 from support.moving_clusters import tp
 from support.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs

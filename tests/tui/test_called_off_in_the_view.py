@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, Command, Continue
-from ktui.execution.states import State
-from ktui.tui.screens.cancel import CancelScreen
+from ktui.execution.journal.commands import CallOff, Command, Continue
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import State
+from ktui.tui.screens.run.cancel import CancelScreen
 from support.cancel_dialog import carry_out, known, open_dialog, state_of
 from support.moving_clusters import ORIGINAL
 from support.running import (

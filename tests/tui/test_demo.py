@@ -11,13 +11,13 @@ import pytest
 from rich.text import Text
 from textual.pilot import Pilot
 
-from ktui.cli.demo import stage
-from ktui.cli.demo_engines import SimulatedEngines
+from ktui.cli.watch.demo import stage
+from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import RATES, REPLICAS
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
-from ktui.tui.demo import DemoApp
+from ktui.tui.app.demo import DemoApp
 from support.screens import screen_text
 from support.terminal import Terminal
 

@@ -20,8 +20,8 @@ from ktui.progress.timeline import (
     Stall,
     StallKind,
 )
-from ktui.tui.screens.detail import DetailScreen
-from ktui.tui.themes import load_themes, role_style
+from ktui.tui.draw.themes import load_themes, role_style
+from ktui.tui.screens.detail.screen import DetailScreen
 from support.screens import (
     BEGAN_S,
     BROKERS,

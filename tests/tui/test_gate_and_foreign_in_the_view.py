@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.problem import RunRefused
-from ktui.execution.statedir import RunDir
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
 from support.cancel_dialog import carry_out, known
 from support.moving_clusters import ORIGINAL, move

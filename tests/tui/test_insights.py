@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from ktui.execution.statedir import StateDir
+from ktui.execution.host.state_dir import StateDir
 from ktui.insights.file import NAME, share_insights
 from ktui.tui.screens.insights import InsightsScreen
 from support.insights import insights

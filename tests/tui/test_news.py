@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.tui.screens.limits import LimitsScreen
+from ktui.tui.screens.run.limits import LimitsScreen
 from support.running import a_quiet_cluster, moved, watching_run, watching_runs
 from support.watching import LARGE, MIDDLE, SMALL
 

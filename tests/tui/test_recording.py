@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from ktui.cli import watch as watch_verb
-from ktui.cli.cluster_recording import ClusterRecording
+from ktui.cli.record.sources import ClusterRecording
+from ktui.cli.watch import command as watch_verb
 from ktui.cluster.clock import SystemClock
-from ktui.execution.statedir import StateDir
+from ktui.execution.host.state_dir import StateDir
 from ktui.recording.lines import End, Head, Look
 from ktui.recording.reading import Good, lines, recordings
 from ktui.recording.recorder import Recorder
-from ktui.tui.app import KtuiApp
-from ktui.tui.polling import Polling
-from ktui.tui.recording import RecordingApp
+from ktui.tui.app.app import KtuiApp
+from ktui.tui.app.recording_badge import RecordingApp
+from ktui.tui.poll.polling import Polling
 from support.moving_clusters import a_cluster
 from support.named_cluster import NamedCluster
 from support.screens import SHIPPED

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.errors import Failure, Operation
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.recording.recorder import Recorder
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
-from ktui.tui.screens.detail import DetailScreen
+from ktui.tui.screens.detail.screen import DetailScreen
 from support.moving_clusters import a_cluster
 from support.observations import START, a_move, an_observation
 from support.recorded_history import a_recording, damaged, files_of
@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
         StateDir(tmp_path_factory.mktemp("state")),
         a_cluster(resting=NAMES, messages=20_000),
         a_new_run(moved(*NAMES), Limits(replicas=3, partitions=2)),
-        Course({10.0: [acts.Kill(9)], 30.0: [acts.Start(9)]}),
+        Course({10.0: [events.Kill(9)], 30.0: [events.Start(9)]}),
         longest_s=20,
     )
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.observation import Observation
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Progress
 from ktui.recording.reading import recordings
 from ktui.recording.replay_tape import Tape
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.history import history, joined
+from ktui.tui.poll.backfill import history, joined
 from support.moving_clusters import a_cluster
 from support.observations import T0, T1, a_move, an_observation, folded
 from support.recorded_history import files_of
@@ -33,7 +33,7 @@ async def left_in_the_middle(folder: Path) -> tuple[SimulatedCluster, RunDir]:
         StateDir(folder / "state"),
         cluster,
         a_new_run(moved(*NAMES), Limits(replicas=3, partitions=2)),
-        Course({10.0: [acts.Kill(9)], 30.0: [acts.Start(9)]}, most_s=60.0),
+        Course({10.0: [events.Kill(9)], 30.0: [events.Start(9)]}, most_s=60.0),
         longest_s=15,
     )
     return cluster, run

@@ -18,10 +18,10 @@ from ktui.recording.reading import recordings
 from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
 from ktui.simulated.clock import VirtualClock
-from ktui.tui import replay_survey
-from ktui.tui.replay_course import Played, Told
-from ktui.tui.replay_playing import Playing, Way
-from ktui.tui.replay_stage import RunStage
+from ktui.tui.replay import survey
+from ktui.tui.replay.messages import Played, Told
+from ktui.tui.replay.player import Playing, Way
+from ktui.tui.replay.run_stage import RunStage
 from property.test_progress import histories
 from support.observations import a_move, an_observation
 from support.recorded_history import a_recording
@@ -95,8 +95,8 @@ def test_after_any_seeks_a_replay_shows_what_it_shows_when_played_up_to_there(
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(replay_survey, "SPACING", spacing)
-        patch.setattr(replay_survey, "MOST_STANDS", 4)
+        patch.setattr(survey, "SPACING", spacing)
+        patch.setattr(survey, "MOST_STANDS", 4)
         tape = Tape(recordings(a_recording(Path(folder, "recorded"), history, **SMALL)))
         asyncio.run(sent(tape, Path(folder, "state"), shares, hurried=hurried))
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ktui.cli.demo_engines import SimulatedEngines
-from ktui.execution.ownership import Holder
-from ktui.execution.statedir import StateDir
+from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.execution.host.ownership import Holder
+from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.planning.plan import written
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import a_cluster, move, wait
 from support.running import a_new_run, moved
@@ -51,7 +51,7 @@ def busy_cluster() -> SimulatedCluster:
         inbound_s=20,
         configs={"min.insync.replicas": "2"},
     )
-    cluster.do(acts.Kill(9))
+    cluster.do(events.Kill(9))
     wait(cluster, 30.0)
     return cluster
 
@@ -205,8 +205,8 @@ def test_a_run_that_is_called_off(
     theme: str,
 ) -> None:
     ada = Holder(4711, "ops1", "ada", datetime(2026, 11, 21, tzinfo=UTC))
-    monkeypatch.setattr("ktui.tui.cancelapp.this_process", lambda: ada)
-    monkeypatch.setattr("ktui.tui.runs.attached.this_process", lambda: ada)
+    monkeypatch.setattr("ktui.tui.app.cancel_controller.this_process", lambda: ada)
+    monkeypatch.setattr("ktui.tui.run_view.attached.this_process", lambda: ada)
     scene = Scene(tmp_path, theme=theme)
     marked = ("end", "space", "up", "space", "home")
     called_off = scene.after(*marked, "c", "up", "right", "y", then_s=8 * POLL_S)

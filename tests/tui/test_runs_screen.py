@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ktui.tui.screens.offer import OfferScreen
+from ktui.tui.screens.run.resume_offer import OfferScreen
 from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.screens.watch import WatchScreen
+from ktui.tui.screens.watch.screen import WatchScreen
 from support.running import (
     NAME,
     ONE_BY_ONE,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ktui.planning.plan import Plan, written
-from ktui.tui.screens.start import StartScreen
-from ktui.tui.screens.watch import WatchScreen
+from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.watch.screen import WatchScreen
 from support.running import (
     ONE_BY_ONE,
     RunWatched,

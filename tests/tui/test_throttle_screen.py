@@ -9,8 +9,8 @@ from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.pacing.limits import Limits
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.screens.throttle import ThrottleScreen
-from ktui.tui.screens.watch import WatchScreen
+from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.watch.screen import WatchScreen
 from support.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
 from support.runs_throttled import set_rate
 from support.watching import LARGE, MIDDLE, SMALL

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.errors import BadInput
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 
 CONFIG = """

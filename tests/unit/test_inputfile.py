@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.statedir import StateDirProblem, state_dir
+from ktui.execution.host.state_dir import StateDirProblem, state_dir
 from ktui.fileproblem import FileProblem
 from ktui.inputfile import MOST_BYTES, Unreadable, from_home, opened, read_input
-from ktui.kafka.connection import Connection
-from ktui.kafka.problem import ConnectionProblem
-from ktui.planning.planfile import read_plan
-from ktui.planning.problem import BadPlan
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.read import read_plan
 from ktui.simulated.scenario.library import load_scenario
 from ktui.yamlfile import read_yaml
 

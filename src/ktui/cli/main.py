@@ -9,38 +9,38 @@ import traceback
 import click
 
 from ktui import __version__
-from ktui.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, BadInput
-from ktui.cli.lazy_group import LazyGroup
-from ktui.cli.terminal import clean_output
+from ktui.cli.context.errors import BAD_INPUT, FAILED, INTERRUPTED, BadInput
+from ktui.cli.context.lazy_group import LazyGroup
+from ktui.cli.context.terminal import clean_output
 from ktui.cluster.errors import ClusterError
-from ktui.execution.problem import RunProblem, RunRefused
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.fileproblem import FileProblem
 
 DEBUG = "KTUI_DEBUG"
 """Set to anything, a defect of ktui's own is told with its traceback."""
 
 VERBS = {
-    "watch": "ktui.cli.watch:command",
-    "record": "ktui.cli.record:command",
-    "replay": "ktui.cli.replay:command",
-    "list": "ktui.cli.list:command",
-    "plan": "ktui.cli.plan:command",
-    "start": "ktui.cli.start:command",
-    "resume": "ktui.cli.resume:command",
-    "runs": "ktui.cli.runs:command",
-    "status": "ktui.cli.status:command",
-    "limits": "ktui.cli.limits:command",
-    "throttle": "ktui.cli.throttle:command",
-    "pause": "ktui.cli.pause:pause",
-    "continue": "ktui.cli.continue_:continue_",
-    "cancel": "ktui.cli.cancel:command",
-    "add": "ktui.cli.add:command",
-    "pipeline": "ktui.cli.pipeline:command",
-    "insights": "ktui.cli.insights:command",
-    "doctor": "ktui.cli.doctor:command",
-    "demo": "ktui.cli.demo:command",
-    "lab": "ktui.cli.lab:command",
-    "engine": "ktui.cli.engine:command",
+    "watch": "ktui.cli.watch.command:command",
+    "record": "ktui.cli.record.command:command",
+    "replay": "ktui.cli.record.replay:command",
+    "list": "ktui.cli.run.list:command",
+    "plan": "ktui.cli.plan.command:command",
+    "start": "ktui.cli.start.command:command",
+    "resume": "ktui.cli.start.resume:command",
+    "runs": "ktui.cli.run.runs:command",
+    "status": "ktui.cli.run.status:command",
+    "limits": "ktui.cli.run.limits:command",
+    "throttle": "ktui.cli.run.throttle:command",
+    "pause": "ktui.cli.run.pause:pause",
+    "continue": "ktui.cli.run.pause:continue_",
+    "cancel": "ktui.cli.cancel.command:command",
+    "add": "ktui.cli.run.add:command",
+    "pipeline": "ktui.cli.pipeline.group:command",
+    "insights": "ktui.cli.run.insights:command",
+    "doctor": "ktui.cli.doctor.command:command",
+    "demo": "ktui.cli.watch.demo:command",
+    "lab": "ktui.cli.lab.command:command",
+    "engine": "ktui.cli.engine.command:command",
 }
 """Where each verb's command is, in the order of the help."""
 NOT_FOR_PEOPLE = ("engine",)

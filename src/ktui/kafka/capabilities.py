@@ -15,9 +15,9 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
-from ktui.kafka.connection import Connection
-from ktui.kafka.errors import Purpose
-from ktui.kafka.wire import Wire
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.transport.client import Wire
+from ktui.kafka.transport.translate_errors import Purpose
 
 
 class Need(NamedTuple):

@@ -21,8 +21,8 @@ from ktui.cluster.errors import (
     Unsupported,
 )
 from ktui.cluster.text import clean
-from ktui.kafka.connection import Connection
-from ktui.kafka.quiet import hush
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.transport.client_logging import hush
 
 _LOOK_S = 0.1
 

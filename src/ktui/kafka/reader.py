@@ -21,13 +21,15 @@ from ktui.cluster.ports import (
     TopicsAnswer,
 )
 from ktui.cluster.text import clean
-from ktui.kafka import codes, log_dirs, metadata, offsets, reassignments, settings
-from ktui.kafka.completion import Completion
-from ktui.kafka.connection import Connection
-from ktui.kafka.errors import Purpose
-from ktui.kafka.freshness import CaughtUp
-from ktui.kafka.grouping import chunks
-from ktui.kafka.wire import Build, Wire
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.requests import configs as settings
+from ktui.kafka.requests import log_dirs, metadata, offsets, reassignments
+from ktui.kafka.requests.fresh_metadata import CaughtUp
+from ktui.kafka.requests.reassignments import Completion
+from ktui.kafka.transport import error_codes
+from ktui.kafka.transport.batches import chunks
+from ktui.kafka.transport.client import Build, Wire
+from ktui.kafka.transport.translate_errors import Purpose
 
 _CLUSTER = Purpose("describing the cluster")
 _LIST = Purpose("listing reassignments", needs="Describe on the cluster")
@@ -139,7 +141,10 @@ class KafkaReader:
         if not answer.results:  # before DescribeLogDirs v3 an empty answer is how a broker says no
             needs = _LOG_DIRS.needs
             raise NotAuthorized(
-                _LOG_DIRS.attempted, where=f"broker {broker}", fix=codes.grant(needs), needs=needs
+                _LOG_DIRS.attempted,
+                where=f"broker {broker}",
+                fix=error_codes.grant(needs),
+                needs=needs,
             )
         return log_dirs.log_dirs_of(broker, answer, partitions)
 
@@ -170,7 +175,7 @@ class KafkaReader:
         answer = await self._wire.ask(_BROKER_CONFIG, request, broker=broker)
         result = answer.results[0]
         if result.error_code:
-            raise codes.refusal(
+            raise error_codes.refusal(
                 result.error_code,
                 result.error_message,
                 attempted=_BROKER_CONFIG.attempted,

@@ -14,14 +14,13 @@ from ktui.cluster.errors import Unsupported
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.cluster.resources import by_resource
-from ktui.kafka import elections, reassignments, settings
-from ktui.kafka.changes import Change, Sender
-from ktui.kafka.connection import Connection
-from ktui.kafka.errors import Purpose
-from ktui.kafka.grouping import chunks
-from ktui.kafka.leaving import Leave
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.wire import Build, Wire
+from ktui.kafka.requests import configs, elections, reassignments
+from ktui.kafka.transport.batches import Change, Sender, chunks
+from ktui.kafka.transport.client import Build, Wire
+from ktui.kafka.transport.send_deadline import Leave
+from ktui.kafka.transport.translate_errors import Purpose
 
 _ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
 _ELECT = Purpose("electing preferred leaders", needs="Alter on the cluster")
@@ -120,7 +119,7 @@ class KafkaWriter:
             *(Change(c, _changing(theirs, c)) for c in chunks(others, _TOPICS_A_REQUEST)),
         ]
         leave = Leave.within(leaves_within_s)
-        sender = Sender(self._wire, _CONFIGS, settings.altered, _to_alter)
+        sender = Sender(self._wire, _CONFIGS, configs.altered, _to_alter)
         return await sender.together(requests, leave)
 
     async def aclose(self) -> None:
@@ -131,11 +130,11 @@ class KafkaWriter:
 def _changing(
     changes: Mapping[ConfigResource, Sequence[ConfigChange]], resources: Sequence[ConfigResource]
 ) -> Build:
-    return partial(settings.alter_request, {r: changes[r] for r in resources})
+    return partial(configs.alter_request, {r: changes[r] for r in resources})
 
 
 def _to_alter(resource: ConfigResource) -> str:
-    return f"AlterConfigs on {settings.granted_on(resource)}"
+    return f"AlterConfigs on {configs.granted_on(resource)}"
 
 
 def _factor_changed(present: int, wanted: int) -> WriteResult:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.ports import ClusterReader, ClusterWriter
-from ktui.simulated.acts import Act, Due
+from ktui.simulated.apply_event import perform
 from ktui.simulated.core import SimulatedCore
+from ktui.simulated.events import Act, Due
 from ktui.simulated.membership import SimulatedGroups
-from ktui.simulated.performing import perform
 from ktui.simulated.reader import SimulatedReader
 from ktui.simulated.writer import SimulatedWriter
 

@@ -17,22 +17,22 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from ktui.simulated import acts
-from ktui.simulated.acts import Act
+from ktui.simulated import events
 from ktui.simulated.controller.controller import ELECTIONS, Controller
 from ktui.simulated.controller.registration import Change, Registration
 from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind, Replication
 from ktui.simulated.data.throttles import EVERYWHERE, Listed
+from ktui.simulated.events import Act
 from ktui.simulated.groups import Groups
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 from ktui.simulated.machines import Machines, Power
 from ktui.simulated.metadata import Metadata
-from ktui.simulated.timetable import Deed, Timetable
+from ktui.simulated.schedule import Deed, Timetable
 
 _UNCLEAN_ELECTIONS_S = 300.0
 """unclean.leader.election.interval.ms, which is internal to Kafka."""
 
-Mishap = acts.LoseRequest | acts.LoseAnswer | acts.DelayRequest
+Mishap = events.LoseRequest | events.LoseAnswer | events.DelayRequest
 
 
 class SimulatedCore(ABC):
@@ -161,7 +161,7 @@ class SimulatedCore(ABC):
     def _heed(self, event: CaughtUp | FellBehind | DiskFull) -> None:
         match event:
             case DiskFull(broker):
-                self.perform(acts.Kill(broker))
+                self.perform(events.Kill(broker))
             case CaughtUp(tp, broker):
                 self._alter_isr(tp, broker, join=True)
             case FellBehind(tp, broker):

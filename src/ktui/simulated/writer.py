@@ -10,7 +10,7 @@ from ktui.cluster.errors import ClusterError, NotAuthorized, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.cluster.resources import by_resource
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
 from ktui.simulated.controller.altering import another_factor
 from ktui.simulated.core import SimulatedCore
@@ -153,9 +153,9 @@ class SimulatedWriter:
         if not cluster.mishaps:
             return act(parts)
         match cluster.mishaps.popleft():
-            case acts.LoseAnswer():
+            case events.LoseAnswer():
                 act(parts)
-            case acts.DelayRequest(by_s):
+            case events.DelayRequest(by_s):
                 cluster.at(cluster.now_s + by_s, lambda: act(parts))
         await cluster.clock.sleep(TIMEOUT_S)
         return dict.fromkeys(parts, _LOST)

@@ -18,20 +18,22 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
-from ktui.execution import configuring, engine, flights, run, unfinished
-from ktui.execution.configuring import FOUND_STALE_S, Configuring
-from ktui.execution.decider import Decider
-from ktui.execution.engine import Engine
-from ktui.execution.events import Event
-from ktui.execution.flights import Flights
-from ktui.execution.look import Look
-from ktui.execution.memory import Hold, Memory
-from ktui.execution.node_probe import NodeProbe
-from ktui.execution.outcomes import Outcomes
-from ktui.execution.throttle_events import Configured
-from ktui.execution.throttling import Throttling
-from ktui.execution.track import Track
-from ktui.execution.waiting import Waiting
+from ktui.execution.engine import engine, in_flight
+from ktui.execution.engine.between_steps import Waiting
+from ktui.execution.engine.decider import Decider
+from ktui.execution.engine.engine import Engine
+from ktui.execution.engine.in_flight import Flights
+from ktui.execution.engine.node_probe import NodeProbe
+from ktui.execution.engine.observed import Look
+from ktui.execution.engine.outcomes import Outcomes
+from ktui.execution.engine.working_state import Hold, Memory
+from ktui.execution.host import catalog
+from ktui.execution.run import run
+from ktui.execution.run.events import Configured, Event
+from ktui.execution.run.track import Track
+from ktui.execution.throttle import write_settings
+from ktui.execution.throttle.apply import Throttling
+from ktui.execution.throttle.write_settings import FOUND_STALE_S, Configuring
 from ktui.pacing.situation import Situation
 from support.chaos import stories
 
@@ -132,7 +134,7 @@ DEFECTS = (
         "stop drops the only in-sync copy: acknowledged records are lost",
         "flights.may_cancel judges by a list and metadata read for the cancel",
         stories.originals_die_while_a_poll_is_pending,
-        (flights, "may_cancel", lambda track, _look: track.step is not None),
+        (in_flight, "may_cancel", lambda track, _look: track.step is not None),
     ),
     Defect(
         "an alter by an old look",
@@ -174,7 +176,7 @@ DEFECTS = (
         "the rate of one run stays on a broker for good, as what stood there before the other",
         "unfinished.check_one_throttle keeps the order in which runs touch a broker's rate",
         stories.two_dead_runs_are_resumed_in_turn,
-        (unfinished, "_stands_in_the_way", lambda *_, **__: False),
+        (catalog, "_stands_in_the_way", lambda *_, **__: False),
     ),
     Defect(
         "a run whose folder is gone",
@@ -244,7 +246,7 @@ DEFECTS = (
         "it stays refused for good, also once that broker has answered",
         "Flights._over keeps a step that nothing follows until its request cannot come",
         stories.a_step_at_a_silent_broker_is_rolled_back,
-        (flights, "Done", _Nothing),
+        (in_flight, "Done", _Nothing),
     ),
     Defect(
         "a pause while a step of an election is read for",
@@ -265,7 +267,7 @@ DEFECTS = (
         "an entry comes back onto a throttled list after the run has ended",
         "Configured.node keeps the broker that has the change in the journal",
         stories.a_list_is_held_while_processes_change,
-        (configuring, "_answer", _answers_without_a_node),
+        (write_settings, "_answer", _answers_without_a_node),
     ),
     Defect(
         "a rate read long before its step leaves",

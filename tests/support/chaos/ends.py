@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ktui.execution.events import By
-from ktui.execution.run import Run
+from ktui.execution.run.events import By
+from ktui.execution.run.run import Run
 from support.chaos.run import ChaosRun
 from support.runs_witnessed import facts
 

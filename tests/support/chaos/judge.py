@@ -20,9 +20,10 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries, entry
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.events import (
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
     Cancel,
+    Configure,
     Elect,
     Ended,
     Entry,
@@ -30,13 +31,13 @@ from ktui.execution.events import (
     LimitsChanged,
     Outage,
     Owned,
+    SettingsLeft,
     StepBegun,
 )
-from ktui.execution.options import OnForeignThrottle
-from ktui.execution.states import State
-from ktui.execution.throttle_events import Configure, SettingsLeft
-from ktui.execution.track import Track
-from ktui.execution.unanswered import MAY_COME_S
+from ktui.execution.run.options import OnForeignThrottle
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.simulated.controller.registration import Change, Registration
 from support.chaos.waits import Waits
 from support.chaos.who import ENGINE, POLL, Poll

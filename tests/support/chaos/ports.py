@@ -28,7 +28,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.machines import Power
 from support.chaos.faults import SUSPENDED_S, Fault, Faults
@@ -376,10 +376,10 @@ class ChaosWriter:
     async def _suspended(self, broker: int) -> bool:
         """Suspend a broker for a while; whether it goes on with what it has."""
         machines = self._cluster.machines
-        self._cluster.do(acts.Hang(broker))
+        self._cluster.do(events.Hang(broker))
         until_s = self._clock.monotonic() + self._faults.dice.choice(SUSPENDED_S)
         while self._clock.monotonic() < until_s and machines.power(broker) is Power.HANGING:
             await self._clock.sleep(1.0)
             self._cluster.catch_up()
-        self._cluster.do(acts.Resume(broker))
+        self._cluster.do(events.Resume(broker))
         return machines.power(broker) is Power.UP

@@ -22,9 +22,12 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, RATES, REPLICAS
-from ktui.execution import ownership
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import (
+from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
+from ktui.execution.host import ownership
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import (
     Answer,
     CallOff,
     Command,
@@ -35,19 +38,15 @@ from ktui.execution.commands import (
     SetLimits,
     SetThrottle,
 )
-from ktui.execution.events import Entry, Event, Owned
-from ktui.execution.journal import Journal
-from ktui.execution.options import OnForeignThrottle
-from ktui.execution.ownership import take
-from ktui.execution.problem import JournalProblem, RunProblem, RunRefused
-from ktui.execution.run import Run
-from ktui.execution.statedir import StateDir
-from ktui.execution.throttle_events import SettingsLeft
-from ktui.execution.unfinished import check_one_throttle
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Entry, Event, Owned, SettingsLeft
+from ktui.execution.run.options import OnForeignThrottle
+from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import rates_from
-from ktui.simulated import acts
-from ktui.simulated.acts import Act, Due
+from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
+from ktui.simulated.events import Act, Due
 from ktui.simulated.writer import SimulatedWriter
 from support.chaos.faults import Fault, faults_of
 from support.chaos.judge import Judge

@@ -11,21 +11,28 @@ from typing import Any
 from ktui.cluster.errors import Failure, Operation, TimedOut, Unreachable
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, LeaveThrottles, Pause, SetThrottle
-from ktui.execution.events import Answered, Elect, Ended, Request, StepBegun
-from ktui.execution.journal import Journal
-from ktui.execution.options import OnStall
-from ktui.execution.ownership import take
-from ktui.execution.problem import RunProblem, RunRefused
-from ktui.execution.request_check import LAST_IN_SYNC
-from ktui.execution.statedir import StateDir
-from ktui.execution.states import State
-from ktui.execution.throttle_events import Configure, ThrottleChanged
-from ktui.execution.unfinished import check_one_throttle
+from ktui.execution.engine.request_check import LAST_IN_SYNC
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import CallOff, LeaveThrottles, Pause, SetThrottle
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    Answered,
+    Configure,
+    Elect,
+    Ended,
+    Request,
+    StepBegun,
+    ThrottleChanged,
+)
+from ktui.execution.run.options import OnStall
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
-from ktui.simulated import acts
+from ktui.simulated import events as acts
 from support.chaos.interposed import Call, Hook, Interposed
 from support.journals import a_start, started, written
 from support.moving_clusters import move, tp

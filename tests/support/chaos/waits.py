@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.events import StepBegun
-from ktui.execution.goal import goal
-from ktui.execution.states import State
-from ktui.execution.track import Track
-from ktui.execution.unanswered import waits_in_words
+from ktui.execution.run.destination import goal
+from ktui.execution.run.events import StepBegun
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.execution.run.unanswered import waits_in_words
 from ktui.pacing.limits import Mode
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step

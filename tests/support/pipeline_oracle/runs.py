@@ -10,13 +10,13 @@ from typing import NamedTuple
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.add_events import Joined
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.events import (
+from ktui.execution.run.events import (
+    CancelAsked,
     Elect,
     Ended,
     Entry,
     Event,
+    Joined,
     LimitsChanged,
     NowIn,
     Started,
@@ -24,7 +24,7 @@ from ktui.execution.events import (
     StepOver,
     decode,
 )
-from ktui.execution.run import Run
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.recording.milliseconds import moment
 from support.pipeline_oracle.tables import Happened, Partition

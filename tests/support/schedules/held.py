@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered
+from ktui.execution.run.events import Answered
 from support.schedules.schedule import BROKERS, HELD_S, Fault
 
 if TYPE_CHECKING:

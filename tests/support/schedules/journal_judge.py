@@ -12,8 +12,8 @@ from typing import Any
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
-from ktui.execution.events import Entry, Owned, Started, StepBegun
-from ktui.execution.run import Run
+from ktui.execution.run.events import Entry, Owned, Started, StepBegun
+from ktui.execution.run.run import Run
 from ktui.fileproblem import FileProblem
 from ktui.recording.playing import Seen as Poll
 from ktui.recording.playing import observations

@@ -11,12 +11,11 @@ import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered, Started, StepOver
-from ktui.execution.states import State
-from ktui.execution.throttle_events import Configured, ThrottleChanged
-from ktui.kafka.connection import Connection
-from ktui.kafka.quiet import hush
+from ktui.execution.run.events import Answered, Configured, Started, StepOver, ThrottleChanged
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
+from ktui.kafka.transport.client_logging import hush
 from support.real_runs import described
 from support.real_throttles import changed
 from support.schedules.journal_judge import Replayed, recorded_looks

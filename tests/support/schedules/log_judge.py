@@ -12,7 +12,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
 from ktui.cluster.throttle_settings import entry as listed_as
-from ktui.execution.events import Answered, Cancel, Ended, Entry, Request, StepBegun
+from ktui.execution.run.events import Answered, Cancel, Ended, Entry, Request, StepBegun
 from ktui.lab.layout import Lab
 from support.metadata_log import PartitionRecord, dumped_with_times
 from support.throttle_log import ThrottleLog

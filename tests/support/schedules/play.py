@@ -19,13 +19,13 @@ import msgspec
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered, Entry
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import holder
-from ktui.execution.run import Run
-from ktui.execution.track import Track
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, fill
+from ktui.execution.host.ownership import holder
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Answered, Entry
+from ktui.execution.run.run import Run
+from ktui.execution.run.track import Track
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, fill
 from ktui.lab.clients import librdkafka
 from ktui.lab.processes import wait_for
 from ktui.lab.users import ADMIN

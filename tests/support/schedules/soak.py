@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ktui.cli.lab import connect
-from ktui.kafka.load import delete_topics
+from ktui.cli.lab.command import connect
+from ktui.kafka.workload import delete_topics
 from ktui.lab.down import down
 from ktui.lab.layout import Lab
 from ktui.lab.up import up

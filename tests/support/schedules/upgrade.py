@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.lab import class_archive, control, jars, nodes
 from ktui.lab.clients import librdkafka

@@ -9,19 +9,25 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli import add, asking
-from ktui.cli.errors import BadInput
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
+from ktui.cli.process import send_command
+from ktui.cli.run import add
 from ktui.cluster.clock import SystemClock
-from ktui.execution.add_events import Added, OnConflict
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.commands import Add, Answer
-from ktui.execution.events import Event, Planned, PlannedPart
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import take
-from ktui.execution.problem import RunProblem, RunRefused
-from ktui.execution.statedir import RunDir
-from ktui.execution.throttle_events import ThrottleChanged
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir
+from ktui.execution.journal.commands import Add, Answer
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import (
+    Added,
+    Event,
+    OnConflict,
+    Planned,
+    PlannedPart,
+    ThrottleChanged,
+)
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from support.journals import ended, owned, started, step, written
 from support.moving_clusters import Replicas, a_cluster
@@ -248,7 +254,7 @@ def test_another_cluster_is_refused(live: AddDesk) -> None:
 def test_a_run_that_ends_before_it_answers_is_told_as_ended(
     left: AddDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(send_command, "PATIENCE_S", 0.0)
     ask = Journal.ask
 
     def ask_and_end(journal: Journal, *arguments: Any) -> int:
@@ -286,7 +292,7 @@ def test_of_a_run_whose_process_dies_before_it_answers_it_is_said_that_the_plan_
 def test_an_owner_that_does_not_answer_is_told_with_what_becomes_of_it(
     left: AddDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(send_command, "PATIENCE_S", 0.0)
     with take(left.run):
         silent = left.add(audit_0=(4, 2, 3)).exception
 

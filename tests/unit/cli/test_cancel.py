@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from ktui.cli.config import Context
-from ktui.cli.errors import BadInput
+from ktui.cli.context.config import Context
+from ktui.cli.context.errors import BadInput
 from ktui.cluster.errors import ClusterError, Unreachable
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, Pause
-from ktui.execution.problem import RunProblem, RunRefused
-from ktui.execution.states import State
-from ktui.simulated.acts import Kill
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.journal.commands import CallOff, Pause
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import State
+from ktui.simulated.events import Kill
 from support.cancelled_run import MOVED, THREE, CancelledRun
 from support.moving_clusters import tp
 
@@ -305,7 +305,7 @@ def test_another_cluster_is_refused_with_both_named(
 ) -> None:
     other = CancelledRun(tmp_path / "other", monkeypatch, cluster={"name": "elsewhere"})
     left.reader = other.cluster.reader
-    monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", left._choose)
+    monkeypatch.setattr("ktui.cli.process.launch.choose_cluster", left._choose)
 
     refused = left.cancel("drain", "--stop", "--all")
 
@@ -332,7 +332,7 @@ def test_a_process_that_dies_at_once_leaves_what_was_asked_to_the_next(
     def die(*_: object) -> None:
         raise RunProblem("the engine of run drain has died: no space left")
 
-    monkeypatch.setattr("ktui.cli.start_launch.spawn", die)
+    monkeypatch.setattr("ktui.cli.process.launch.spawn", die)
 
     error = left.cancel("drain", "--stop", "--all").exception
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ktui.cli.errors import BadInput
-from ktui.execution.problem import RunProblem
-from ktui.simulated import acts
+from ktui.cli.context.errors import BadInput
+from ktui.execution.errors import RunProblem
+from ktui.simulated import events
 from support.cancel_office import CancelOffice, lines, rows, told
 from support.moving_clusters import move
 
@@ -138,11 +138,11 @@ def test_what_was_done_to_others_is_written_down_before_and_after(office: Cancel
 
 def test_the_last_replica_in_sync_is_kept_and_the_reason_told(office: CancelOffice) -> None:
     for slow in (5, 6):
-        office.cluster.do(acts.Slow(slow, 0.01))
+        office.cluster.do(events.Slow(slow, 0.01))
     office.others_move("orders-0", target=(4, 5, 6))
     office.clock.pass_time(25.0)
     for broker in (1, 2, 3):
-        office.cluster.do(acts.Kill(broker))
+        office.cluster.do(events.Kill(broker))
         office.clock.pass_time(15.0)
 
     answer = told(office.cancel("--stop", "--partition", "orders:0", "--json"), 3)
@@ -160,7 +160,7 @@ def test_what_would_be_under_min_isr_is_said_and_done(
     configs = {"min.insync.replicas": "3"}
     office = CancelOffice(tmp_path, monkeypatch, configs=configs, messages=100_000)
     office.others_move("orders-0", target=(1, 2, 4))
-    office.cluster.do(acts.Kill(3))
+    office.cluster.do(events.Kill(3))
     office.clock.pass_time(20.0)
 
     result = office.cancel("--stop", "--partition", "orders:0")
@@ -180,10 +180,12 @@ def test_what_completes_before_the_cancel_came_is_told_so(office: CancelOffice) 
     assert "orders-0 completed 4,2,3 3 before the cancel came" in lines(result)
 
 
-@pytest.mark.parametrize("act", [acts.LoseAnswer(), acts.LoseRequest(), acts.DelayRequest(20.0)])
-def test_a_lost_answer_is_settled_by_looking_again(office: CancelOffice, act: acts.Act) -> None:
+@pytest.mark.parametrize(
+    "act", [events.LoseAnswer(), events.LoseRequest(), events.DelayRequest(20.0)]
+)
+def test_a_lost_answer_is_settled_by_looking_again(office: CancelOffice, act: events.Act) -> None:
     office.others_move("orders-0", target=(5, 6, 7))
-    office.cluster.do(acts.Slow(5, 0.01))
+    office.cluster.do(events.Slow(5, 0.01))
     office.cluster.do(act)
 
     answer = told(office.cancel("--stop", "--all", "--json"))
@@ -195,7 +197,7 @@ def test_a_lost_answer_is_settled_by_looking_again(office: CancelOffice, act: ac
 def test_what_others_begin_meanwhile_is_told_and_left(office: CancelOffice) -> None:
     office.others_move("orders-0")
     office.befalls(4.0, move("orders-1", 4, 2, 3))
-    office.cluster.do(acts.LoseAnswer())
+    office.cluster.do(events.LoseAnswer())
 
     result = office.cancel("--stop", "--topic", "orders")
 
@@ -208,8 +210,8 @@ def test_what_others_begin_meanwhile_is_told_and_left(office: CancelOffice) -> N
 
 def test_a_cluster_that_is_lost_meanwhile_leaves_it_unknown(office: CancelOffice) -> None:
     office.others_move("orders-0", target=(5, 6, 7))
-    office.cluster.do(acts.LoseRequest())
-    office.befalls(5.0, *map(acts.Kill, range(1, 10)))
+    office.cluster.do(events.LoseRequest())
+    office.befalls(5.0, *map(events.Kill, range(1, 10)))
 
     result = office.cancel("--stop", "--all")
 
@@ -221,7 +223,7 @@ def test_an_interrupt_says_what_goes_on(
     office: CancelOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office.others_move("orders-0", "orders-1")
-    office.cluster.do(acts.DelayRequest(50.0))
+    office.cluster.do(events.DelayRequest(50.0))
     sleep, naps = office.clock.sleep, []
 
     async def interrupted(seconds: float) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.cancel_cluster_runs import RunOnCluster
+from ktui.cli.cancel.cluster_runs import RunOnCluster
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_foreign_outcome import Listed
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.ownership import this_process
-from ktui.execution.states import State
+from ktui.execution.cancel.foreign_outcome import Listed
+from ktui.execution.host.ownership import this_process
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelAsked
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from support.cancel_office import CancelOffice, lines, rows, told
 from support.moving_clusters import tp
@@ -117,7 +117,7 @@ def test_a_run_whose_process_dies_before_it_answers_is_told(
     office.others_move("payments-0")
     run = office.waiting("drain", {"orders-0": OFF_3})
     holders = iter([this_process()])
-    for place in ("ktui.execution.unfinished", "ktui.cli.cancel_cluster_runs"):
+    for place in ("ktui.execution.host.catalog", "ktui.cli.cancel.cluster_runs"):
         monkeypatch.setattr(f"{place}.holder", lambda _: next(holders, None))
 
     result = office.cancel("--stop", "--all")

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.main import ktui
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.statedir import StateDir
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.state_dir import StateDir
 from support.cancelled_run import CancelledRun
 from support.journals import CLUSTER, a_start, written
 from support.moving_clusters import a_cluster

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.errors import BadInput
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.ports import ConfigResource, ConfigSource, Setting, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, LOG_DIR_RATE
-from ktui.execution.events import Event
-from ktui.execution.ownership import take
-from ktui.execution.throttle_events import FoundSetting, SettingsFound
+from ktui.execution.host.ownership import take
+from ktui.execution.run.events import Event, FoundSetting, SettingsFound
 from support.journals import planned, started, written
 from support.ward import BROKER_4, BROKER_5, ORDERS, SET, Ward
 
@@ -245,7 +244,7 @@ def test_what_is_changed_between_the_look_and_the_act_is_left(
         ward.given(BROKER_4, FOLLOWER_RATE, "1000")
         return ()
 
-    monkeypatch.setattr("ktui.cli.clear_throttles.stirring", at_rest)
+    monkeypatch.setattr("ktui.cli.doctor.clear_throttles.stirring", at_rest)
 
     result = ward.clear()
 
@@ -263,7 +262,7 @@ class Elsewhere:
     def __init__(self, ward: Ward, monkeypatch: pytest.MonkeyPatch, after_s: float) -> None:
         self._ward, self._due_s = ward, ward.patient.clock.monotonic() + after_s
         self.does: Callable[[], None] = lambda: None
-        monkeypatch.setattr("ktui.cli.clear_throttles.SystemClock", lambda: self)
+        monkeypatch.setattr("ktui.cli.doctor.clear_throttles.SystemClock", lambda: self)
 
     def monotonic(self) -> float:
         return self._ward.patient.clock.monotonic()
@@ -325,7 +324,9 @@ def test_while_something_moves_it_is_for_the_operator_to_say(
 
         return answer
 
-    monkeypatch.setattr("ktui.cli.clear_throttles.sys", SimpleNamespace(stdin=TTY, stdout=TTY))
+    monkeypatch.setattr(
+        "ktui.cli.doctor.clear_throttles.sys", SimpleNamespace(stdin=TTY, stdout=TTY)
+    )
     monkeypatch.setattr("click.confirm", answered(yes=False))
     refused = ward.clear()
     assert refused.exit_code == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.cluster import choose_cluster
+from ktui.cli.context.cluster import choose_cluster
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.config import Config, load_config
+from ktui.cli.context.config import Config, load_config
 from ktui.fileproblem import FileProblem
 
 GOOD = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.demo import command
+from ktui.cli.watch.demo import command
 from ktui.simulated.scenario.library import load_scenario, shipped, shipped_path
 
 
@@ -100,7 +100,7 @@ def test_a_broken_config_file_is_named(tmp_path: Path) -> None:
 
 
 def test_it_loads_no_kafka_client() -> None:
-    code = "import sys, ktui.cli.demo; print(*{name.split('.')[0] for name in sys.modules})"
+    code = "import sys, ktui.cli.watch.demo; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "textual" in done.stdout.split()
@@ -116,8 +116,8 @@ def test_a_theme_that_was_chosen_is_kept_when_the_story_is_played_again(
         themes.append(theme)
         return len(themes) < 2, "chosen"
 
-    monkeypatch.setattr("ktui.cli.demo._play", play)
-    monkeypatch.setattr("ktui.cli.demo.need_terminal", lambda _instead: None)
+    monkeypatch.setattr("ktui.cli.watch.demo._play", play)
+    monkeypatch.setattr("ktui.cli.watch.demo.need_terminal", lambda _instead: None)
     command.main(["--theme", "first"], standalone_mode=False)
 
     assert themes == ["first", "chosen"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.cli.doctor_findings import Facts, Finding, Level, judge
+from ktui.cli.doctor.findings import Facts, Finding, Level, judge
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.health import Health

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.doctor_findings import Level
-from ktui.cli.doctor_late_requests import judge_late
+from ktui.cli.doctor.findings import Level
+from ktui.cli.doctor.ownership_findings import judge_late
 from ktui.cluster.partition import Reassignment
-from ktui.execution.events import Ended, OpenRequest
-from ktui.execution.late_requests import late_requests
-from ktui.execution.ownership import take
-from ktui.execution.runs import sum_up
-from ktui.execution.statedir import StateDir
-from ktui.execution.states import State
+from ktui.execution.host.catalog import sum_up
+from ktui.execution.host.late_requests import late_requests
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import Ended, OpenRequest
+from ktui.execution.run.states import State
 from support.journals import a_start, started, step, written
 from support.moving_clusters import tp
 

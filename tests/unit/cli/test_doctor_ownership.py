@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.cli.doctor_findings import Finding, Level
-from ktui.cli.doctor_ownership import judge_ownership
+from ktui.cli.doctor.findings import Finding, Level
+from ktui.cli.doctor.ownership_findings import judge_ownership
 from ktui.cluster.ownership import ClaimPreview, Free, Others, Ours, Standing, Unknown
 from support.owners import owner
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.doctor_findings import Level
+from ktui.cli.doctor.findings import Level
 from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -14,9 +14,9 @@ from ktui.cluster.throttle_settings import (
     LEADER_REPLICAS,
     LOG_DIR_RATE,
 )
-from ktui.execution.events import Left
-from ktui.execution.ownership import take
-from ktui.simulated import acts
+from ktui.execution.host.ownership import take
+from ktui.execution.run.events import Left
+from ktui.simulated import events
 from support.ward import BROKER_4, BROKER_5, EVERY_BROKER, ORDERS, PAYMENTS, SET, Ward
 
 
@@ -133,7 +133,7 @@ async def test_a_throttle_of_moves_between_log_dirs_is_told_for_they_are_not_see
 
 
 async def test_a_broker_that_does_not_tell_its_settings_is_named(ward: Ward) -> None:
-    ward.patient.do(acts.Hang(4))
+    ward.patient.do(events.Hang(4))
 
     (found,) = await ward.findings()
 

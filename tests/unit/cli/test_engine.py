@@ -10,13 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine import Beating, OneCluster, drop_what_is_past, folded, leave_on_signals
-from ktui.cli.engine_log import EngineLog, JournalWait
+from ktui.cli.engine.command import (
+    Beating,
+    OneCluster,
+    drop_what_is_past,
+    folded,
+    leave_on_signals,
+)
+from ktui.cli.engine.log import EngineLog, JournalWait
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, CancelGate
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import (
+from ktui.execution.errors import JournalProblem, RunProblem
+from ktui.execution.host.heartbeat import Heartbeat, last_look_at
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import (
     Continue,
     Leave,
     LeaveThrottles,
@@ -24,14 +31,11 @@ from ktui.execution.commands import (
     SetLimits,
     SetThrottle,
 )
-from ktui.execution.events import By, Entry, NowIn
-from ktui.execution.heartbeat import Heartbeat, last_look_at
-from ktui.execution.journal import Journal
-from ktui.execution.problem import JournalProblem, RunProblem
-from ktui.execution.run import Run
-from ktui.execution.statedir import StateDir
-from ktui.execution.states import State
-from ktui.execution.throttle_events import SettingsLeft
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import By, CancelAsked, CancelGate, Entry, NowIn, SettingsLeft
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.clock import VirtualClock
 from support.clusters import a_cluster
@@ -137,7 +141,7 @@ def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubl
         run.apply(Entry(seq, now, event))
     told = [Entry(4, now, step(0, 7)), Entry(5, now, step(1, 7)), Entry(6, now, failed)]
 
-    with caplog.at_level("INFO", "ktui.cli.engine_log"):
+    with caplog.at_level("INFO", "ktui.cli.engine.log"):
         EngineLog(run).tell(told)
 
     assert [record.getMessage() for record in caplog.records] == [
@@ -156,7 +160,7 @@ def test_its_log_tells_of_throttles_that_are_changed_or_left_and_not_of_each_tha
     for entry in told:
         run.apply(entry)
 
-    with caplog.at_level("INFO", "ktui.cli.engine_log"):
+    with caplog.at_level("INFO", "ktui.cli.engine.log"):
         EngineLog(run).tell(told[len(a_start()) :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
@@ -180,7 +184,7 @@ def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_o
     for entry in told:
         run.apply(entry)
 
-    with caplog.at_level("INFO", "ktui.cli.engine_log"):
+    with caplog.at_level("INFO", "ktui.cli.engine.log"):
         EngineLog(run).tell(told[len(a_start()) + 1 :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [

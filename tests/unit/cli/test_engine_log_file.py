@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine_log_file import LogFile, Warnings
+from ktui.cli.engine.log import LogFile, Warnings
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.cli.insights_text import insights_text
+from ktui.cli.run.insights import insights_text
 from ktui.insights.curve import Curve
 from ktui.insights.file import NAME, encode
 from ktui.insights.insights import ClusterInsights, Insights

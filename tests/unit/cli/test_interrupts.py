@@ -9,12 +9,12 @@ from typing import cast
 
 import pytest
 
-from ktui.cli.start_headless import follow
-from ktui.execution.commands import Answer
-from ktui.execution.events import By, Left, Paused
-from ktui.execution.journal import Journal
-from ktui.execution.process import EngineProcess
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.cli.start.follow import follow
+from ktui.execution.host.process import EngineProcess
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import Answer
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import By, Left, Paused
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, over, step
 
@@ -43,7 +43,7 @@ def state(tmp_path: Path) -> StateDir:
 def test_the_run_is_said_to_be_paused_once_it_is(
     state: StateDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ktui.cli.start_headless._LOOK_S", 0.0)
+    monkeypatch.setattr("ktui.cli.start.follow._LOOK_S", 0.0)
     told = ""
 
     def said() -> str:

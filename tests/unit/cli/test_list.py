@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.list import _print_table
+from ktui.cli.run.list import _print_table
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import a_cluster, move, wait
 from support.recorded import recorded
@@ -24,7 +24,7 @@ def test_a_partition_that_may_not_be_described_is_not_called_leaderless(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     cluster = a_cluster(moving=["orders-0"])
-    cluster.do(acts.Deny("describe_topics"))
+    cluster.do(events.Deny("describe_topics"))
 
     (_, row) = table(capsys, cluster)
 
@@ -34,7 +34,7 @@ def test_a_partition_that_may_not_be_described_is_not_called_leaderless(
 def test_a_partition_without_a_leader_is(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = a_cluster({"orders": [(1,)]}, version="3.9")
     cluster.do(move("orders-0", 4))
-    cluster.do(acts.Shutdown(1))
+    cluster.do(events.Shutdown(1))
     wait(cluster, 1.0)
 
     (_, row) = table(capsys, cluster)
@@ -44,7 +44,7 @@ def test_a_partition_without_a_leader_is(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_target_that_is_down_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = a_cluster(moving=["orders-0"])
-    cluster.do(acts.Shutdown(4))
+    cluster.do(events.Shutdown(4))
     wait(cluster, 1.0)
 
     (header, row) = table(capsys, cluster)

@@ -14,22 +14,21 @@ import msgspec
 import pytest
 from click.testing import Result
 
-from ktui.cli.claiming import Hold, claiming
-from ktui.cli.watch_engines import ProcessEngines
+from ktui.cli.context.claim import Hold, claiming
+from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ownership import Free, Others, Ours, Standing
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import of_broker
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.cancel_foreign_outcome import listed_in
-from ktui.execution.events import Event
-from ktui.execution.ownership import Ownership, take
-from ktui.execution.problem import RunRefused
-from ktui.execution.state_id import own_id
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.throttle_events import Configure
-from ktui.simulated import acts
+from ktui.execution.cancel.foreign_outcome import listed_in
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.ownership import Ownership, take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.host.state_id import own_id
+from ktui.execution.run.events import Configure, Event
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cancel_office import CancelOffice
@@ -55,8 +54,8 @@ class OwningOffice(Office):
         self.engine: list[str] = []
         self.fails: Exception | None = None
         self.takes: Callable[[Ownership], object] = Ownership.release
-        monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
-        monkeypatch.setattr("ktui.cli.start_shown.follow", self._follow)
+        monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.start.follow.follow", self._follow)
         self.cluster(a_cluster({"orders": [(1, 2, 3)]}))
 
     def _follow(self, start: Callable[[], object], *_: object, **_more: object) -> int:
@@ -295,7 +294,7 @@ def test_nor_are_they_once_another_took_the_cluster_over_just_before(
         groups.join(name, note, 1_800.0, "", cancels.cluster.now_s)
         return ""
 
-    monkeypatch.setattr("ktui.cli.cancel_cluster.found_text", meanwhile)
+    monkeypatch.setattr("ktui.cli.cancel.cluster.found_text", meanwhile)
     refused = cancels.cancel("--stop", "--all")
 
     assert isinstance(refused.exception, RunRefused)
@@ -305,7 +304,7 @@ def test_nor_are_they_once_another_took_the_cluster_over_just_before(
 
 async def test_nor_are_they_cancelled_from_the_view(tmp_path: Path) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(acts.Alter({tp("orders-0"): (4, 2, 3)}))
+    cluster.do(events.Alter({tp("orders-0"): (4, 2, 3)}))
     named: Any = NamedCluster(
         reader=cluster.reader, writer=cluster.writer, groups=cluster.memberships
     )
@@ -330,7 +329,7 @@ async def test_what_the_view_calls_off_goes_on_while_the_owner_cannot_be_asked(
     state, begun = StateDir(tmp_path / "state"), list[str]()
     run = state.create_run("drain")
     written(run.journal, [started(1, cluster.spec.name), planned(1)]).close()
-    monkeypatch.setattr("ktui.cli.start_launch.spawn", lambda run, _: begun.append(run.name))
+    monkeypatch.setattr("ktui.cli.process.launch.spawn", lambda run, _: begun.append(run.name))
     engines = ProcessEngines(named, cluster.reader(), {}, state)
 
     if cancels:
@@ -375,7 +374,9 @@ def test_nor_if_that_becomes_anothers_while_the_operator_is_asked(
         return True
 
     tty = SimpleNamespace(isatty=lambda: True)
-    monkeypatch.setattr("ktui.cli.clear_throttles.sys", SimpleNamespace(stdin=tty, stdout=tty))
+    monkeypatch.setattr(
+        "ktui.cli.doctor.clear_throttles.sys", SimpleNamespace(stdin=tty, stdout=tty)
+    )
     monkeypatch.setattr("click.confirm", hours_later)
 
     refused = ward.clear()

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli import asking
-from ktui.cli.errors import BadInput
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
+from ktui.cli.process import send_command
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import LimitsChanged, Paused
-from ktui.execution.follow import RunFollower
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import take
-from ktui.execution.problem import RunProblem
-from ktui.execution.run import Run
-from ktui.execution.runs import UnknownRun
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import UnknownRun
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import LimitsChanged, Paused
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, ended, read, written
@@ -210,7 +210,7 @@ def test_an_unknown_run_is_told_with_those_there_are(
 def test_an_owner_that_does_not_answer_is_named_and_what_becomes_of_it_is_told(
     left: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(send_command, "PATIENCE_S", 0.0)
     with take(left) as owned:
         silent = call(left, "pause")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.pipeline_check import told
-from ktui.pipeline.checking import Findings
+from ktui.cli.pipeline.check import told
+from ktui.pipeline.run.check import Findings
 
 _HEAVY = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "plotly")
 

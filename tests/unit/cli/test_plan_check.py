@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.errors import BadInput
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.plan import check as check_command
-from ktui.simulated import acts
+from ktui.cli.plan.command import check as check_command
+from ktui.simulated import events
 from support.moving_clusters import a_cluster, throttle, wait
 from support.plan_desk import Desk, answer, check
 
@@ -29,7 +29,7 @@ def nobody_connects(monkeypatch: pytest.MonkeyPatch) -> None:
     def connect(*_: object) -> None:
         raise AssertionError("a bad plan needs no cluster")
 
-    monkeypatch.setattr("ktui.cli.plan.choose_cluster", connect)
+    monkeypatch.setattr("ktui.cli.plan.command.choose_cluster", connect)
 
 
 @pytest.mark.usefixtures("nobody_connects")
@@ -191,7 +191,7 @@ def test_someone_elses_move_is_warned_of_and_counted_from_where_it_began(desk: D
 
 def test_topics_that_may_not_be_described_are_told_with_kafkas_words(desk: Desk) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(acts.Deny("describe_topics"))
+    cluster.do(events.Deny("describe_topics"))
     desk.cluster(cluster)
 
     told = answer(check(desk.plan(orders_0=(4, 2, 3)), "--json", "--steps"), 2)
@@ -203,7 +203,7 @@ def test_topics_that_may_not_be_described_are_told_with_kafkas_words(desk: Desk)
 
 def test_an_unknown_topic_is_told_even_where_names_may_not_be_read(desk: Desk) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(acts.Deny("scan_topics"))
+    cluster.do(events.Deny("scan_topics"))
     desk.cluster(cluster)
 
     (problem,) = answer(check(desk.plan(order_0=(4, 2, 3)), "--json"), 2)["problems"]
@@ -356,7 +356,7 @@ def test_a_throttle_of_a_broker_is_the_rate_into_it(desk: Desk) -> None:
 
 def test_log_dirs_that_may_not_be_read_leave_the_figures_open(desk: Desk) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(acts.Deny("log_dirs"))
+    cluster.do(events.Deny("log_dirs"))
     desk.cluster(cluster)
     plan = desk.plan(orders_0=(4, 2, 3))
 
@@ -373,7 +373,7 @@ def test_log_dirs_that_may_not_be_read_leave_the_figures_open(desk: Desk) -> Non
 
 def test_a_disk_that_would_be_full_is_a_warning(desk: Desk) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(acts.FillDisk(4, leave=SIZE // 2))
+    cluster.do(events.FillDisk(4, leave=SIZE // 2))
     desk.cluster(cluster)
 
     told = answer(check(desk.plan(orders_0=(4, 2, 3)), "--json"))
@@ -383,7 +383,7 @@ def test_a_disk_that_would_be_full_is_a_warning(desk: Desk) -> None:
 
 def test_brokers_that_are_down_take_no_part_in_the_limits(desk: Desk) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(acts.Shutdown(9))
+    cluster.do(events.Shutdown(9))
     wait(cluster, 5.0)
     desk.cluster(cluster)
 

@@ -10,13 +10,12 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.events import Event, NowIn
-from ktui.execution.problem import RunRefused
-from ktui.execution.statedir import StateDir
-from ktui.execution.states import State
-from ktui.planning.planfile import read_plan
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelAsked, Event, NowIn
+from ktui.execution.run.states import State
+from ktui.planning.read.read import read_plan
 from support.journals import a_start, accepted, over, step, written
 
 

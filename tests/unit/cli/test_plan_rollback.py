@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.cli.start_launch import Launch, begin
-from ktui.execution.events import Event, NowIn, Started
-from ktui.execution.problem import RunProblem, RunRefused
-from ktui.execution.statedir import StateDir
-from ktui.execution.states import State
-from ktui.planning.planfile import read_plan
+from ktui.cli.process.launch import Launch, begin
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import Event, NowIn, Started
+from ktui.execution.run.states import State
+from ktui.planning.read.read import read_plan
 from support.journals import a_start, planned, started, step, written
 
 
@@ -86,7 +86,7 @@ def begun(here: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
     def spawn(*_: object) -> None:
         raise Spawned
 
-    monkeypatch.setattr("ktui.cli.start_launch.spawn", spawn)
+    monkeypatch.setattr("ktui.cli.process.launch.spawn", spawn)
     launch = Launch(
         state=here, name="drain", cluster_id="id", names={}, until=None, concurrent=False
     )
@@ -112,7 +112,7 @@ def test_a_run_whose_way_back_cannot_be_written_is_not_made(
     def full(*_: object) -> None:
         raise RunProblem("rollback.json: cannot be written: No space left on device")
 
-    monkeypatch.setattr("ktui.cli.start_launch.write_rollback", full)
+    monkeypatch.setattr("ktui.cli.process.launch.write_rollback", full)
 
     with pytest.raises(RunProblem, match="No space left"):
         begun(here, monkeypatch)

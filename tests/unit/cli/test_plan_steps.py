@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.errors import BadInput
-from ktui.simulated import acts
+from ktui.cli.context.errors import BadInput
+from ktui.simulated import events
 from support.moving_clusters import a_cluster, wait
 from support.plan_desk import Desk, answer, check
 
@@ -62,7 +62,7 @@ def test_a_partition_that_someone_else_moves_starts_from_where_it_was(desk: Desk
 
 def test_a_broker_that_is_down_is_warned_of_and_does_not_hide_the_steps(desk: Desk) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(acts.Shutdown(4))
+    cluster.do(events.Shutdown(4))
     wait(cluster, 5.0)
     desk.cluster(cluster)
 

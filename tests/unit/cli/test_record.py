@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.cluster_recording import ClusterRecording
-from ktui.cli.errors import BadInput
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.record_loop import Over, Recorded, RecordLoop, Until
+from ktui.cli.record.loop import Over, Recorded, RecordLoop, Until
+from ktui.cli.record.sources import ClusterRecording
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
-from ktui.execution.ownership import take
-from ktui.execution.statedir import StateDir
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import StateDir
 from ktui.recording.lines import AnyLine, End, Look, Lost, RunLine
 from ktui.recording.reading import Good, lines, recordings
 from ktui.recording.recorder import Recorder
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import a_cluster
@@ -107,7 +107,7 @@ async def test_a_cluster_that_does_not_answer_at_first_is_an_error_and_no_record
     table: Table,
 ) -> None:
     for machine in table.cluster.machines:
-        table.cluster.do(acts.Kill(machine))
+        table.cluster.do(events.Kill(machine))
 
     with pytest.raises(ClusterError):
         await table.record(idle=True)
@@ -121,10 +121,10 @@ async def test_a_cluster_that_is_lost_for_a_while_is_waited_for_and_the_loss_rec
         table.told.append(recorded)
         if recorded.looks == 2 and not recorded.lost:
             for machine in table.cluster.machines:
-                table.cluster.do(acts.Kill(machine))
+                table.cluster.do(events.Kill(machine))
         elif recorded.lost == 3:
             for machine in table.cluster.machines:
-                table.cluster.do(acts.Start(machine))
+                table.cluster.do(events.Start(machine))
 
     table.tell = break_it  # type: ignore[method-assign]  # a test's own
 
@@ -220,7 +220,7 @@ def at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Give what names a cluster that answers at once, and a state directory."""
     cluster = a_cluster(moving=["orders-0"])
     named = NamedCluster(reader=cluster.reader)
-    monkeypatch.setattr("ktui.cli.record.choose_cluster", lambda *_: named)
+    monkeypatch.setattr("ktui.cli.record.command.choose_cluster", lambda *_: named)
     return ["--context", "prod-eu", "--state-dir", str(tmp_path / "state"), "--for", "1"]
 
 

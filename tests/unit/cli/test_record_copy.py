@@ -11,9 +11,9 @@ from zlib import crc32
 import pytest
 from click.testing import CliRunner, Result
 
+from ktui.cli.context.redaction_key import redaction
 from ktui.cli.main import ktui
-from ktui.cli.redaction_key import redaction
-from ktui.execution.statedir import StateDir
+from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.recording.reading import Bad, Good, lines, recordings
 from support.recordings import Recording, the_session

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.recording_options import recorder
-from ktui.execution.statedir import StateDir
+from ktui.cli.options.recording import recorder
+from ktui.execution.host.state_dir import StateDir
 from ktui.simulated.clock import VirtualClock
 from support.recordings import Recording, files_in, good
 

@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.engine_log import EngineLog
-from ktui.cli.engine_recording import recording
+from ktui.cli.engine.log import EngineLog
 from ktui.cli.main import ktui
-from ktui.cli.start_launch import Launch
+from ktui.cli.process.launch import Launch
+from ktui.cli.record.sources import recording
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest
-from ktui.execution.events import Entry, Event, Started
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import take
-from ktui.execution.recording_event import Recording
-from ktui.execution.run import Run
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Entry, Event, Recording, Started
+from ktui.execution.run.run import Run
 from ktui.recording.lines import AnyLine, RunLine
 from ktui.recording.reading import Good, lines, recordings
 from support.journals import CLUSTER, a_start, written
@@ -131,7 +130,7 @@ def test_the_engines_log_and_its_followers_hear_that_it_had_to_stop(
     told = [Entry(n, now, event) for n, event in enumerate(happened, start=1)]
     run.fold(told)
 
-    with caplog.at_level(logging.INFO, "ktui.cli.engine_log"):
+    with caplog.at_level(logging.INFO, "ktui.cli.engine.log"):
         EngineLog(run).tell(told[-2:])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
@@ -144,7 +143,7 @@ def test_the_engines_log_and_its_followers_hear_that_it_had_to_stop(
 def test_whether_it_is_recorded_is_kept_in_the_journal_of_the_run(
     office: Office, monkeypatch: pytest.MonkeyPatch, words: list[str], *, record: bool
 ) -> None:
-    monkeypatch.setattr("ktui.cli.start_launch.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("ktui.cli.process.launch.shutil.rmtree", lambda *_, **__: None)
 
     office.start(office.plan(), "--headless", *words)
 

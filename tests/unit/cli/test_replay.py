@@ -12,11 +12,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.errors import BadInput
-from ktui.cli.replay_sessions import Choice, choices, choose
+from ktui.cli.context.errors import BadInput
+from ktui.cli.record.replay import Choice, choices, choose
 from ktui.cluster.observation import Observation
-from ktui.execution.events import Entry
-from ktui.execution.run_recording import RunRecording
+from ktui.execution.host.recording import RunRecording
+from ktui.execution.run.events import Entry
 from ktui.recording.reading import recordings
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock

@@ -10,18 +10,18 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.config import Context
+from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
-from ktui.cli.start_launch import Launch, resume_command, target
+from ktui.cli.process.launch import Launch, resume_command, target
 from ktui.cluster.clock import SystemClock
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.execution.events import Ended, Event, Left, NowIn, Owned
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import take
-from ktui.execution.problem import RunProblem, RunRefused
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.states import State
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Ended, Event, Left, NowIn, Owned
+from ktui.execution.run.states import State
 from support.journals import over, planned, started, step, written
 from support.moving_clusters import a_cluster
 from support.named_cluster import NamedCluster
@@ -42,9 +42,9 @@ class Office:
         self.context = Context()
         self.chosen: list[tuple[Any, ...]] = []
         self.arguments: list[str] = []
-        monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.process.launch.choose_cluster", self._choose)
         self.unverified: tuple[str, ...] = ()
-        monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
 
     def _choose(self, *names: Any) -> Any:
         self.chosen.append(names)
@@ -142,7 +142,7 @@ def test_of_two_that_resume_a_run_at_once_one_is_told_that_the_other_holds_it(
     async def the_other_is_faster(*_: object) -> None:
         owned.append(take(run))
 
-    monkeypatch.setattr("ktui.cli.resume.check_cluster", the_other_is_faster)
+    monkeypatch.setattr("ktui.cli.start.resume.check_cluster", the_other_is_faster)
     error = office.resume("--concurrent").exception
 
     assert isinstance(error, RunRefused)

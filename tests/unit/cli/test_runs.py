@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from ktui.cli.main import ktui
 from ktui.cluster.clock import SystemClock
-from ktui.execution.events import By, Entry, Event, NowIn, Outage, Paused
-from ktui.execution.heartbeat import Heartbeat, silence
-from ktui.execution.options import RunOptions
-from ktui.execution.ownership import Holder, take
-from ktui.execution.run import Run
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.states import State
+from ktui.execution.host.heartbeat import Heartbeat, silence
+from ktui.execution.host.ownership import Holder, take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import By, Entry, Event, NowIn, Outage, Paused
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from support.journals import CLUSTER, a_start, ended, planned, started, written
 
 

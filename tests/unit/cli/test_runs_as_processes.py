@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.statedir import StateDir
+from ktui.execution.host.state_dir import StateDir
 from support.journals import a_start, written
 
 VERBS = ("runs", "status", "limits", "pause", "continue")

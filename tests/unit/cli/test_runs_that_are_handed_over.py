@@ -15,27 +15,26 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.config import Context
-from ktui.cli.errors import BadInput
+from ktui.cli.context.config import Context
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.start_launch import check_cluster
+from ktui.cli.process.launch import check_cluster
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import Free, Others, Ours, Standing
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.execution.events import Ended, Event, Exported, Imported
-from ktui.execution.follow import RunFollower
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import take
-from ktui.execution.problem import RunProblem, RunRefused
-from ktui.execution.run import Run
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.states import State
-from ktui.execution.throttle_events import Configure
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Configure, Ended, Event, Exported, Imported
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.simulated.clock import VirtualClock
 from support.journals import crashed, planned, started, step, written
 from support.moving_clusters import a_cluster
@@ -54,9 +53,9 @@ class TwoHosts:
         self.cluster = a_cluster({"orders": [(1, 2, 3)]})
         self.engines: list[list[str]] = []
         self.chosen: list[tuple[object, ...]] = []
-        monkeypatch.setattr("ktui.cli.start_launch.choose_cluster", self._choose)
-        monkeypatch.setattr("ktui.cli.start_launch.spawn", self._spawn)
-        monkeypatch.setattr("ktui.cli.start_shown.follow", lambda start, *_, **_more: start() or 0)
+        monkeypatch.setattr("ktui.cli.process.launch.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.start.follow.follow", lambda start, *_, **_more: start() or 0)
 
     def _choose(self, *names: object) -> Any:
         self.chosen.append(names)
@@ -425,7 +424,7 @@ def test_a_run_that_is_taken_back_is_exported_or_imported_whenever_that_is_kille
         left = crashed(run.journal, tmp_path / "left")  # its end is in the write-ahead log
     for each in left.parent.iterdir():
         shutil.copy(each, run.path)
-    place = "ktui.execution.hand_over." + (
+    place = "ktui.execution.host.hand_over." + (
         "sync_folder" if killed_at == "the folder's sync" else "Path.replace"
     )
     with monkeypatch.context() as kill:
@@ -546,7 +545,7 @@ def test_a_run_of_a_cluster_that_this_host_does_not_reach_is_exported_all_the_sa
     async def away(*_: object) -> None:
         raise Unreachable("asking for the brokers")
 
-    monkeypatch.setattr("ktui.cli.runs_export.check_cluster", away)
+    monkeypatch.setattr("ktui.cli.run.export.check_cluster", away)
     hosts.run()
 
     refused = words(hosts.export())
@@ -672,7 +671,7 @@ def test_no_process_carries_on_what_was_exported_while_it_was_started(
         with ThreadPoolExecutor(1) as beside:
             assert beside.submit(hosts.export).result().exit_code == 0
 
-    monkeypatch.setattr("ktui.cli.resume.check_cluster", meanwhile)
+    monkeypatch.setattr("ktui.cli.start.resume.check_cluster", meanwhile)
 
     assert "was exported to" in words(hosts.resume(hosts.here))
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import Event, NowIn
-from ktui.execution.ownership import take
-from ktui.execution.problem import JournalProblem
-from ktui.execution.runs import all_runs
-from ktui.execution.states import State
+from ktui.execution.errors import JournalProblem
+from ktui.execution.host.catalog import all_runs
+from ktui.execution.host.ownership import take
+from ktui.execution.run.events import Event, NowIn
+from ktui.execution.run.states import State
 from support.journals import a_start, ended, planned, started, written
 from support.moving_clusters import a_cluster
 from support.office import Office
@@ -185,7 +185,7 @@ def test_without_a_journal_there_is_no_run(office: Office, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise JournalProblem("the disk is full")
 
-    monkeypatch.setattr("ktui.cli.start_launch.Journal.append", full)
+    monkeypatch.setattr("ktui.cli.process.launch.Journal.append", full)
 
     assert str(office.start(office.plan()).exception) == "the disk is full"
     assert office.runs == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from ktui.execution.events import Started
+from ktui.execution.run.events import Started
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from ktui.simulated.cluster import SimulatedCluster
 from support.journals import read
@@ -36,7 +36,7 @@ def begun(result: Result) -> None:
 @pytest.fixture
 def kept(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
     """Give a desk at which a run whose engine does not begin is kept."""
-    monkeypatch.setattr("ktui.cli.start_launch.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("ktui.cli.process.launch.shutil.rmtree", lambda *_, **__: None)
     return office
 
 

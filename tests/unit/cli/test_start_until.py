@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ktui.cli.errors import BadInput
-from ktui.cli.start_dry_run import fitting
-from ktui.cli.start_until import given_until
-from ktui.planning.rates import Span
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options.run import given_until
+from ktui.cli.start.dry_run import fitting
+from ktui.planning.simulate.copy_rates import Span
 
 NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)
 

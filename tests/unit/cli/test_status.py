@@ -13,14 +13,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.cli.status_json import status_json
-from ktui.cli.status_text import status_text
+from ktui.cli.run.status_json import status_json
+from ktui.cli.run.status_text import status_text
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, CancelGate
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.estimate import Copied
-from ktui.execution.events import (
+from ktui.execution.forecast.estimate import Copied
+from ktui.execution.host.catalog import UnknownRun
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
     By,
+    CancelAsked,
+    CancelGate,
     Event,
     Gate,
     Left,
@@ -30,11 +35,7 @@ from ktui.execution.events import (
     Owned,
     Paused,
 )
-from ktui.execution.follow import RunFollower
-from ktui.execution.ownership import take
-from ktui.execution.runs import UnknownRun
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.states import State
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Range
 from support.journals import CLUSTER, a_start, accepted, ended, over, step, written

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from ktui.cli.errors import BadInput
-from ktui.execution.journal import Journal
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.cli.context.errors import BadInput
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, ended

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.errors import BadInput
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import Unreachable
-from ktui.execution.commands import Answer, SetThrottle
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import take
+from ktui.execution.host.ownership import take
+from ktui.execution.journal.commands import Answer, SetThrottle
+from ktui.execution.journal.journal import Journal
 from support.journals import planned, started, written
 from support.moving_clusters import a_cluster
 from support.office import Office
@@ -50,7 +50,7 @@ class Live:
 def live(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     found = Live(office)
     answer = Answer(accepted=True, words="done as asked")
-    monkeypatch.setattr("ktui.cli.asking.answer_to", lambda *_: answer)
+    monkeypatch.setattr("ktui.cli.process.send_command.answer_to", lambda *_: answer)
     with take(found.run):
         yield found
 

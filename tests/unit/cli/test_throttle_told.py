@@ -15,14 +15,9 @@ from ktui.cluster.ports import (
     Verdict,
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.events import Left
-from ktui.execution.headless import end_lines, progress_line
-from ktui.execution.ownership import take
-from ktui.execution.throttle_events import (
-    Configure,
-    Configured,
-    SettingsLeft,
-)
+from ktui.execution.forecast.progress_text import end_lines, progress_line
+from ktui.execution.host.ownership import take
+from ktui.execution.run.events import Configure, Configured, Left, SettingsLeft
 from ktui.planning.throttle_rates import rates_from
 from support.throttled_journals import (
     BROKER_4,

@@ -7,13 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.cli.start_launch import Launch, take_up
-from ktui.execution.events import Event
-from ktui.execution.ownership import take
-from ktui.execution.problem import RunRefused
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.throttle_events import ThrottleChanged
-from ktui.execution.unfinished import check_one_throttle
+from ktui.cli.process.launch import Launch, take_up
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import Event, ThrottleChanged
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from support.journals import planned, started, written
 from support.office import Office
@@ -134,7 +133,7 @@ def test_of_two_that_died_with_rates_of_their_own_either_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spawned: list[str] = []
-    monkeypatch.setattr("ktui.cli.start_launch.spawn", lambda run, _: spawned.append(run.name))
+    monkeypatch.setattr("ktui.cli.process.launch.spawn", lambda run, _: spawned.append(run.name))
     state = StateDir(tmp_path / "state")
     for name in ("one", "other"):
         a_run(state, name)
@@ -147,7 +146,7 @@ def test_a_run_with_a_throttle_is_not_resumed_beside_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spawned: list[str] = []
-    monkeypatch.setattr("ktui.cli.start_launch.spawn", lambda run, _: spawned.append(run.name))
+    monkeypatch.setattr("ktui.cli.process.launch.spawn", lambda run, _: spawned.append(run.name))
     state = StateDir(tmp_path / "state")
     a_run(state, "mine")
     launch = a_launch(state, "mine")

@@ -13,7 +13,7 @@ import pytest
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.membership import INSTANCE, Heard, Member, SeenGroup, SeenMember
 from ktui.cluster.ownership import ClusterOwner, Free, Others, Ours, Unknown
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.clusters import a_cluster, wait
 from support.owners import Owners, owner
@@ -121,7 +121,7 @@ async def test_while_the_coordinator_is_down_nobody_knows_and_then_the_owner_is_
     ada = await claimed(owners)
     coordinator = cluster.groups.coordinator(f"ktui-{CLUSTER}")
     assert coordinator is not None
-    cluster.do(acts.Kill(coordinator))
+    cluster.do(events.Kill(coordinator))
 
     down = await ada.check()
     wait(cluster, cluster.spec.session_timeout_s + 1.0)
@@ -137,11 +137,11 @@ async def test_an_outage_of_all_brokers_costs_no_owner_the_cluster(
 ) -> None:
     ada = await claimed(owners)
     for broker in ALL_BROKERS:
-        cluster.do(acts.Kill(broker))
+        cluster.do(events.Kill(broker))
     wait(cluster, HOUR_S)
     away = await ada.check()
     for broker in ALL_BROKERS:
-        cluster.do(acts.Start(broker))
+        cluster.do(events.Start(broker))
     wait(cluster, 60.0)
 
     assert isinstance(away, Unknown)
@@ -152,7 +152,7 @@ async def test_who_may_not_join_is_told_which_permission_is_missing_and_owns_onc
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = owners.claim_of(ADA)
-    cluster.do(acts.Deny("join_group"))
+    cluster.do(events.Deny("join_group"))
 
     denied = await ada.claim(take_over=False)
 
@@ -160,7 +160,7 @@ async def test_who_may_not_join_is_told_which_permission_is_missing_and_owns_onc
     assert denied.denied
     assert "Grant Read on the group" in denied.reason
     assert await ada.check() == denied
-    cluster.do(acts.Allow("join_group"))
+    cluster.do(events.Allow("join_group"))
     assert await ada.check() == Ours(ADA)
 
 
@@ -168,7 +168,7 @@ async def test_without_describe_on_the_group_nobody_knows(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     await claimed(owners)
-    cluster.do(acts.Deny("describe_group"))
+    cluster.do(events.Deny("describe_group"))
 
     assert isinstance(await owners.claim_of(BOB).claim(take_over=True), Unknown)
 
@@ -177,7 +177,7 @@ async def test_a_cluster_that_cannot_be_released_says_why_and_stays_ours(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = await claimed(owners)
-    cluster.do(acts.Deny("join_group"))
+    cluster.do(events.Deny("join_group"))
 
     why = await ada.release()
 
@@ -193,7 +193,7 @@ async def test_whether_an_owner_lives_is_not_known_while_that_cannot_be_asked(
     for_engines = cluster.groups.coordinator(f"ktui-{CLUSTER}-engine")
     assert for_engines is not None
     assert for_engines != cluster.groups.coordinator(f"ktui-{CLUSTER}")
-    cluster.do(acts.Kill(for_engines))
+    cluster.do(events.Kill(for_engines))
 
     assert await owners.claim_of(BOB).look() == Others(ADA, lives=None)
 
@@ -349,7 +349,7 @@ async def test_engines_of_a_directory_stay_and_can_be_released_while_nobody_tell
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     older, newer = await claimed(owners), await claimed(owners)
-    cluster.do(acts.Kill(cluster.groups.coordinator(f"ktui-{CLUSTER}-engine") or 0))
+    cluster.do(events.Kill(cluster.groups.coordinator(f"ktui-{CLUSTER}-engine") or 0))
 
     assert await older.check() == Ours(ADA, lives=None)
     assert await newer.check() == Ours(ADA)

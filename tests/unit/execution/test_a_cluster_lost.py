@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.cli.engine_log import EngineLog
-from ktui.execution.events import Cancel, Entry, Outage
-from ktui.execution.headless import progress_line
-from ktui.execution.run import Lost, Run
-from ktui.simulated import acts
+from ktui.cli.engine.log import EngineLog
+from ktui.execution.forecast.progress_text import progress_line
+from ktui.execution.run.events import Cancel, Entry, Outage
+from ktui.execution.run.run import Lost, Run
+from ktui.simulated import events as acts
 from support.journals import a_start, owned
 from support.runs_stories import Story
 

@@ -9,10 +9,10 @@ import pytest
 
 from ktui.cluster.errors import NotAuthorized
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.events import By, Paused
-from ktui.execution.states import State
+from ktui.execution.run.events import By, Paused
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.simulated import acts
+from ktui.simulated import events
 from support.moving_clusters import tp
 from support.runs_stories import Story
 
@@ -26,7 +26,7 @@ MISSING = (
 
 def test_the_run_is_paused_and_left_and_no_partition_fails_for_it(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=2))
-    story.befalls(0.0, acts.Deny("alter_reassignments"))
+    story.befalls(0.0, events.Deny("alter_reassignments"))
 
     run = story.played()
 
@@ -39,7 +39,7 @@ def test_the_run_is_paused_and_left_and_no_partition_fails_for_it(tmp_path: Path
 
 def test_what_is_in_flight_finishes_before_it_is_left(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=1))
-    story.befalls(3.0, acts.Deny("alter_reassignments"))
+    story.befalls(3.0, events.Deny("alter_reassignments"))
 
     run = story.played()
 
@@ -50,13 +50,13 @@ def test_what_is_in_flight_finishes_before_it_is_left(tmp_path: Path) -> None:
 
 def test_resume_goes_on_however_often_it_was_denied(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(0.0, acts.Deny("alter_reassignments"))
+    story.befalls(0.0, events.Deny("alter_reassignments"))
     story.played()
     for _ in range(6):
         assert set(story.resumed().pauses.whole) == {By.FAILURE}
     assert story.folded.tracks[tp("orders-0")].refusals == 0
 
-    story.cluster.do(acts.Allow("alter_reassignments"))
+    story.cluster.do(events.Allow("alter_reassignments"))
 
     assert story.resumed().ended
     assert story.at_target(*TWO)
@@ -64,14 +64,14 @@ def test_resume_goes_on_however_often_it_was_denied(tmp_path: Path) -> None:
 
 def test_an_election_that_is_denied_pauses_it_too(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3)), "orders-1": (RF3, (4, 2, 3))})
-    story.befalls(0.0, acts.Deny("elect_preferred_leaders"))
+    story.befalls(0.0, events.Deny("elect_preferred_leaders"))
 
     run = story.played()
 
     assert run.left == MISSING
     assert story.state("orders-0") is not State.FAILED
     assert story.begun_at("orders-1") == []
-    story.cluster.do(acts.Allow("elect_preferred_leaders"))
+    story.cluster.do(events.Allow("elect_preferred_leaders"))
     assert story.resumed().ended
     assert story.at_target("orders-0", "orders-1")
 

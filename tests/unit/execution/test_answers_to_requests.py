@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.events import Answered, Entry, Event, Paused, Request
-from ktui.execution.journal import Journal
-from ktui.execution.problem import JournalProblem
-from ktui.execution.states import State
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Answered, Entry, Event, Paused, Request
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.simulated import acts
+from ktui.simulated import events as acts
 from support.chaos.interposed import Call, Interposed
 from support.moving_clusters import tp
 from support.runs_stories import Story, of_request

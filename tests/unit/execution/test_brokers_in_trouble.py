@@ -10,10 +10,10 @@ import pytest
 
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.ports import TopicsAnswer
-from ktui.execution.events import Cancel, Elect, Request
-from ktui.execution.states import State
+from ktui.execution.run.events import Cancel, Elect, Request
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.controller.registration import Change
 from ktui.simulated.layout import VERSIONS
 from ktui.simulated.reader import SimulatedReader
@@ -27,8 +27,8 @@ def test_a_partition_whose_target_is_down_holds_no_place_and_goes_on_by_itself(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))})
-    story.already(acts.Shutdown(4))
-    story.befalls(60.0, acts.Start(4))
+    story.already(events.Shutdown(4))
+    story.befalls(60.0, events.Start(4))
 
     assert story.played().ended
 
@@ -46,7 +46,7 @@ def test_what_keeps_a_partition_is_told_at_the_start(tmp_path: Path) -> None:
         "orders-2": ((9,), (1,)),
     }
     story = Story(tmp_path, ways)
-    story.already(acts.Shutdown(9), acts.Shutdown(5))
+    story.already(events.Shutdown(9), events.Shutdown(5))
 
     story.played(until_s=0.5)
 
@@ -61,7 +61,7 @@ def test_a_dead_broker_is_drained(tmp_path: Path, version: str, shape: Shape) ->
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": ((2, 1, 3), (2, 5, 3))}
     limits = Limits(replicas=1, partitions=2, shape=shape)
     story = Story(tmp_path, ways, limits, {"version": version})
-    story.already(acts.Kill(1))
+    story.already(events.Kill(1))
 
     assert story.played().ended
 
@@ -71,8 +71,8 @@ def test_a_dead_broker_is_drained(tmp_path: Path, version: str, shape: Shape) ->
 
 def test_a_step_onto_a_broker_that_dies_stalls_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
-    story.befalls(5.0, acts.Kill(4))
-    story.befalls(400.0, acts.Start(4))
+    story.befalls(5.0, events.Kill(4))
+    story.befalls(400.0, events.Start(4))
 
     assert story.played().ended
 
@@ -84,7 +84,7 @@ def test_a_step_onto_a_broker_that_dies_stalls_and_goes_on_when_it_is_back(tmp_p
 def test_nobody_waits_to_be_cut_with_one_that_is_stalled(tmp_path: Path) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
-    story.befalls(5.0, acts.Kill(5))
+    story.befalls(5.0, events.Kill(5))
 
     story.played(until_s=100.0)
 
@@ -97,8 +97,8 @@ def test_a_step_onto_a_dead_broker_is_cancelled_after_its_time_if_that_was_chose
 ) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
     story = Story(tmp_path, ways, on_stall="cancel", stall_timeout_s=120.0)
-    story.befalls(5.0, acts.Kill(4))
-    story.befalls(300.0, acts.Start(4))
+    story.befalls(5.0, events.Kill(4))
+    story.befalls(300.0, events.Start(4))
 
     assert story.played().ended
 
@@ -121,7 +121,7 @@ def test_a_step_that_keeps_a_broker_which_died_is_cancelled_too_and_then_drops_i
         on_stall="cancel",
         stall_timeout_s=60.0,
     )
-    story.befalls(2.0, acts.Kill(1))
+    story.befalls(2.0, events.Kill(1))
 
     assert story.played().ended
 
@@ -144,9 +144,9 @@ def test_a_step_is_never_cancelled_where_only_what_it_adds_is_in_sync(
         on_stall="cancel",
         stall_timeout_s=30.0,
     )
-    story.befalls(2.0, acts.Kill(5))
-    story.befalls(14.0, acts.Shutdown(1))
-    story.befalls(400.0, acts.Start(5), acts.Start(1))
+    story.befalls(2.0, events.Kill(5))
+    story.befalls(14.0, events.Shutdown(1))
+    story.befalls(400.0, events.Start(5), events.Start(1))
 
     assert story.played().ended
 
@@ -169,10 +169,10 @@ def test_a_cancel_that_was_lost_is_not_sent_again_once_only_what_is_added_is_in_
         on_stall="cancel",
         stall_timeout_s=30.0,
     )
-    story.befalls(2.0, acts.Kill(5))
-    story.befalls(20.0, acts.LoseRequest())
-    story.befalls(50.0, acts.Shutdown(1))
-    story.befalls(400.0, acts.Start(5), acts.Start(1))
+    story.befalls(2.0, events.Kill(5))
+    story.befalls(20.0, events.LoseRequest())
+    story.befalls(50.0, events.Shutdown(1))
+    story.befalls(400.0, events.Start(5), events.Start(1))
 
     assert story.played().ended
 
@@ -193,10 +193,10 @@ def test_an_election_that_is_refused_for_half_a_minute_frees_its_place_and_comes
     def falls(_: object) -> None:
         if not fell:
             fell.append(story.cluster.now_s)
-            story.befalls(0.0, acts.Shutdown(2))
+            story.befalls(0.0, events.Shutdown(2))
 
     story.witness.watchers.append(falls)
-    story.befalls(90.0, acts.Start(2))
+    story.befalls(90.0, events.Start(2))
 
     assert story.played().ended
 
@@ -215,8 +215,8 @@ def test_an_election_that_is_refused_for_half_a_minute_frees_its_place_and_comes
 def test_a_removal_that_waits_for_a_replica_is_not_looked_at_all_the_time(tmp_path: Path) -> None:
     limits = Limits(replicas=1, shape=Shape.KIP_435)
     story = Story(tmp_path, {"orders-0": ((1, 2, 3, 4), (1, 2, 3))}, limits, {"inbound_s": 100.0})
-    story.already(acts.Kill(2))
-    story.already(acts.Slow(2, 0.0001), acts.Start(2))
+    story.already(events.Kill(2))
+    story.already(events.Slow(2, 0.0001), events.Start(2))
 
     story.played(until_s=100.0)
 
@@ -228,8 +228,8 @@ def test_a_cluster_that_is_lost_for_minutes_costs_nothing_but_time(tmp_path: Pat
     brokers = range(1, 6)
     ways = {f"orders-{n}": (RF3, (4, 5, 3)) for n in range(3)}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2), {"brokers": brokers})
-    story.befalls(8.0, *(acts.Hang(broker) for broker in brokers))
-    story.befalls(300.0, *(acts.Resume(broker) for broker in brokers))
+    story.befalls(8.0, *(events.Hang(broker) for broker in brokers))
+    story.befalls(300.0, *(events.Resume(broker) for broker in brokers))
 
     assert story.played().ended
 
@@ -282,13 +282,13 @@ def test_nothing_is_added_to_a_broker_that_is_shutting_down_and_still_counts_as_
 
     def falls(change: Change) -> None:
         if change.after is not None and change.before is not None and change.before.adding:
-            story.befalls(0.0, acts.Shutdown(5))
+            story.befalls(0.0, events.Shutdown(5))
             story.witness.watchers.clear()
 
     story.witness.watchers.append(
         lambda change: falls(change) if change.tp.partition == 0 else None
     )
-    story.befalls(60.0, acts.Start(5))
+    story.befalls(60.0, events.Start(5))
 
     assert story.played().ended
 

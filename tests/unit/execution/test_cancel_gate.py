@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.problem import RunRefused
-from ktui.execution.statedir import StateDir
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.state_dir import StateDir
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 

@@ -10,16 +10,24 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.cancel_preview import Foreseen, foreseen
-from ktui.execution.cancel_scope import Act
-from ktui.execution.events import Entry, Event, NowIn, Planned, PlannedPart, StepBegun, StepOver
-from ktui.execution.look import Look
-from ktui.execution.request_check import LAST_IN_SYNC
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.track import Track
+from ktui.execution.cancel.preview import Foreseen, foreseen
+from ktui.execution.engine.observed import Look
+from ktui.execution.engine.request_check import LAST_IN_SYNC
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import Act
+from ktui.execution.run.events import (
+    CancelAsked,
+    Entry,
+    Event,
+    NowIn,
+    Planned,
+    PlannedPart,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from support.journals import started
 from support.observations import START, T0, a_move, a_partition, an_observation

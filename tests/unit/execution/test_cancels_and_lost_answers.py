@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, SetLimits
-from ktui.execution.events import Cancel
-from ktui.execution.states import State
-from ktui.execution.unanswered import MAY_COME_S
+from ktui.execution.journal.commands import CallOff, SetLimits
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Cancel
+from ktui.execution.run.states import State
+from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated.acts import Alter, DelayRequest, LoseAnswer, LoseRequest
+from ktui.simulated.events import Alter, DelayRequest, LoseAnswer, LoseRequest
 from support.cancel_stories import CalledOffStory, altered, begun, done, nth
 from support.moving_clusters import tp
 

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, Pause, SetLimits, SetThrottle
-from ktui.execution.states import State
+from ktui.execution.journal.commands import CallOff, Pause, SetLimits, SetThrottle
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
 from ktui.planning.throttle_rates import rates_from
-from ktui.simulated.acts import Alter, Hang, Kill
 from ktui.simulated.clock import FIRST_MOMENT
+from ktui.simulated.events import Alter, Hang, Kill
 from support.cancel_stories import CalledOffStory, altered, begun, nth
 from support.chaos.interposed import Call, Interposed
 from support.moving_clusters import tp

@@ -6,10 +6,10 @@ from math import inf
 
 import pytest
 
-from ktui.execution.capacity import Capacity
+from ktui.execution.forecast.broker_capacity import Capacity
 from ktui.insights.curve import Curve
-from ktui.planning.rates import ASSUMED
-from ktui.planning.sharing import Pair
+from ktui.planning.simulate.copy_rates import ASSUMED
+from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 
 MB = 1e6

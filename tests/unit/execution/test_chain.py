@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from ktui.execution.chain import GENESIS, link
+from ktui.execution.journal.event_table import GENESIS, link
 
 
 def test_a_hash_is_sha256_over_the_one_before_the_number_the_time_and_the_body() -> None:

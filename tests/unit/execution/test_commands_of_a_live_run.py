@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.execution.commands import Pause, SetLimits
-from ktui.execution.events import Elect, LimitsChanged, StepBegun
-from ktui.execution.journal import Journal
-from ktui.execution.states import State
+from ktui.execution.journal.commands import Pause, SetLimits
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Elect, LimitsChanged, StepBegun
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
-from ktui.simulated import acts
+from ktui.simulated import events
 from support.moving_clusters import move, tp
 from support.runs import Replicas
 from support.runs_killed import Killed
@@ -207,7 +207,7 @@ def test_what_other_people_add_counts_for_the_replicas_that_move_at_once(tmp_pat
     ways = {**_many(2), "zebra-0": (RF3, (7, 2, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, replica_movements=1))
     del story.targets[tp("zebra-0")]
-    story.already(acts.Slow(7, 0.1), move("zebra-0", 7, 2, 3))
+    story.already(events.Slow(7, 0.1), move("zebra-0", 7, 2, 3))
 
     assert story.played().ended
 

@@ -9,10 +9,10 @@ import pytest
 
 from ktui.cluster.ports import ConfigOp, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
-from ktui.execution.commands import SetThrottle
-from ktui.execution.run import Run
-from ktui.execution.throttle_due import Due
-from ktui.execution.throttle_events import Configure, Configured, FoundSetting, SettingsFound
+from ktui.execution.journal.commands import SetThrottle
+from ktui.execution.run.events import Configure, Configured, FoundSetting, SettingsFound
+from ktui.execution.run.run import Run
+from ktui.execution.throttle.desired import Due
 from ktui.planning.throttle_rates import NO_THROTTLE
 from support.runs_throttled import ONE, ThrottledStory, change_list, topic
 

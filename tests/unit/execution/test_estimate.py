@@ -6,14 +6,8 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import (
-    By,
-    Continued,
-    NowIn,
-    Paused,
-)
-from ktui.execution.states import State
-from ktui.execution.throttle_events import ThrottleChanged
+from ktui.execution.run.events import By, Continued, NowIn, Paused, ThrottleChanged
+from ktui.execution.run.states import State
 from ktui.insights.curve import Curve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread

@@ -8,8 +8,8 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.event_words import sentence, words
-from ktui.execution.events import (
+from ktui.execution.run.event_text import sentence, words
+from ktui.execution.run.events import (
     Answered,
     By,
     Cancel,
@@ -24,14 +24,14 @@ from ktui.execution.events import (
     Owned,
     Paused,
     PlannedPart,
+    Recording,
     Recovered,
     Replanned,
     Request,
     StepBegun,
     StepOver,
 )
-from ktui.execution.recording_event import Recording
-from ktui.execution.states import State
+from ktui.execution.run.states import State
 from support.journals import planned, started, step
 
 TP: dict[str, Any] = {"topic": "orders", "partition": 3}

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.add_events import Added, OnConflict
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, Continue, Pause
-from ktui.execution.events import NowIn
-from ktui.execution.states import State
+from ktui.execution.journal.commands import CallOff, Continue, Pause
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Added, NowIn, OnConflict
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order, Shape
 from support.added_stories import AddingStory
 from support.cancel_stories import Such, altered, begun, done, nth, step_over

@@ -7,13 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.add_events import Added, Joined, OnConflict
-from ktui.execution.adding_scope import Joining, joining, joinings_in_words
-from ktui.execution.commands import Add
-from ktui.execution.event_words import sentence
-from ktui.execution.events import Entry, Event, Planned, PlannedPart, Recovered, decode, encode
-from ktui.execution.journal import Journal
-from ktui.execution.run import Run
+from ktui.execution.engine.add_plan import Joining, joining, joinings_in_words
+from ktui.execution.journal.commands import Add
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.event_text import sentence
+from ktui.execution.run.events import (
+    Added,
+    Entry,
+    Event,
+    Joined,
+    OnConflict,
+    Planned,
+    PlannedPart,
+    Recovered,
+    decode,
+    encode,
+)
+from ktui.execution.run.run import Run
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, step
 from support.moving_clusters import tp

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import Entry, Recovered
-from ktui.execution.follow import RunFollower
-from ktui.execution.journal import Journal
-from ktui.execution.problem import JournalProblem
-from ktui.execution.states import State
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Entry, Recovered
+from ktui.execution.run.states import State
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, accepted, many_events, over, step, written
 

@@ -15,12 +15,12 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
-from ktui.execution.cancel_foreign import ForeignCancel
-from ktui.execution.cancel_foreign_log import CancelLog
-from ktui.execution.cancel_foreign_outcome import Listed, Outcome, Settled, judged, listed_in
-from ktui.execution.refusals import NOTHING_TO_CANCEL
-from ktui.execution.statedir import StateDir
-from ktui.simulated import acts
+from ktui.execution.cancel.foreign import ForeignCancel
+from ktui.execution.cancel.foreign_log import CancelLog
+from ktui.execution.cancel.foreign_outcome import Listed, Outcome, Settled, judged, listed_in
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.refusals import NOTHING_TO_CANCEL
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.layout import TopicSpec
 from support.moving_clusters import TARGET, a_cluster, cancel, move, tp
@@ -48,7 +48,7 @@ class Scene:
     async def look(self) -> Observation:
         return await self.observer.poll(Interest(partitions=self.partitions, fresh=True))
 
-    async def cancelled(self, *between: acts.Act, then: float = 70.0) -> dict[str, Settled]:
+    async def cancelled(self, *between: events.Act, then: float = 70.0) -> dict[str, Settled]:
         """Cancel what is seen, after something has happened, and watch it for some seconds."""
         shown = listed_in(await self.look())
         for act in between:
@@ -64,7 +64,7 @@ class Scene:
         await self.observer.aclose()
         return {str(each): settled for each, settled in cancelling.settled.items()}
 
-    def outcomes(self, *between: acts.Act, then: float = 70.0) -> list[Outcome]:
+    def outcomes(self, *between: events.Act, then: float = 70.0) -> list[Outcome]:
         settled = asyncio.run(self.cancelled(*between, then=then))
         return [settled[name].outcome for name in ("orders-0", "orders-1")]
 
@@ -126,26 +126,32 @@ def test_what_someone_else_has_cancelled_meanwhile_is_stopped(scene: Scene) -> N
 
 def test_a_topic_that_is_deleted_or_made_anew_meanwhile_is_not_touched(tmp_path: Path) -> None:
     gone = Scene(tmp_path / "gone")
-    assert gone.outcomes(acts.DeleteTopic("orders")) == [Outcome.GONE] * 2
+    assert gone.outcomes(events.DeleteTopic("orders")) == [Outcome.GONE] * 2
 
     anew = Scene(tmp_path / "anew")
     topic = TopicSpec(name="orders", replicas=((1, 2, 3),) * 2, bytes_each=10**9)
-    again = (acts.DeleteTopic("orders"), acts.CreateTopic(topic), move("orders-0", *TARGET))
+    again = (events.DeleteTopic("orders"), events.CreateTopic(topic), move("orders-0", *TARGET))
     assert anew.outcomes(*again) == [Outcome.GONE] * 2
     assert anew.cluster.controller.reassigning.keys() == {tp("orders-0")}
 
 
 @pytest.mark.parametrize(
-    "act", [acts.LoseAnswer(), acts.LoseRequest(), acts.DelayRequest(25.0), acts.DelayRequest(5.0)]
+    "act",
+    [
+        events.LoseAnswer(),
+        events.LoseRequest(),
+        events.DelayRequest(25.0),
+        events.DelayRequest(5.0),
+    ],
 )
-def test_lost_requests_and_answers_are_settled_by_looking(scene: Scene, act: acts.Act) -> None:
+def test_lost_requests_and_answers_are_settled_by_looking(scene: Scene, act: events.Act) -> None:
     assert scene.outcomes(act) == [Outcome.STOPPED] * 2
     assert not scene.cluster.controller.reassigning
 
 
 def test_where_nobody_tells_how_old_metadata_is_it_has_to_last(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "state", metadata_lag_s=0.8)
-    scene.cluster.do(acts.Deny("describe_quorum"))
+    scene.cluster.do(events.Deny("describe_quorum"))
 
     assert scene.outcomes() == [Outcome.STOPPED] * 2
 
@@ -181,9 +187,9 @@ def test_a_request_that_could_not_be_sent_says_why(scene: Scene) -> None:
 
 
 def test_what_nobody_answers_for_is_unknown_in_the_end(scene: Scene) -> None:
-    scene.cluster.do(acts.Deny("describe_quorum"))
+    scene.cluster.do(events.Deny("describe_quorum"))
     for _ in range(10):
-        scene.cluster.do(acts.LoseRequest())
+        scene.cluster.do(events.LoseRequest())
 
     assert scene.outcomes(then=5.0) == [Outcome.UNKNOWN] * 2
     assert scene.lines[-1] == (1, "unknown")

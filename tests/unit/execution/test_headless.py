@@ -9,11 +9,13 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, CancelGate
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.estimate import Copied
-from ktui.execution.events import (
+from ktui.execution.forecast.estimate import Copied
+from ktui.execution.forecast.progress_text import Outcome, end_lines, outcome, progress_line
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
     By,
+    CancelAsked,
+    CancelGate,
     Ended,
     Entry,
     Event,
@@ -24,9 +26,8 @@ from ktui.execution.events import (
     Planned,
     PlannedPart,
 )  # fmt: skip
-from ktui.execution.headless import Outcome, end_lines, outcome, progress_line
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.progress.timeline import Range
 from support.journals import a_start, ended, over, owned, started, step, written
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.chain import link
-from ktui.execution.follow import RunFollower
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import holder
-from ktui.execution.problem import JournalProblem, RunProblem
-from ktui.execution.runs import RunState, all_runs
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.errors import JournalProblem, RunProblem
+from ktui.execution.host.catalog import RunState, all_runs
+from ktui.execution.host.ownership import holder
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.event_table import link
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, written
 
@@ -138,7 +138,7 @@ def locked(run: RunDir) -> Iterator[RunDir]:
 def test_a_lock_whose_holder_cannot_be_is_named(
     locked: RunDir, note: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ktui.execution.ownership._PATIENCE_S", 0.0)
+    monkeypatch.setattr("ktui.execution.host.ownership._PATIENCE_S", 0.0)
     locked.lock.write_bytes(note)
     with pytest.raises(RunProblem, match="does not name itself"):
         holder(locked)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.commands import Pause
-from ktui.execution.events import Left
-from ktui.execution.journal import Journal
-from ktui.execution.journal_head import head_path
-from ktui.execution.problem import JournalProblem
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal.commands import Pause
+from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.tail_marker import head_path
+from ktui.execution.run.events import Left
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, accepted, over, read, step
 
@@ -169,9 +169,9 @@ def test_a_file_that_may_not_grow_is_told_and_what_was_written_stays(path: Path)
 import resource, sys
 from pathlib import Path
 from ktui.cluster.clock import SystemClock
-from ktui.execution.journal import Journal
-from ktui.execution.journal_head import head_path
-from ktui.execution.problem import JournalProblem
+from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.tail_marker import head_path
+from ktui.execution.errors import JournalProblem
 from support.journals import a_start, step
 journal = Journal.create(Path(sys.argv[1]), SystemClock())
 journal.append(a_start())

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.commands import Answer, Command, Continue, Pause, SetLimits
-from ktui.execution.journal import Journal
-from ktui.execution.problem import JournalProblem
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal.commands import Answer, Command, Continue, Pause, SetLimits
+from ktui.execution.journal.journal import Journal
 from ktui.simulated.clock import VirtualClock
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import Entry, Event
+from ktui.execution.run.events import Entry, Event
 from support.journals import crashed, many_events, read, written
 
 EVENTS = many_events(400)
@@ -100,7 +100,7 @@ def test_events_that_were_replaced_with_hashes_that_fit_are_found(
 
 
 def test_events_of_a_newer_ktui_are_not_taken_for_others(closed: Path) -> None:
-    from ktui.execution.chain import link  # noqa: PLC0415
+    from ktui.execution.journal.event_table import link  # noqa: PLC0415
 
     connection = sqlite3.connect(closed)
     (last,) = connection.execute("SELECT hash FROM events WHERE seq = 400").fetchone()

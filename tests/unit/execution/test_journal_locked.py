@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution import journal_file, journal_patience
-from ktui.execution.commands import Answer, Asked, Pause
-from ktui.execution.follow import RunFollower
-from ktui.execution.journal import Journal
-from ktui.execution.journal_commands import CommandTable
-from ktui.execution.problem import JournalProblem
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal import file, patience
+from ktui.execution.journal.command_table import CommandTable
+from ktui.execution.journal.commands import Answer, Asked, Pause
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, read, step, written
 
@@ -32,9 +32,9 @@ def clock() -> VirtualClock:
 
 @pytest.fixture(autouse=True)
 def short_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_patience, "OWNERS_TRY_S", 0.001)
-    monkeypatch.setattr(journal_patience, "_PAUSE_S", 0.0)
-    monkeypatch.setattr(journal_file, "BUSY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(patience, "OWNERS_TRY_S", 0.001)
+    monkeypatch.setattr(patience, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(file, "BUSY_TIMEOUT_S", 0.0)
 
 
 class Told:

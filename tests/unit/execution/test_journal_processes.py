@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution import journal_file
-from ktui.execution.commands import Pause
-from ktui.execution.journal import Journal
-from ktui.execution.problem import JournalProblem
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal import file
+from ktui.execution.journal.commands import Pause
+from ktui.execution.journal.journal import Journal
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, accepted, crashed, many_events, over, read, step, written
 
@@ -59,7 +59,7 @@ def test_nothing_is_lost_where_many_write_and_read_at_once(path: Path, clock: Vi
 def test_a_writer_that_never_ends_is_told_and_nothing_is_half_written(
     path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_file, "BUSY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(file, "BUSY_TIMEOUT_S", 0.0)
     with Journal.create(path, clock) as journal:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -78,7 +78,7 @@ import sys
 import threading
 from pathlib import Path
 from ktui.cluster.clock import SystemClock
-from ktui.execution.journal import Journal
+from ktui.execution.journal.journal import Journal
 from support.journals import step
 journal = Journal.open(Path(sys.argv[1]), SystemClock())
 while True:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution import journal_recovery
-from ktui.execution.commands import Answer, Continue, Pause
-from ktui.execution.events import By, Continued, Event, LimitsChanged, Paused, Recovered
-from ktui.execution.journal import Journal
-from ktui.execution.journal_head import write_head
-from ktui.execution.problem import JournalProblem
-from ktui.execution.run import Run
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal import recovery
+from ktui.execution.journal.commands import Answer, Continue, Pause
+from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.tail_marker import write_head
+from ktui.execution.run.events import By, Continued, Event, LimitsChanged, Paused, Recovered
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, crashed, many_events, owned, read, written
@@ -216,7 +216,7 @@ def test_a_journal_that_a_newer_ktui_has_gone_on_with_is_not_cut_back(
     def unknown(body: bytes) -> Event:
         raise ValueError(f"unknown event {body.decode()[:30]}")
 
-    monkeypatch.setattr("ktui.execution.journal_events.decode", unknown)
+    monkeypatch.setattr("ktui.execution.journal.event_table.decode", unknown)
 
     with pytest.raises(JournalProblem, match="Resume it with the ktui that wrote it"):
         Journal.recover(path, VirtualClock())
@@ -247,7 +247,7 @@ def test_a_crash_in_the_middle_of_a_recovery_costs_nothing_more(
         for name in ("unlink", "rename", "replace"):
             patch.setattr(Path, name, cut(getattr(Path, name)))
         patch.setattr(os, "link", cut(os.link))
-        patch.setattr(journal_recovery, "write_head", cut(write_head))
+        patch.setattr(recovery, "write_head", cut(write_head))
         with pytest.raises(_PowerCut):
             Journal.recover(path, VirtualClock())
     assert read(path)[1] is not None, "it no longer says that it is damaged"

@@ -10,17 +10,17 @@ import msgspec
 import pytest
 
 from ktui import __version__
-from ktui.execution.chain import GENESIS, link
-from ktui.execution.commands import Answer, Command
-from ktui.execution.decider import Decider
-from ktui.execution.events import Event, decode, encode
-from ktui.execution.journal import Journal
-from ktui.execution.obeying import Obeying
-from ktui.execution.problem import JournalProblem
-from ktui.execution.run import Run
-from ktui.execution.runs import RunState, sum_up
-from ktui.execution.statedir import StateDir
-from ktui.execution.unknown_fields import unknown_field
+from ktui.execution.engine.command_handler import Obeying
+from ktui.execution.engine.decider import Decider
+from ktui.execution.errors import JournalProblem
+from ktui.execution.host.catalog import RunState, sum_up
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import Answer, Command
+from ktui.execution.journal.event_table import GENESIS, link
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Event, decode, encode
+from ktui.execution.run.run import Run
+from ktui.execution.run.unknown_fields import unknown_field
 from ktui.simulated.clock import VirtualClock
 from support.golden_journal import Golden, golden, goldens, summary
 from support.journals import started

@@ -8,8 +8,8 @@ from typing import Any
 
 from ktui.cluster.ports import ConfigChange, Verdict, WriteResult
 from ktui.cluster.throttle_settings import LEADER_REPLICAS
-from ktui.execution.events import StepOver
-from ktui.simulated import acts
+from ktui.execution.run.events import StepOver
+from ktui.simulated import events
 from support.runs_throttled import ThrottledStory, broker
 
 OFF_BROKER_3 = {"orders-0": ((1, 2, 3), (1, 2, 4))}
@@ -17,7 +17,7 @@ OFF_BROKER_3 = {"orders-0": ((1, 2, 3), (1, 2, 4))}
 
 def test_a_replica_is_moved_off_a_broker_that_is_down_for_good(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, OFF_BROKER_3, throttle_leaders=True)
-    story.already(acts.Kill(3))
+    story.already(events.Kill(3))
 
     story.to_the_end()
 
@@ -27,8 +27,8 @@ def test_a_replica_is_moved_off_a_broker_that_is_down_for_good(tmp_path: Path) -
 
 def test_a_leader_that_comes_back_is_throttled_before_it_may_lead(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, OFF_BROKER_3, throttle_leaders=True)
-    story.already(acts.Kill(3))
-    story.befalls(5.0, acts.Start(3))
+    story.already(events.Kill(3))
+    story.befalls(5.0, events.Start(3))
 
     story.played(until_s=15.0)
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.commands import LeaveThrottles
-from ktui.execution.events import Ended
-from ktui.execution.headless import progress_line
-from ktui.execution.throttle_events import SettingsLeft
-from ktui.simulated import acts
+from ktui.execution.forecast.progress_text import progress_line
+from ktui.execution.journal.commands import LeaveThrottles
+from ktui.execution.run.events import Ended, SettingsLeft
+from ktui.simulated import events
 from support.runs_throttled import ThrottledStory, broker, set_rate
 
 
 def _waiting(folder: Path) -> ThrottledStory:
     """Have broker 4 die while it is throttled, and what comes to it be over soon after."""
     story = ThrottledStory(folder)
-    story.befalls(5.0, acts.Kill(4))
-    story.befalls(15.0, acts.DeleteTopic("orders"))
+    story.befalls(5.0, events.Kill(4))
+    story.befalls(15.0, events.DeleteTopic("orders"))
     return story
 
 
@@ -36,7 +35,7 @@ def test_a_run_whose_partitions_are_over_waits_for_a_broker_and_says_so(tmp_path
 
 def test_a_broker_of_which_nothing_was_changed_is_not_waited_for(tmp_path: Path) -> None:
     story = _waiting(tmp_path)
-    story.already(acts.Configure((set_rate(4, 500_000),)))
+    story.already(events.Configure((set_rate(4, 500_000),)))
 
     assert story.played(until_s=60.0).ended
     assert story.rates == {4: "500000"}

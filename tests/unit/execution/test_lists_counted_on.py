@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.ports import ConfigOp
-from ktui.execution.throttle_events import Configure
+from ktui.execution.run.events import Configure
 from ktui.pacing.limits import Limits
-from ktui.simulated import acts
+from ktui.simulated import events
 from support.moving_clusters import tp
 from support.runs_throttled import TWO, ThrottledStory, change_list
 
@@ -27,7 +27,7 @@ def test_a_replica_is_listed_that_a_list_of_others_does_not_bind_any_more(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([change_list(ConfigOp.SET, theirs)])
-    story.befalls(5.0, acts.Configure((change_list(ConfigOp.DELETE, None),)))
+    story.befalls(5.0, events.Configure((change_list(ConfigOp.DELETE, None),)))
 
     story.to_the_end()
 
@@ -37,8 +37,8 @@ def test_a_replica_is_listed_that_a_list_of_others_does_not_bind_any_more(
 
 def test_a_replica_is_listed_once_a_list_of_everything_set_midway_is_gone(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, FOUR)
-    story.befalls(5.0, acts.Configure((change_list(ConfigOp.SET, "*"),)))
-    story.befalls(30.0, acts.Configure((change_list(ConfigOp.DELETE, None),)))
+    story.befalls(5.0, events.Configure((change_list(ConfigOp.SET, "*"),)))
+    story.befalls(30.0, events.Configure((change_list(ConfigOp.DELETE, None),)))
 
     story.to_the_end()
 
@@ -49,8 +49,8 @@ def test_a_replica_is_listed_once_a_list_of_everything_set_midway_is_gone(tmp_pa
 def test_no_step_is_sent_while_a_list_that_it_counts_on_cannot_be_read(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=1))
     story.cluster.configure([change_list(ConfigOp.SET, "*")])
-    story.befalls(3.0, acts.Deny("topic_configs"))
-    story.befalls(100.0, acts.Allow("topic_configs"))
+    story.befalls(3.0, events.Deny("topic_configs"))
+    story.befalls(100.0, events.Allow("topic_configs"))
 
     story.played(until_s=90.0)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ktui.execution.commands import Continue, Pause, SetLimits
-from ktui.execution.events import Answered, Cancel, Request, StepOver
-from ktui.execution.unanswered import MAY_COME_S
-from ktui.simulated import acts
+from ktui.execution.journal.commands import Continue, Pause, SetLimits
+from ktui.execution.run.events import Answered, Cancel, Request, StepOver
+from ktui.execution.run.unanswered import MAY_COME_S
+from ktui.simulated import events
 from support.moving_clusters import tp
 from support.runs_stories import Story, of_request
 
@@ -23,7 +23,7 @@ LATE_S = 40.7
 
 def test_a_step_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(0.0, acts.LoseAnswer())
+    story.befalls(0.0, events.LoseAnswer())
 
     assert story.played().ended
 
@@ -36,7 +36,7 @@ def test_a_step_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> N
 
 def test_a_step_that_never_arrived_is_sent_again(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(0.0, acts.LoseRequest())
+    story.befalls(0.0, events.LoseRequest())
 
     assert story.played().ended
 
@@ -49,7 +49,7 @@ def test_a_step_that_never_arrived_is_sent_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("by_s", [0.05, 3.0, 9.9])
 def test_a_step_that_arrives_late_is_not_sent_twice(tmp_path: Path, by_s: float) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(0.0, acts.DelayRequest(by_s))
+    story.befalls(0.0, events.DelayRequest(by_s))
 
     assert story.played().ended
 
@@ -118,8 +118,8 @@ def test_nor_is_one_by_the_process_that_resumes_the_run(tmp_path: Path) -> None:
 
 def test_a_step_that_comes_a_second_time_meets_no_later_one(tmp_path: Path) -> None:
     story = Story(tmp_path, ONE)
-    story.befalls(0.0, acts.LoseAnswer())
-    story.befalls(30.0, acts.Alter({tp("orders-0"): (1, 2, 3, 4)}))  # the broker sends it anew
+    story.befalls(0.0, events.LoseAnswer())
+    story.befalls(30.0, events.Alter({tp("orders-0"): (1, 2, 3, 4)}))  # the broker sends it anew
 
     assert story.played().ended
 
@@ -132,7 +132,7 @@ def test_nobody_waits_for_an_answer_that_was_lost_where_nothing_is_to_follow(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (1, 3, 2))})
-    story.befalls(0.0, acts.LoseAnswer())
+    story.befalls(0.0, events.LoseAnswer())
 
     assert story.played(until_s=20.0).ended
 
@@ -143,9 +143,9 @@ def test_a_cancel_that_comes_a_second_time_meets_no_later_step(tmp_path: Path) -
     story = Story(
         tmp_path, ONE, cluster={"version": "4.2"}, on_stall="cancel", stall_timeout_s=60.0
     )
-    story.befalls(2.0, acts.Kill(1))
-    story.befalls(20.0, acts.LoseAnswer())
-    story.befalls(90.0, acts.Alter({tp("orders-0"): None}))
+    story.befalls(2.0, events.Kill(1))
+    story.befalls(20.0, events.LoseAnswer())
+    story.befalls(90.0, events.Alter({tp("orders-0"): None}))
 
     assert story.played().ended
 
@@ -160,7 +160,7 @@ def test_a_cancel_that_was_answered_holds_nothing_up(tmp_path: Path) -> None:
     story = Story(
         tmp_path, ONE, cluster={"version": "4.2"}, on_stall="cancel", stall_timeout_s=60.0
     )
-    story.befalls(2.0, acts.Kill(1))
+    story.befalls(2.0, events.Kill(1))
 
     assert story.played().ended
 
@@ -173,7 +173,7 @@ def test_a_step_that_came_of_a_request_believed_lost_is_gone_on_from(tmp_path: P
     story.late(75.0)
     story.asked(5.0, Pause())
     story.asked(120.0, Continue())
-    story.befalls(119.0, acts.LoseRequest())
+    story.befalls(119.0, events.LoseRequest())
 
     assert story.played().ended
 
@@ -187,7 +187,7 @@ def test_an_election_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path)
 
     def loses(_: object) -> None:
         if not story.witness.elections:
-            story.cluster.mishaps.append(acts.LoseAnswer())
+            story.cluster.mishaps.append(events.LoseAnswer())
             story.witness.watchers.clear()
 
     story.witness.watchers.append(loses)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import Replanned
-from ktui.execution.states import State
+from ktui.execution.run.events import Replanned
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.layout import TopicSpec
 from support.moving_clusters import cancel, move, tp
 from support.runs_stories import Story
@@ -72,7 +72,7 @@ def test_a_step_that_someone_else_cancels_is_never_sent_again(tmp_path: Path) ->
 
 def test_a_cancel_is_seen_as_one_though_the_answer_to_the_step_was_lost(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, cluster={"messages": 60_000})
-    story.befalls(0.0, acts.LoseAnswer())
+    story.befalls(0.0, events.LoseAnswer())
     story.befalls(20.5, cancel("orders-0"))
 
     assert story.played().ended
@@ -96,8 +96,8 @@ def test_a_step_that_someone_else_gives_another_target_is_left_to_them(tmp_path:
 def test_an_election_by_someone_else_changes_nothing_about_where_a_run_ends(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (2, 3, 4))}, limits)
-    story.befalls(8.0, acts.Elect((tp("orders-0"),)))
-    story.befalls(12.0, acts.Shutdown(1), acts.Start(1))
+    story.befalls(8.0, events.Elect((tp("orders-0"),)))
+    story.befalls(12.0, events.Shutdown(1), events.Start(1))
 
     assert story.played().ended
 
@@ -106,7 +106,7 @@ def test_an_election_by_someone_else_changes_nothing_about_where_a_run_ends(tmp_
 
 def test_a_partition_whose_topic_is_deleted_is_gone_and_the_rest_goes_on(tmp_path: Path) -> None:
     story = Story(tmp_path, {**TWO, "audit-0": ((1, 2, 3), (4, 2, 3))})
-    story.befalls(5.5, acts.DeleteTopic("audit"))
+    story.befalls(5.5, events.DeleteTopic("audit"))
 
     assert story.played().ended
 
@@ -121,7 +121,7 @@ def test_a_topic_made_again_under_its_name_is_another_one_and_not_touched(
 ) -> None:
     story = Story(tmp_path, {**TWO, f"{topic}-0": ((1, 2, 3), (4, 2, 3))})
     again = TopicSpec(name=topic, replicas=((1, 2, 3),))
-    story.befalls(5.5, acts.DeleteTopic(topic), acts.CreateTopic(again))
+    story.befalls(5.5, events.DeleteTopic(topic), events.CreateTopic(again))
 
     assert story.played().ended
 
@@ -135,7 +135,7 @@ def test_late_metadata_is_never_taken_for_a_change_by_someone_else(tmp_path: Pat
     limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
     late = {"metadata_lag_s": 1.4}
     story = Story(tmp_path, TWO, limits, late, poll_s=0.3)
-    story.befalls(0.0, acts.Deny("describe_quorum"))
+    story.befalls(0.0, events.Deny("describe_quorum"))
 
     assert story.played().ended
 
@@ -147,7 +147,7 @@ def test_late_metadata_is_never_taken_for_a_change_by_someone_else(tmp_path: Pat
 def test_late_metadata_does_not_make_a_cancelled_step_one_that_is_over(tmp_path: Path) -> None:
     late = {"metadata_lag_s": 1.4, "version": "4.2"}
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (4, 1, 2, 3))}, cluster=late, poll_s=0.3)
-    story.befalls(0.0, acts.Deny("describe_quorum"), acts.Kill(3))
+    story.befalls(0.0, events.Deny("describe_quorum"), events.Kill(3))
     story.befalls(20.5, cancel("orders-0"))
 
     assert story.played().ended
@@ -160,7 +160,7 @@ def test_what_someone_else_changed_is_believed_without_fresh_metadata_once_it_ha
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(0.0, acts.Deny("describe_quorum"))
+    story.befalls(0.0, events.Deny("describe_quorum"))
     story.befalls(5.5, cancel("orders-0"))
 
     assert story.played().ended

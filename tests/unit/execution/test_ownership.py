@@ -14,20 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution import mounts, ownership
-from ktui.execution.journal_file import beside
-from ktui.execution.ownership import Held, holder, live_runs, starting, take
-from ktui.execution.problem import RunProblem
-from ktui.execution.runs import RunState, all_runs
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.errors import RunProblem
+from ktui.execution.host import ownership, state_dir
+from ktui.execution.host.catalog import RunState, all_runs
+from ktui.execution.host.ownership import Held, holder, live_runs, starting, take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.file import beside
 from support.journals import CLUSTER, a_start, planned, started, written
 
 OWNER = """
 import subprocess, sys
 from pathlib import Path
-from ktui.execution.ownership import take
-from ktui.execution.runs import RunState, all_runs
-from ktui.execution.statedir import RunDir
+from ktui.execution.host.ownership import take
+from ktui.execution.host.catalog import RunState, all_runs
+from ktui.execution.host.state_dir import RunDir
 owned = take(RunDir(Path(sys.argv[1])))
 child = subprocess.Popen(["sleep", "600"], close_fds=False)
 print(child.pid, flush=True)
@@ -256,7 +256,7 @@ def test_a_run_on_a_network_file_system_is_not_taken(
     run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mounts").write_text("server:/ / nfs4 rw 0 0\n", encoding="utf-8")
-    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(state_dir, "MOUNTS", tmp_path / "mounts")
 
     with pytest.raises(RunProblem, match=r"network file system \(nfs4\)"):
         take(run)

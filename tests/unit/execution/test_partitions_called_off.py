@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, Pause
-from ktui.execution.events import StepBegun
-from ktui.execution.states import State
+from ktui.execution.journal.commands import CallOff, Pause
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import StepBegun
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated.acts import Kill, Start
+from ktui.simulated.events import Kill, Start
 from support.moving_clusters import tp
 from support.runs_stories import Story
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, Continue, Pause, SetLimits
-from ktui.execution.events import NowIn, StepBegun
+from ktui.execution.journal.commands import CallOff, Continue, Pause, SetLimits
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import NowIn, StepBegun
 from ktui.pacing.limits import Limits, Mode, Shape
-from ktui.simulated import acts
+from ktui.simulated import events
 from support.chaos import stories
 from support.moving_clusters import tp
 from support.runs_stories import Story
@@ -33,7 +33,7 @@ def dies_with_request(story: Story, number: int, name: str, broker: int = 9) -> 
         left = {each: to for each, to in targets.items() if each not in lost}
         del coming[: tp(name) in targets]
         if lost:
-            story.cluster.do(acts.Kill(broker))
+            story.cluster.do(events.Kill(broker))
         results = await sending(left, **how) if left else {}
         return {**results, **dict.fromkeys(lost, WriteResult(Verdict.UNKNOWN, node=broker))}
 
@@ -57,7 +57,7 @@ def test_nobody_waits_to_be_cut_with_a_step_that_was_called_off(tmp_path: Path) 
 
 def test_a_blocked_partition_with_an_open_request_tells_one_reason(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
-    story.befalls(40.0, acts.Kill(4))
+    story.befalls(40.0, events.Kill(4))
 
     with dies_with_request(story, 1, "orders-0"):
         story.played(until_s=60.0)

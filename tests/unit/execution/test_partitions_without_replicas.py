@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.foreseen import situation
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.track import Track
+from ktui.execution.forecast.expected import situation
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Why
 from ktui.pacing.steps import all_steps, next_step
-from ktui.tui.runs.rows import RunRows
+from ktui.tui.run_view.rows import RunRows
 from support.told_runs import Told
 
 NONE: tuple[int, ...] = ()

@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicConfigsAnswer
-from ktui.execution.commands import Command, Continue, Leave, Pause
-from ktui.execution.events import By, Gate, Left, Owned, Paused, StepBegun, StepOver
-from ktui.execution.journal import Journal
-from ktui.execution.pace import ASSUMED_BYTES_S
-from ktui.execution.problem import RunProblem
-from ktui.execution.states import State
+from ktui.execution.errors import RunProblem
+from ktui.execution.journal.commands import Command, Continue, Leave, Pause
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import By, Gate, Left, Owned, Paused, StepBegun, StepOver
+from ktui.execution.run.pace import ASSUMED_BYTES_S
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import FIRST_MOMENT
 from support.moving_clusters import tp
 from support.runs import OWNER, Replicas
@@ -197,7 +197,7 @@ def test_a_next_step_that_is_not_expected_to_end_in_time_is_held_back(tmp_path: 
 
 def test_a_run_whose_time_is_up_is_left_though_all_that_remains_is_blocked(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1, (4, 2, 3)))
-    story.already(acts.Kill(4))
+    story.already(events.Kill(4))
     until = story.clock.now() + timedelta(seconds=60)
 
     run = story.played_by(msgspec.structs.replace(OWNER, until=until), until_s=500.0)
@@ -209,7 +209,7 @@ def test_a_run_whose_time_is_up_is_left_though_all_that_remains_is_blocked(tmp_p
 def test_a_run_whose_time_is_up_is_left_though_the_gate_is_shut(tmp_path: Path) -> None:
     story = Story(tmp_path, {**_many(1), "zebra-0": ((9,), (9,))}, most_offline=0)
     del story.targets[tp("zebra-0")]
-    story.already(acts.Kill(9))
+    story.already(events.Kill(9))
     until = story.clock.now() + timedelta(seconds=60)
 
     run = story.played_by(msgspec.structs.replace(OWNER, until=until), until_s=500.0)
@@ -288,8 +288,8 @@ def test_the_gate_is_shut_while_others_are_not_well_and_opens_by_itself(tmp_path
     ways = {**_many(3), "zebra-0": ((9,), (9,))}
     story = Story(tmp_path, ways, most_offline=0)
     del story.targets[tp("zebra-0")]
-    story.befalls(5.0, acts.Kill(9))
-    story.befalls(120.0, acts.Start(9))
+    story.befalls(5.0, events.Kill(9))
+    story.befalls(120.0, events.Start(9))
 
     assert story.played().ended
 
@@ -306,7 +306,7 @@ def test_the_gate_waits_for_the_settings_that_it_judges_by(tmp_path: Path) -> No
     two = {"configs": {"min.insync.replicas": "2"}}
     story = Story(tmp_path, ways, cluster=two, most_under_min_isr=0)
     del story.targets[tp("zebra-0")]
-    story.already(acts.Kill(9))
+    story.already(events.Kill(9))
     reader = story.reader
 
     class SlowWithSettings:

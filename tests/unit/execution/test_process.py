@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.problem import RunProblem
-from ktui.execution.process import EngineProcess, spawn
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.process import EngineProcess, spawn
+from ktui.execution.host.state_dir import RunDir, StateDir
 from support.journals import a_start, written
 
 LIMIT_S = 60.0
@@ -64,7 +64,7 @@ def test_an_engine_that_was_killed_is_said_to_be(run: RunDir) -> None:
 def test_an_engine_that_takes_its_time_is_said_to_go_on(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ktui.execution.process._PATIENCE_S", 0.0)
+    monkeypatch.setattr("ktui.execution.host.process._PATIENCE_S", 0.0)
 
     with pytest.raises(RunProblem, match="and may do so yet; see: ktui status drain") as slow:
         spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff
-from ktui.execution.refusals import MOST_TRIES
-from ktui.execution.request_check import LAST_IN_SYNC
-from ktui.execution.states import State
+from ktui.execution.engine.request_check import LAST_IN_SYNC
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.refusals import MOST_TRIES
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated.acts import DeleteTopic, Kill, Start
+from ktui.simulated.events import DeleteTopic, Kill, Start
 from support.cancel_stories import CalledOffStory, Such, altered, begun, done, nth, step_over
 from support.moving_clusters import tp
 from support.runs import Replicas

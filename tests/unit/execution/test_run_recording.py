@@ -6,11 +6,10 @@ from pathlib import Path
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.ports import Ways
-from ktui.execution.engine import Engine
-from ktui.execution.events import Event
-from ktui.execution.recording_event import Recording
-from ktui.execution.run import Run
-from ktui.execution.run_recording import RunRecording
+from ktui.execution.engine.engine import Engine
+from ktui.execution.host.recording import RunRecording
+from ktui.execution.run.events import Event, Recording
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.recording.recorded import Recorded
 from ktui.recording.recorder import Recorder

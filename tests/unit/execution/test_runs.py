@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import By, Event, Gate, NowIn, Paused
-from ktui.execution.ownership import take
-from ktui.execution.runs import RunState, RunSummary, UnknownRun, all_runs, find_run
-from ktui.execution.statedir import RunDir, StateDir
-from ktui.execution.states import State
+from ktui.execution.host.catalog import RunState, RunSummary, UnknownRun, all_runs, find_run
+from ktui.execution.host.ownership import take
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import By, Event, Gate, NowIn, Paused
+from ktui.execution.run.states import State
 from support.journals import CLUSTER, a_start, ended, step, written
 
 

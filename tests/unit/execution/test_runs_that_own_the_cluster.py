@@ -13,14 +13,21 @@ from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import Free, Others, Ours
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.send_guard import SendGuard
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, Pause
-from ktui.execution.events import Entry, Event, Gate, Left, Request, StepBegun
-from ktui.execution.states import State
-from ktui.execution.throttle_events import Configure
+from ktui.execution.journal.commands import CallOff, Pause
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    CancelAsked,
+    Configure,
+    Entry,
+    Event,
+    Gate,
+    Left,
+    Request,
+    StepBegun,
+)
+from ktui.execution.run.states import State
 from ktui.planning.throttle_rates import NO_THROTTLE
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import tp
 from support.owners import owner
@@ -217,7 +224,7 @@ def test_a_cancel_does_not_wait_for_a_coordinator_that_hangs(tmp_path: Path) -> 
     story = OwnedStory(tmp_path)
     coordinator = story.cluster.groups.coordinator(f"ktui-{story.cluster.spec.name}")
     assert coordinator is not None
-    story.befalls(3.0, acts.Hang(coordinator))
+    story.befalls(3.0, events.Hang(coordinator))
     story.asked(4.0, CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
     story.deny(12.0, 300.0)  # nor does anybody else tell
 

@@ -15,7 +15,7 @@ import pytest
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import (
+from ktui.execution.run.events import (
     Answered,
     Cancel,
     Ended,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.state_id import known_id, own_id
-from ktui.execution.statedir import StateDir, StateDirProblem
+from ktui.execution.host.state_dir import StateDir, StateDirProblem
+from ktui.execution.host.state_id import known_id, own_id
 
 
 @pytest.fixture

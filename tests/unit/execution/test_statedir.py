@@ -10,11 +10,12 @@ from click.testing import CliRunner
 
 from ktui import durable
 from ktui.cli.main import ktui
-from ktui.execution import mounts, statedir
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.ownership import take
-from ktui.execution.rollback_plan import write_rollback
-from ktui.execution.statedir import StateDir, StateDirProblem, default_name, state_dir
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host import state_dir as mounts
+from ktui.execution.host import state_dir as statedir
+from ktui.execution.host.ownership import take
+from ktui.execution.host.rollback_plan import write_rollback
+from ktui.execution.host.state_dir import StateDir, StateDirProblem, default_name, state_dir
 from ktui.simulated.clock import FIRST_MOMENT
 from support.journals import planned, written
 
@@ -180,7 +181,9 @@ def test_root_is_warned_that_a_state_directory_is_somebody_elses(
 ) -> None:
     here.create_run("drain-b3")
     mine = here.path.stat()
-    monkeypatch.setattr("ktui.execution.statedir._found", lambda _path: as_if_of(mine, 65_000))
+    monkeypatch.setattr(
+        "ktui.execution.host.state_dir._found", lambda _path: as_if_of(mine, 65_000)
+    )
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
     called = CliRunner().invoke(ktui, ["runs", "--state-dir", str(here.path)])

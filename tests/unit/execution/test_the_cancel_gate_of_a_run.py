@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_events import CancelGate
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import CallOff, Continue, Pause
-from ktui.execution.events import Elect, StepOver
-from ktui.execution.states import State
+from ktui.execution.journal.commands import CallOff, Continue, Pause
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelGate, Elect, StepOver
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

@@ -17,19 +17,24 @@ from ktui.cluster.throttle_settings import (
     LONGEST_LIST,
     entries,
 )
-from ktui.execution.beginning import planned_parts
-from ktui.execution.events import Entry, Event, Planned, Started, StepBegun, StepOver
-from ktui.execution.options import RunOptions
-from ktui.execution.run import Run
-from ktui.execution.throttle_due import Due, needed
-from ktui.execution.throttle_events import (
+from ktui.execution.run.events import (
     Configure,
     Configured,
+    Entry,
+    Event,
     FoundSetting,
+    Planned,
     SettingsFound,
+    Started,
+    StepBegun,
+    StepOver,
     ThrottleChanged,
 )
-from ktui.execution.throttled import Key
+from ktui.execution.run.first_events import planned_parts
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import Key
+from ktui.execution.throttle.desired import Due, needed
 from ktui.pacing.decision import Move
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from

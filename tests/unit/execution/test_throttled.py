@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigSource, Setting, Verdict
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, entries
-from ktui.execution.events import decode, encode
-from ktui.execution.throttle_events import (
+from ktui.execution.run.events import (
     Configure,
     Configured,
     FoundSetting,
@@ -20,8 +19,10 @@ from ktui.execution.throttle_events import (
     SettingsLeft,
     ThrottleChanged,
     ThrottleEvent,
+    decode,
+    encode,
 )
-from ktui.execution.throttled import Ours, Throttled
+from ktui.execution.run.throttle_ledger import Ours, Throttled
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from support.runs_throttled import broker, change_list, set_rate, topic
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
-from ktui.execution.commands import Command, Pause, SetThrottle
-from ktui.execution.throttle_events import Configure
+from ktui.execution.journal.commands import Command, Pause, SetThrottle
+from ktui.execution.run.events import Configure
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import rates_from
 from support.runs_throttled import ONE, TWO, ThrottledStory, set_rate

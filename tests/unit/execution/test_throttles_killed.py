@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.ports import ConfigOp
-from ktui.execution.commands import SetThrottle
-from ktui.execution.events import StepOver
+from ktui.execution.journal.commands import SetThrottle
+from ktui.execution.run.events import StepOver
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import rates_from
 from support.runs_throttled import TWO, ThrottledStory, change_list, set_rate

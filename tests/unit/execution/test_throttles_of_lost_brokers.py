@@ -8,40 +8,40 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.throttle_settings import LEADER_RATE
-from ktui.execution.commands import LeaveThrottles, SetThrottle
-from ktui.execution.options import OnStall
-from ktui.execution.states import State
-from ktui.execution.throttle_events import SettingsLeft
+from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
+from ktui.execution.run.events import SettingsLeft
+from ktui.execution.run.options import OnStall
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import rates_from
-from ktui.simulated import acts
+from ktui.simulated import events
 from support.runs_throttled import TWO, ThrottledStory, broker, set_rate
 from support.throttle_rules import settings_in
 
-Timed = Sequence[tuple[float, acts.Act]]
+Timed = Sequence[tuple[float, events.Act]]
 OUTAGES: dict[str, Timed] = {
-    "the target dies while it copies": [(5.0, acts.Kill(4)), (200.0, acts.Start(4))],
-    "the target dies, and is back at once": [(5.0, acts.Kill(4)), (6.0, acts.Start(4))],
-    "the target hangs, and goes on": [(5.0, acts.Hang(4)), (12.0, acts.Resume(4))],
-    "the target hangs for long": [(5.0, acts.Hang(4)), (90.0, acts.Resume(4))],
-    "the target shuts down, and is back": [(5.0, acts.Shutdown(4)), (40.0, acts.Start(4))],
-    "the target dies when it is in sync": [(20.05, acts.Kill(4)), (200.0, acts.Start(4))],
-    "the target hangs when it is in sync": [(20.05, acts.Hang(4)), (200.0, acts.Resume(4))],
-    "the target dies at the very end": [(42.0, acts.Kill(5)), (42.0, acts.Kill(4)),
-                                        (300.0, acts.Start(4)), (300.0, acts.Start(5))],
-    "the source dies, and is back": [(5.0, acts.Kill(1)), (100.0, acts.Start(1))],
-    "the source dies for good": [(5.0, acts.Kill(1))],
-    "the source hangs": [(5.0, acts.Hang(1)), (60.0, acts.Resume(1))],
-    "a kept replica dies": [(5.0, acts.Kill(2)), (100.0, acts.Start(2))],
-    "target and source die": [(5.0, acts.Kill(1)), (6.0, acts.Kill(4)),
-                              (100.0, acts.Start(4)), (200.0, acts.Start(1))],
+    "the target dies while it copies": [(5.0, events.Kill(4)), (200.0, events.Start(4))],
+    "the target dies, and is back at once": [(5.0, events.Kill(4)), (6.0, events.Start(4))],
+    "the target hangs, and goes on": [(5.0, events.Hang(4)), (12.0, events.Resume(4))],
+    "the target hangs for long": [(5.0, events.Hang(4)), (90.0, events.Resume(4))],
+    "the target shuts down, and is back": [(5.0, events.Shutdown(4)), (40.0, events.Start(4))],
+    "the target dies when it is in sync": [(20.05, events.Kill(4)), (200.0, events.Start(4))],
+    "the target hangs when it is in sync": [(20.05, events.Hang(4)), (200.0, events.Resume(4))],
+    "the target dies at the very end": [(42.0, events.Kill(5)), (42.0, events.Kill(4)),
+                                        (300.0, events.Start(4)), (300.0, events.Start(5))],
+    "the source dies, and is back": [(5.0, events.Kill(1)), (100.0, events.Start(1))],
+    "the source dies for good": [(5.0, events.Kill(1))],
+    "the source hangs": [(5.0, events.Hang(1)), (60.0, events.Resume(1))],
+    "a kept replica dies": [(5.0, events.Kill(2)), (100.0, events.Start(2))],
+    "target and source die": [(5.0, events.Kill(1)), (6.0, events.Kill(4)),
+                              (100.0, events.Start(4)), (200.0, events.Start(1))],
     "one broker after the other is restarted": [
         (5.0 + 25.0 * n + late, act)
         for n, b in enumerate((1, 2, 3, 4, 5))
-        for late, act in ((0.0, acts.Shutdown(b)), (4.0, acts.Start(b)))
+        for late, act in ((0.0, events.Shutdown(b)), (4.0, events.Start(b)))
     ],
     "a broker dies as the controller changes": [
-        (5.0, acts.Kill(4)), (5.0, acts.ChangeController()), (60.0, acts.Start(4)),
+        (5.0, events.Kill(4)), (5.0, events.ChangeController()), (60.0, events.Start(4)),
     ],
 }  # fmt: skip
 
@@ -90,7 +90,7 @@ def _with_a_dead_source(folder: Path) -> ThrottledStory:
     """Have a run that throttles leaders, one of which dies and leaves all the same."""
     story = ThrottledStory(folder, TWO, throttle_leaders=True)
     story.cluster.configure([set_rate(1, 9_000_000, LEADER_RATE)])
-    story.befalls(5.0, acts.Kill(1))
+    story.befalls(5.0, events.Kill(1))
     return story
 
 
@@ -98,7 +98,7 @@ def test_a_run_does_not_end_before_its_throttle_is_off_a_broker_that_is_down(
     tmp_path: Path,
 ) -> None:
     story = _with_a_dead_source(tmp_path)
-    story.befalls(500.0, acts.Start(1))
+    story.befalls(500.0, events.Start(1))
 
     story.played(until_s=450.0)
     _moved(story)
@@ -128,8 +128,8 @@ def _over_but_for_broker_4(folder: Path) -> ThrottledStory:
     """Have a run that ends while the only broker with a rate of ours is down."""
     story = ThrottledStory(folder, {"orders-0": ((1, 2, 3), (4, 2, 3))})
     story.asked(10.0, SetThrottle(rates_from("none")))
-    story.befalls(9.9, acts.Hang(4))
-    story.befalls(900.0, acts.Resume(4))
+    story.befalls(9.9, events.Hang(4))
+    story.befalls(900.0, events.Resume(4))
     return story
 
 
@@ -147,7 +147,7 @@ def test_what_is_on_a_broker_that_never_comes_back_can_be_let_go_and_is_told(
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=20.0)
-    story.befalls(5.0, acts.Kill(4), acts.DeleteTopic("orders"))
+    story.befalls(5.0, events.Kill(4), events.DeleteTopic("orders"))
     story.played(until_s=300.0)
     assert story.rates == {4: "500000"}
     assert not story.run.ended

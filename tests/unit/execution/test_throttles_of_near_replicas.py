@@ -10,11 +10,10 @@ import pytest
 
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ConfigOp
-from ktui.execution.events import Planned
-from ktui.execution.run import Run
-from ktui.execution.throttle_events import Configure
-from ktui.execution.throttle_near import Near
-from ktui.execution.track import Track
+from ktui.execution.run.events import Configure, Planned
+from ktui.execution.run.run import Run
+from ktui.execution.run.track import Track
+from ktui.execution.throttle.early_release import Near
 from ktui.planning.throttle_rates import rates_from
 from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
 from support.moving_clusters import tp

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.commands import Continue, Pause
-from ktui.execution.events import By
-from ktui.execution.options import OnStall
-from ktui.execution.refusals import MOST_TRIES
-from ktui.execution.states import State
+from ktui.execution.journal.commands import Continue, Pause
+from ktui.execution.run.events import By
+from ktui.execution.run.options import OnStall
+from ktui.execution.run.refusals import MOST_TRIES
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.layout import TopicSpec
 from support.moving_clusters import cancel, move, tp
 from support.runs import OWNER
@@ -117,23 +117,23 @@ def _moved_by_another_before(story: ThrottledStory) -> None:
 
 
 def _alter_denied(story: ThrottledStory) -> None:
-    story.befalls(0.0, acts.Deny("alter_reassignments"))
+    story.befalls(0.0, events.Deny("alter_reassignments"))
     story.played()
     assert not story.lists
     assert not story.rates
-    story.cluster.do(acts.Allow("alter_reassignments"))
+    story.cluster.do(events.Allow("alter_reassignments"))
     story.resumed()
 
 
 def _deleted(story: ThrottledStory) -> None:
-    story.befalls(5.0, acts.DeleteTopic("orders"))
+    story.befalls(5.0, events.DeleteTopic("orders"))
     story.to_the_end()
     assert story.state("orders-0") is State.TOPIC_GONE
 
 
 def _deleted_between_steps(story: ThrottledStory) -> None:
     story.asked(5.0, Pause())
-    story.befalls(60.0, acts.DeleteTopic("orders"))
+    story.befalls(60.0, events.DeleteTopic("orders"))
     story.asked(70.0, Continue())
     story.to_the_end()
     assert story.state("orders-1") is State.TOPIC_GONE
@@ -141,7 +141,7 @@ def _deleted_between_steps(story: ThrottledStory) -> None:
 
 def _recreated(story: ThrottledStory) -> None:
     again = TopicSpec(name="orders", replicas=(RF3, RF3), bytes_each=10_000_000)
-    story.befalls(5.0, acts.DeleteTopic("orders"), acts.CreateTopic(again))
+    story.befalls(5.0, events.DeleteTopic("orders"), events.CreateTopic(again))
     story.to_the_end()
     assert story.state("orders-0") is State.TOPIC_GONE
 
@@ -212,15 +212,15 @@ def _cancelled_by_another(story: ThrottledStory) -> None:
 
 
 def _another_controller(story: ThrottledStory) -> None:
-    story.befalls(3.0, acts.ChangeController())
-    story.befalls(19.5, acts.ChangeController())
+    story.befalls(3.0, events.ChangeController())
+    story.befalls(19.5, events.ChangeController())
     story.to_the_end()
     assert story.at_target("orders-0", "orders-1")
 
 
 def _cluster_lost(story: ThrottledStory) -> None:
-    story.befalls(5.0, *(acts.Hang(b) for b in range(1, 10)))
-    story.befalls(8.0, *(acts.Resume(b) for b in range(1, 10)))
+    story.befalls(5.0, *(events.Hang(b) for b in range(1, 10)))
+    story.befalls(8.0, *(events.Resume(b) for b in range(1, 10)))
     story.to_the_end()
     assert story.at_target("orders-0", "orders-1")
 
@@ -258,8 +258,8 @@ def test_nothing_of_a_run_stays_where_it_goes_otherwise(end: str, tmp_path: Path
 
 def test_nothing_stays_of_a_step_that_stalls_and_is_cancelled(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=30.0)
-    story.befalls(5.0, acts.Kill(4))
-    story.befalls(300.0, acts.Start(4))
+    story.befalls(5.0, events.Kill(4))
+    story.befalls(300.0, events.Start(4))
 
     story.to_the_end()
 

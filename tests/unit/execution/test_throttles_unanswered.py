@@ -10,12 +10,11 @@ import pytest
 
 from ktui.cluster.errors import NotAuthorized, Unreachable
 from ktui.cluster.ports import ConfigOp, Verdict, WriteResult
-from ktui.execution.commands import Continue, Pause, SetThrottle
-from ktui.execution.events import By, Event, Paused
-from ktui.execution.throttle_events import Configure
+from ktui.execution.journal.commands import Continue, Pause, SetThrottle
+from ktui.execution.run.events import By, Configure, Event, Paused
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import rates_from
-from ktui.simulated import acts
+from ktui.simulated import events
 from support.runs_throttled import (
     ONE,
     RF3,
@@ -89,16 +88,16 @@ def test_a_rate_that_arrives_after_another_one_is_put_back_all_the_same(tmp_path
     story.assert_left_as_found()
 
 
-MISHAPS: dict[str, Sequence[acts.Act]] = {
-    "the answer to the rate": [acts.LoseAnswer()],
-    "the rate itself": [acts.LoseRequest()],
-    "the answers to the rate and to the list": [acts.LoseAnswer(), acts.LoseAnswer()],
-    "the rate and the list themselves": [acts.LoseRequest(), acts.LoseRequest()],
-    "four answers in a row": [acts.LoseAnswer()] * 4,
+MISHAPS: dict[str, Sequence[events.Act]] = {
+    "the answer to the rate": [events.LoseAnswer()],
+    "the rate itself": [events.LoseRequest()],
+    "the answers to the rate and to the list": [events.LoseAnswer(), events.LoseAnswer()],
+    "the rate and the list themselves": [events.LoseRequest(), events.LoseRequest()],
+    "four answers in a row": [events.LoseAnswer()] * 4,
     "a rate that comes in after its time, and what follows": [
-        acts.DelayRequest(15.0),
-        acts.LoseAnswer(),
-        acts.LoseRequest(),
+        events.DelayRequest(15.0),
+        events.LoseAnswer(),
+        events.LoseRequest(),
     ],
 }
 
@@ -146,14 +145,14 @@ def test_a_run_that_may_not_set_its_throttle_is_paused_and_sends_nothing(
     call: str, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.befalls(0.0, acts.Deny(call))
+    story.befalls(0.0, events.Deny(call))
 
     run = story.played()
 
     assert set(run.pauses.whole) == {By.FAILURE}
     assert run.left == run.pauses.whole[By.FAILURE]
     assert story.witness.alters == []
-    story.cluster.do(acts.Allow(call))
+    story.cluster.do(events.Allow(call))
     story.resumed()
     story.assert_left_as_found()
     assert story.at_target(*TWO)
@@ -177,8 +176,8 @@ def test_a_run_whose_throttle_is_denied_by_the_brokers_is_paused_and_sends_nothi
 @pytest.mark.parametrize("at_s", [5.0, 25.0])
 def test_what_may_not_be_taken_off_is_taken_off_once_it_may(at_s: float, tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.befalls(at_s, acts.Deny("alter_configs"))
-    story.befalls(200.0, acts.Allow("alter_configs"))
+    story.befalls(at_s, events.Deny("alter_configs"))
+    story.befalls(200.0, events.Allow("alter_configs"))
 
     story.to_the_end()
     if not story.run.ended:
@@ -225,7 +224,7 @@ def test_no_step_is_sent_while_the_list_of_its_topic_is_full(tmp_path: Path) -> 
     story = ThrottledStory(tmp_path, TWO)
     full = many_entries(32_767)
     story.cluster.configure([change_list(ConfigOp.SET, full)])
-    story.befalls(100.0, acts.Configure((change_list(ConfigOp.SET, "0:9"),)))
+    story.befalls(100.0, events.Configure((change_list(ConfigOp.SET, "0:9"),)))
 
     assert not story.played(until_s=90.0).ended
 
@@ -259,9 +258,11 @@ def test_a_value_that_kafka_refuses_for_a_rate_leaves_nothing(tmp_path: Path) ->
     assert story.rates == {1: "9"}
 
 
-@pytest.mark.parametrize("lost", [acts.LoseAnswer(), acts.LoseRequest()], ids=["answer", "request"])
+@pytest.mark.parametrize(
+    "lost", [events.LoseAnswer(), events.LoseRequest()], ids=["answer", "request"]
+)
 def test_a_rate_that_may_have_been_put_back_is_set_again_before_the_next_step(
-    lost: acts.Act, tmp_path: Path
+    lost: events.Act, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, {**ONE, "orders-1": (RF3, (4, 2, 3))})
     story.asked(5.0, Pause())

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from ktui.execution.events import LimitsChanged
-from ktui.execution.throttle_events import ThrottleChanged
+from ktui.execution.run.events import LimitsChanged, ThrottleChanged
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import rates_from
 from support.told_runs import BESIDE, GB, Told, copied_for

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.execution.commands import SetThrottle
+from ktui.execution.journal.commands import SetThrottle
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.clock import FIRST_MOMENT

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.execution.events import By, StepBegun
+from ktui.execution.run.events import By, StepBegun
 from ktui.insights.curve import Curve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread

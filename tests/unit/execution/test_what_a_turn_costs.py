@@ -11,11 +11,11 @@ from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.beginning import planned_parts
-from ktui.execution.decider import Decider
-from ktui.execution.events import Entry, Event, Planned, Request, Started
-from ktui.execution.options import RunOptions
-from ktui.execution.run import Run
+from ktui.execution.engine.decider import Decider
+from ktui.execution.run.events import Entry, Event, Planned, Request, Started
+from ktui.execution.run.first_events import planned_parts
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
 from ktui.pacing import roster, steps
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Next, Situation

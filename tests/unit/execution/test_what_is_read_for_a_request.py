@@ -10,19 +10,19 @@ import pytest
 from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
-from ktui.execution.absent_brokers import RESTARTS_S, AbsentBrokers
-from ktui.execution.events import Answered, Ended, Outage, Planned, Request, StepBegun
-from ktui.execution.journal import Journal
-from ktui.execution.look import Look
-from ktui.execution.problem import JournalProblem, RunProblem
-from ktui.execution.request_check import why_not_sent
-from ktui.execution.states import State
-from ktui.execution.track import OpenStep, first_track
-from ktui.execution.unanswered import MAY_COME_S, Unanswered
+from ktui.execution.engine.absent_brokers import RESTARTS_S, AbsentBrokers
+from ktui.execution.engine.observed import Look
+from ktui.execution.engine.request_check import why_not_sent
+from ktui.execution.errors import JournalProblem, RunProblem
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Answered, Ended, Outage, Planned, Request, StepBegun
+from ktui.execution.run.states import State
+from ktui.execution.run.track import OpenStep, first_track
+from ktui.execution.run.unanswered import MAY_COME_S, Unanswered
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
-from ktui.simulated import acts
+from ktui.simulated import events as acts
 from ktui.simulated.clock import FIRST_MOMENT
 from support.chaos.interposed import Call, Interposed
 from support.moving_clusters import tp

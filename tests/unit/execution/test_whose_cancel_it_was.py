@@ -9,10 +9,10 @@ import pytest
 
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered, Cancel, Entry, Event, Request
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.simulated import acts
+from ktui.execution.run.events import Answered, Cancel, Entry, Event, Request
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.simulated import events as acts
 from ktui.simulated.clock import FIRST_MOMENT
 from support.journals import a_start, step
 from support.moving_clusters import cancel, tp

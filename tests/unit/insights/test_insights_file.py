@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.earlier_runs import EarlierRuns
-from ktui.execution.statedir import StateDir
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.insights.file import (
     NAME,

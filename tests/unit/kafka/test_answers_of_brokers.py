@@ -17,8 +17,10 @@ from kafka.protocol.metadata import MetadataResponse
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import NotAuthorized, Operation, Refused, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.kafka import codes, log_dirs, metadata, reassignments, settings
-from ktui.kafka.grouping import by_topic, chunks
+from ktui.kafka.requests import configs as settings
+from ktui.kafka.requests import log_dirs, metadata, reassignments
+from ktui.kafka.transport import error_codes
+from ktui.kafka.transport.batches import by_topic, chunks
 
 ID = uuid.UUID(bytes=b"\xfb\xff\xbe" + bytes(13))
 
@@ -284,7 +286,7 @@ def test_settings_of_a_broker_that_are_unset_or_odd_are_none() -> None:
 def test_an_error_for_the_whole_call_is_typed_and_says_what_was_asked(
     code: int, kind: type[Exception]
 ) -> None:
-    error = codes.refusal(
+    error = error_codes.refusal(
         code, "said \x1b[1mso", attempted="doing it", where="broker 3", needs="Alter on the cluster"
     )
 
@@ -309,7 +311,7 @@ def test_an_error_for_the_whole_call_is_typed_and_says_what_was_asked(
     ],
 )
 def test_errors_go_by_kafkas_names(code: int, name: str) -> None:
-    assert codes.name_of(code) == name
+    assert error_codes.name_of(code) == name
 
 
 def test_partitions_are_grouped_once_each_and_cut_into_chunks() -> None:

@@ -8,7 +8,7 @@ import pytest
 from kafka.protocol.metadata import ApiVersionsResponse
 
 from ktui.cluster.errors import TimedOut
-from ktui.kafka.completion import Completion
+from ktui.kafka.requests.reassignments import Completion
 
 
 class Brokers:

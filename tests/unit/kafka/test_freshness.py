@@ -12,10 +12,10 @@ from kafka.protocol.metadata import ApiVersionsResponse
 
 from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka.connection import Connection
-from ktui.kafka.errors import Purpose
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.wire import Build
+from ktui.kafka.transport.client import Build
+from ktui.kafka.transport.translate_errors import Purpose
 
 LEADER, FOLLOWER = 100, 101
 NOT_LEADER = 6

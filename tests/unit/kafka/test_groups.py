@@ -12,9 +12,9 @@ from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, Unreachable
 from ktui.cluster.membership import Heard, Member
-from ktui.kafka import codes
 from ktui.kafka.claim import KafkaGroups
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.transport import error_codes
 
 LOADING, NOT_THERE, MOVED, DENIED, FENCED, UNKNOWN_MEMBER = 14, 15, 16, 30, 82, 25
 REBALANCING, UNKNOWN_TOPIC, NO_TOPIC_PERMISSION, UNEXPECTED = 27, 3, 29, 42
@@ -49,7 +49,7 @@ class Brokers:
         answer = getattr(self, f"_{kind}")()
         if getattr(answer, "error_code", 0):
             code = answer.error_code
-            raise codes.refusal(
+            raise error_codes.refusal(
                 code, None, attempted=purpose.attempted, where="", needs=purpose.needs
             )
         return answer
@@ -106,7 +106,7 @@ def brokers() -> Brokers:
 
 @pytest.fixture
 def groups(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> KafkaGroups:
-    monkeypatch.setattr("ktui.kafka.coordinators._PAUSE_S", 0.0)
+    monkeypatch.setattr("ktui.kafka.claim._PAUSE_S", 0.0)
     return KafkaGroups(Connection.to("127.0.0.1:1"), wire=brokers)  # type: ignore[arg-type]
 
 

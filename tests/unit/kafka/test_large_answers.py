@@ -13,7 +13,7 @@ from kafka.protocol.admin import ListPartitionReassignmentsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from support.certificates import Authority
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ktui.kafka.connection import Connection
-from ktui.kafka.problem import ConnectionProblem
-from ktui.kafka.secret import Secret
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.secret import Secret
 
 SASL = {
     "bootstrap.servers": "kafka-1:9093",
@@ -244,7 +244,7 @@ class TestASecret:
     def test_a_command_that_does_not_end_is_killed_in_time(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ktui.kafka.secret_command.LIMIT_S", 0.01)
+        monkeypatch.setattr("ktui.kafka.connection.secret.LIMIT_S", 0.01)
 
         problem = refused(SASL | {"sasl.password": {"command": "sleep 60"}})
 

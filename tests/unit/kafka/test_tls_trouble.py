@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import probe_confluent
 from ktui.kafka.reader import KafkaReader
 from support.certificates import Authority

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.lab import clients, security
 from ktui.lab.layout import Lab, Node, Security
 from ktui.lab.properties import render, server_properties

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.lab import jars, layout, nodes, server_log
 from ktui.lab import up as up_module
 from ktui.lab.errors import LabError, WrongInput

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ktui.pipeline import decode as decoding
-from ktui.pipeline.decode import ALL, KINDS, Choice, rows_of
+from ktui.pipeline.ingest import decode as decoding
+from ktui.pipeline.ingest.decode import ALL, KINDS, Choice, rows_of
 from ktui.recording.lines import Head, Line
 from support.faulty_segments import summed, unsummed
 from support.lake_recordings import looks, record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.pipeline.failures import spark_words
+from ktui.pipeline.spark.failures import spark_words
 
 _RAISED = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: \
 Traceback (most recent call last):

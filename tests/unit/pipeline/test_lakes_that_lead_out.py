@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ktui.pipeline.lake import read_manifest
-from ktui.pipeline.lake_files import LocalFiles
-from ktui.pipeline.manifest import NAME, DataFile, Manifest, Written, encode
-from ktui.pipeline.problem import PipelineProblem
-from ktui.pipeline.report.arrow_lake import ArrowLake
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake.files import LocalFiles
+from ktui.pipeline.lake.lake import read_manifest
+from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, Written, encode
+from ktui.pipeline.report.data.lake import ArrowLake
 
 FOLDER = "moves/lake_version=000001-aa/cluster_id=c"
 

@@ -10,11 +10,13 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from ktui.execution.events import Event, Planned, PlannedPart, encode
+from ktui.execution.run.events import Event, Planned, PlannedPart, encode
 from ktui.insights.curve import Curve
-from ktui.pipeline import eta_backtest, eta_replay, run_folds, what_if
-from ktui.pipeline.what_if_grid import Cell
-from ktui.pipeline.what_if_model import Model
+from ktui.pipeline.forecast import backtest, replay
+from ktui.pipeline.tables import run_folds
+from ktui.pipeline.what_if import table as what_if
+from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.what_if.model import Model
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import AnyLine, Head, RunLine
@@ -73,14 +75,14 @@ def test_a_session_that_the_fold_cannot_take_tells_no_forecasts_and_raises_nothi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = pa.table({"cluster_id": ["c"], "session": ["s"], "content": [a_session()]})
-    assert eta_backtest._replayed(table).num_rows == 1
+    assert backtest._replayed(table).num_rows == 1
 
     def stumbles(_fold: object, _progress: object) -> NoReturn:
         raise IndexError("of a partition without replicas")
 
-    monkeypatch.setattr(eta_replay, "fold", stumbles)
+    monkeypatch.setattr(replay, "fold", stumbles)
 
-    assert eta_backtest._replayed(table).num_rows == 0
+    assert backtest._replayed(table).num_rows == 0
 
 
 def a_session() -> bytes:

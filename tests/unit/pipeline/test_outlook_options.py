@@ -8,10 +8,10 @@ from typing import Any
 import click
 import pytest
 
+from ktui.cli.pipeline.options import asked_of
 from ktui.fileproblem import FileProblem
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.outlook_options import asked_of
-from ktui.pipeline.what_if_grid import usual_grid
+from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.what_if.grid import usual_grid
 
 
 def given(**options: Any) -> Asked | None:

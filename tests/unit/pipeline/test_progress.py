@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from ktui.pipeline.progress import ProgressLine
+from ktui.pipeline.spark.progress import ProgressLine
 
 
 class Terminal(io.StringIO):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ktui.lab.java import Java, find_java
-from ktui.pipeline.spark_classes import sharing
+from ktui.pipeline.spark.class_archive import sharing
 
 JAVA = Java("/usr/bin/java", 17, "17.0.15+6")
 WRITTEN = b"\xf0\x0b\xab\xa8"

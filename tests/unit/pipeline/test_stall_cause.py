@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.pipeline.report.records import Interval, Rates, Reading, Sample
-from ktui.pipeline.stall_cause import MOST_TELLING, cause_of, looked_at, stalls
+from ktui.pipeline.lake.records import Interval, Rates, Reading, Sample
+from ktui.pipeline.tables.stall_cause import MOST_TELLING, cause_of, looked_at, stalls
 from ktui.progress.timeline import Cause
 
 BEHIND = (Reading(1, 100), Reading(4, 70))

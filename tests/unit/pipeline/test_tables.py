@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructType
 
-from ktui.pipeline import schemas, stage_schemas
-from ktui.pipeline.columns import Table
+from ktui.pipeline.lake import tables
+from ktui.pipeline.lake.schema import Table
 
 PAGE = Path(__file__).parents[3] / "docs" / "pipeline.md"
 TABLES = [
     table
-    for module in (schemas, stage_schemas)
+    for module in (tables, tables)
     for table in vars(module).values()
     if isinstance(table, Table)
 ]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if_evidence import (
+from ktui.pipeline.what_if.evidence import (
     LEAST_RUNS,
     LEAST_STEPS,
     TELLING_S,
@@ -18,9 +18,9 @@ from ktui.pipeline.what_if_evidence import (
     lacking,
     too_far_off,
 )
-from ktui.pipeline.what_if_grid import Cell
-from ktui.pipeline.what_if_model import Inflow, Step, fit
-from ktui.pipeline.what_if_play import Played, advise
+from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.what_if.model import Inflow, Step, fit
+from ktui.pipeline.what_if.play import Played, advise
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
 
 MB = 1_000_000

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.fileproblem import FileProblem
 from ktui.pacing.limits import Limits, Shape
-from ktui.pipeline.what_if_grid import Cell, read_grid, usual_grid
+from ktui.pipeline.what_if.grid import Cell, read_grid, usual_grid
 from ktui.planning.throttle_rates import rates_from
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.pipeline.what_if_model import Inflow, Model, Step, fit
+from ktui.pipeline.what_if.model import Inflow, Model, Step, fit
 from ktui.planning.throttle_rates import rates_from
 
 MB = 1_000_000.0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from ktui.execution.events import LimitsChanged, Planned, PlannedPart
+from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.curve import Curve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if_evidence import Evidence
-from ktui.pipeline.what_if_grid import Cell
-from ktui.pipeline.what_if_model import Model
-from ktui.pipeline.what_if_play import Played, RecordedRun, advise, play, recorded_run
+from ktui.pipeline.what_if.evidence import Evidence
+from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.what_if.model import Model
+from ktui.pipeline.what_if.play import Played, RecordedRun, advise, play, recorded_run
 from ktui.planning.throttle_rates import rates_from
 from support.journals import started
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.events import LimitsChanged, Planned, PlannedPart
+from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.curve import Curve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if_evidence import Evidence
-from ktui.pipeline.what_if_grid import Cell
-from ktui.pipeline.what_if_model import Model
-from ktui.pipeline.what_if_play import RecordedRun, recorded_run
-from ktui.pipeline.what_if_rows import Lasted, advised_rows, played_rows, spelled
+from ktui.pipeline.what_if.evidence import Evidence
+from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.what_if.model import Model
+from ktui.pipeline.what_if.play import RecordedRun, recorded_run
+from ktui.pipeline.what_if.table import Lasted, advised_rows, played_rows, spelled
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
 from support.journals import started
 

@@ -11,8 +11,8 @@ import pytest
 from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.planning.check import check_plan
-from ktui.planning.finding import (
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import (
     Allowances,
     ClusterSnapshot,
     Finding,
@@ -21,8 +21,8 @@ from ktui.planning.finding import (
     Severity,
 )
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.planfile import read_plan
-from ktui.planning.problem import Place
+from ktui.planning.read.problems import Place
+from ktui.planning.read.read import read_plan
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ktui.planning.planfile import read_plan
-from ktui.planning.problem import BadPlan
+from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.read import read_plan
 
 EACH = 15
 Change = Callable[[random.Random, dict[str, Any]], object]

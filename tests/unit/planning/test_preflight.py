@@ -10,12 +10,12 @@ import pytest
 from ktui.cluster.broker import BrokerConfig, LogDir
 from ktui.cluster.errors import Failure, Operation
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.planning import preflight as preflight_module
-from ktui.planning import schedule as schedule_module
-from ktui.planning.disks import BrokerLoad
-from ktui.planning.finding import Kind, Severity
-from ktui.planning.preflight import Ground, Preflight, ShapeCost, preflight
-from ktui.planning.rates import BrokerThrottle, Span
+from ktui.planning.check.disks import BrokerLoad
+from ktui.planning.check.findings import Kind, Severity
+from ktui.planning.preflight import preflight as preflight_module
+from ktui.planning.preflight.preflight import Ground, Preflight, ShapeCost, preflight
+from ktui.planning.simulate import schedule as schedule_module
+from ktui.planning.simulate.copy_rates import BrokerThrottle, Span
 from ktui.units import Rate
 from support.preflights import GB, Way, a_plan, a_snapshot, tp
 

@@ -9,9 +9,9 @@ import pytest
 
 from ktui.cluster.broker import BrokerConfig
 from ktui.pacing.limits import Limits, Mode
-from ktui.planning.preflight import preflight
-from ktui.planning.preflight_words import lines, time_in_words
-from ktui.planning.rates import Span
+from ktui.planning.preflight.preflight import preflight
+from ktui.planning.preflight.text import lines, time_in_words
+from ktui.planning.simulate.copy_rates import Span
 from ktui.units import Rate
 from support.preflights import GB, Way, a_plan, a_snapshot
 

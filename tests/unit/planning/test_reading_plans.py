@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning import planfile
 from ktui.planning.plan import PartitionTarget, Plan, written
-from ktui.planning.planfile import find_problems, read_plan
-from ktui.planning.problem import MOST_TOLD, BadPlan, Problem
+from ktui.planning.read import read as planfile
+from ktui.planning.read.problems import MOST_TOLD, BadPlan, Problem
+from ktui.planning.read.read import find_problems, read_plan
 
 PRINTED_BY_KAFKA = (
     b'{"version":1,"partitions":['
@@ -116,7 +116,7 @@ def test_a_pipe_of_the_shell_without_an_end_is_read_only_as_far_as_the_limit(
 
 
 def test_a_plan_with_too_many_partitions_is_told_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ktui.planning.mistakes.MOST_PARTITIONS", 3)
+    monkeypatch.setattr("ktui.planning.read.diagnose.MOST_PARTITIONS", 3)
     monkeypatch.setattr(planfile, "MOST_PARTITIONS", 3)
     assert len(read_plan(_file([_row(n) for n in range(3)])).partitions) == 3
     bad = _refused(_file([_row(n) for n in range(4)]))

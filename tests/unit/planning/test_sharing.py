@@ -14,8 +14,8 @@ from ktui.pacing.decision import Move, Wanted
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
-from ktui.planning.schedule import Beside, Flying, Left, rest
-from ktui.planning.sharing import Pair, Shared, shared
+from ktui.planning.simulate.fair_share import Pair, Shared, shared
+from ktui.planning.simulate.schedule import Beside, Flying, Left, rest
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 

@@ -9,8 +9,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Wanted
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation
-from ktui.planning.inbound import Inbound
-from ktui.planning.schedule import Schedule, Tempo, schedule
+from ktui.planning.simulate.fair_share import Inbound
+from ktui.planning.simulate.schedule import Schedule, Tempo, schedule
 
 A = TopicPartition("a", 0)
 SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=8)

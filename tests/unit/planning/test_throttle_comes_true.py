@@ -8,12 +8,12 @@ import re
 import pytest
 
 from ktui.pacing.limits import Limits
-from ktui.planning.finding import Kind
+from ktui.planning.check.findings import Kind
+from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.preflight import preflight
-from ktui.planning.snapshot import take_snapshot
+from ktui.planning.preflight.preflight import preflight
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.moving_clusters import a_cluster, throttle, tp, wait
@@ -46,7 +46,7 @@ def ends(rate: int, names: tuple[str, ...] = NAMES) -> bool:
     """Whether moves that begin together have ended after an hour."""
     ours = cluster()
     ours.do(throttle("follower", 4, rate))
-    ours.do(acts.Alter({tp(name): (4, 2, 3) for name in names}))
+    ours.do(events.Alter({tp(name): (4, 2, 3) for name in names}))
     wait(ours, 3_600.0)
     return not asyncio.run(ours.reader().list_reassignments())
 

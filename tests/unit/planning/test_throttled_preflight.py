@@ -11,12 +11,12 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, LONGEST_LIST
 from ktui.pacing.limits import Limits
-from ktui.planning.finding import Finding, Kind, Severity
-from ktui.planning.preflight import Ground, Preflight, preflight
-from ktui.planning.preflight_words import lines
-from ktui.planning.rates import BrokerThrottle
+from ktui.planning.check.findings import Finding, Kind, Severity
+from ktui.planning.preflight.preflight import Ground, Preflight, preflight
+from ktui.planning.preflight.text import lines
+from ktui.planning.preflight.throttle_findings import STALLED_AFTER_S
+from ktui.planning.simulate.copy_rates import BrokerThrottle
 from ktui.planning.throttle_rates import rates_from
-from ktui.planning.throttle_suffices import STALLED_AFTER_S
 from ktui.progress import stalls
 from ktui.units import Rate
 from support.preflights import Way, a_plan, a_snapshot, tp

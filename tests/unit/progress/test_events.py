@@ -11,7 +11,7 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import fold as folding
 from ktui.progress.news import PER_TIMELINE, Severity
 from ktui.progress.timeline import Progress
-from ktui.simulated import acts
+from ktui.simulated import events as acts
 from support.moving_clusters import a_cluster
 from support.observations import START, T0, a_move, a_partition, an_observation, folded
 from support.recorded import Recorder

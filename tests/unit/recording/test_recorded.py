@@ -16,7 +16,7 @@ from ktui.recording.lines import Lost
 from ktui.recording.playing import Seen
 from ktui.recording.recorded import Recorded
 from ktui.recording.recorder import Recorder
-from ktui.simulated import acts
+from ktui.simulated import events
 from support.looking import EVERYONE, Looking, looking_at_a_move
 from support.recordings import all_to_the_millisecond, happenings, seen_in
 
@@ -42,7 +42,7 @@ async def test_what_is_seen_of_a_cluster_is_in_the_recording(tmp_path: Path) -> 
         looks = RecordedLooks(look, tmp_path)
         seen = [await looks.poll() for _ in range(10)]
         seen += [await looks.poll(EVERYTHING) for _ in range(40)]
-        await look.do(acts.Hang(4))
+        await look.do(events.Hang(4))
         seen += [await looks.poll(EVERYTHING) for _ in range(5)]
 
     assert seen[-1].failures
@@ -56,7 +56,7 @@ async def test_a_poll_that_fails_is_recorded_with_the_reason_and_fails_as_before
     async with looking_at_a_move() as look:
         looks = RecordedLooks(look, tmp_path)
         await looks.poll()
-        await look.do(*map(acts.Kill, EVERYONE))
+        await look.do(*map(events.Kill, EVERYONE))
         with pytest.raises(Unreachable) as told:
             await looks.poll()
 
@@ -73,7 +73,7 @@ async def test_settings_that_someone_says_are_changed_are_read_in_the_next_look(
     async with looking_at_a_move() as look:
         looks = RecordedLooks(look, tmp_path)
         await looks.poll()
-        await look.do(acts.Configure((change,)))
+        await look.do(events.Configure((change,)))
         looks.source.settings_changed({"orders"}, ())
         await looks.poll()
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec import inspect
 
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered, Event, Exported, Request, encode
+from ktui.execution.run.events import Answered, Event, Exported, Request, encode
 from ktui.recording.lines import AnyLine, Head, Lost, RunLine
 from ktui.recording.redact import Redaction
 from ktui.recording.redact_text import is_plain

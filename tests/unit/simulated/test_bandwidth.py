@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ktui.simulated.data.bandwidth import max_min_rates
-from ktui.simulated.data.tides import SLOT_S, Tides
+from ktui.simulated.data.traffic_cycle import SLOT_S, Tides
 from ktui.simulated.layout import Tide
 
 

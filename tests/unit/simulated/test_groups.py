@@ -6,7 +6,7 @@ import pytest
 
 from ktui.cluster.errors import Refused
 from ktui.cluster.membership import Heard, Member
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.clusters import a_cluster, wait
 
@@ -74,13 +74,13 @@ async def test_a_session_begins_anew_at_another_coordinator_and_not_for_who_was_
     coordinator = cluster.groups.coordinator(GROUP)
     assert coordinator is not None
     wait(cluster, SESSION_S - 1.0)
-    cluster.do(acts.Kill(coordinator))
+    cluster.do(events.Kill(coordinator))
     wait(cluster, SESSION_S - 1.0)  # the session begins anew when the dead one is fenced, at 9 s
 
     assert cluster.groups.coordinator(GROUP) != coordinator
     assert await heard(cluster, member) is Heard.STAYS
 
     wait(cluster, SESSION_S)
-    cluster.do(acts.Kill(cluster.groups.coordinator(GROUP) or 0))
+    cluster.do(events.Kill(cluster.groups.coordinator(GROUP) or 0))
     wait(cluster, 10.0)
     assert await heard(cluster, member) is Heard.GONE

@@ -11,8 +11,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.fileproblem import FileProblem
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.simulated import acts
-from ktui.simulated.acts import Act
+from ktui.simulated import events
+from ktui.simulated.events import Act
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import Scenario
@@ -148,45 +148,45 @@ def test_faults_come_in_the_order_of_time(read: Read) -> None:
     scenario = read(f"{TWO_TOPICS}faults:\n  - {{at: 2m, start: 3}}\n  - {{at: 30s, kill: 3}}\n")
 
     assert [(due.at_s, due.act) for due in scenario.faults] == [
-        (30, acts.Kill(3)),
-        (120, acts.Start(3)),
+        (30, events.Kill(3)),
+        (120, events.Start(3)),
     ]
 
 
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("kill: 1", acts.Kill(1)),
-        ("shutdown: 1", acts.Shutdown(1)),
-        ("start: 1", acts.Start(1)),
-        ("hang: 1", acts.Hang(1)),
-        ("resume: 1", acts.Resume(1)),
-        ("slow: {broker: 2, share: 10%}", acts.Slow(2, 0.1)),
-        ("fill-disk: {broker: 2, leave: 1GiB}", acts.FillDisk(2, 2**30)),
-        ("change-controller:", acts.ChangeController()),
-        ("set-inbound: {topic: orders, inbound: 5MB/s}", acts.SetInbound("orders", 5e6)),
-        ("delete-topic: audit", acts.DeleteTopic("audit")),
-        ("lose-request:", acts.LoseRequest()),
-        ("lose-answer:", acts.LoseAnswer()),
-        ("delay-request: 10s", acts.DelayRequest(10)),
-        ("deny: log_dirs", acts.Deny("log_dirs")),
-        ("allow: alter_configs", acts.Allow("alter_configs")),
+        ("kill: 1", events.Kill(1)),
+        ("shutdown: 1", events.Shutdown(1)),
+        ("start: 1", events.Start(1)),
+        ("hang: 1", events.Hang(1)),
+        ("resume: 1", events.Resume(1)),
+        ("slow: {broker: 2, share: 10%}", events.Slow(2, 0.1)),
+        ("fill-disk: {broker: 2, leave: 1GiB}", events.FillDisk(2, 2**30)),
+        ("change-controller:", events.ChangeController()),
+        ("set-inbound: {topic: orders, inbound: 5MB/s}", events.SetInbound("orders", 5e6)),
+        ("delete-topic: audit", events.DeleteTopic("audit")),
+        ("lose-request:", events.LoseRequest()),
+        ("lose-answer:", events.LoseAnswer()),
+        ("delay-request: 10s", events.DelayRequest(10)),
+        ("deny: log_dirs", events.Deny("log_dirs")),
+        ("allow: alter_configs", events.Allow("alter_configs")),
         (
             "create-topic: {name: new, replicas: [[1]]}",
-            acts.CreateTopic(TopicSpec(name="new", replicas=((1,),))),
+            events.CreateTopic(TopicSpec(name="new", replicas=((1,),))),
         ),
         (
             "elect: ['orders:2', audit]",
-            acts.Elect((tp("orders", 2), tp("audit", 0), tp("audit", 1))),
+            events.Elect((tp("orders", 2), tp("audit", 0), tp("audit", 1))),
         ),
-        ("cancel: ['audit:1']", acts.Alter({tp("audit", 1): None})),
+        ("cancel: ['audit:1']", events.Alter({tp("audit", 1): None})),
         (
             "alter: {partitions: [{topic: audit, partition: 0, replicas: [1, 3]}]}",
-            acts.Alter({tp("audit", 0): (1, 3)}),
+            events.Alter({tp("audit", 0): (1, 3)}),
         ),
         (
             "configure: [{topic: audit, key: flush.ms, value: 5}, {broker: 1, key: k, op: delete}]",
-            acts.Configure(
+            events.Configure(
                 (
                     ConfigChange(AUDIT, "flush.ms", ConfigOp.SET, "5"),
                     ConfigChange(BROKER_1, "k", ConfigOp.DELETE),
@@ -204,7 +204,7 @@ def test_everything_that_can_happen_to_a_cluster_can_be_written(
 def test_a_cancel_of_all_is_of_every_partition(read: Read) -> None:
     cancel = act(read, "cancel: all")
 
-    assert isinstance(cancel, acts.Alter)
+    assert isinstance(cancel, events.Alter)
     assert len(cancel.targets) == 6
     assert set(cancel.targets.values()) == {None}
 
@@ -213,8 +213,8 @@ def test_a_recreated_topic_has_the_same_layout_and_nothing_in_it(read: Read) -> 
     scenario = read(f"{TWO_TOPICS}faults: [{{at: 5s, recreate-topic: orders}}]\n")
     deleted, created = (due.act for due in scenario.faults)
 
-    assert deleted == acts.DeleteTopic("orders")
-    assert isinstance(created, acts.CreateTopic)
+    assert deleted == events.DeleteTopic("orders")
+    assert isinstance(created, events.CreateTopic)
     assert created.topic.replicas == scenario.spec.topics[0].replicas
     assert created.topic.bytes_each == 0
 

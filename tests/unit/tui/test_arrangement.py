@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.widgets.arrangement import Arrangement
-from ktui.tui.widgets.columns import Column, Extents, layout
-from ktui.tui.widgets.moment import Moment
-from ktui.tui.widgets.ordering import Ordering
-from ktui.tui.widgets.rowfilter import RowFilter
+from ktui.tui.screens.watch.columns import Column, Extents, layout
+from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.row_filter import RowFilter
+from ktui.tui.screens.watch.row_model import Arrangement
+from ktui.tui.screens.watch.sort import Ordering
 from support.screens import timeline
 
 NOW = Moment(0.0)

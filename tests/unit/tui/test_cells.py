@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_kind import CancelKind
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.progress.slots import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots
-from ktui.tui.cells import (
+from ktui.tui.draw.cells import (
     BARS,
     CALLED_OFF,
     SIGNS,
@@ -25,7 +25,7 @@ from ktui.tui.cells import (
     timeline_cells,
     timeline_width,
 )
-from ktui.tui.roles import ROLES
+from ktui.tui.draw.roles import ROLES
 from support.observations import T0, a_move, a_partition
 
 any_mark = st.integers(0, 100) | st.sampled_from(list(Mark))

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from textual.strip import Strip
 
-from ktui.tui.paint import Paint
-from ktui.tui.roles import role_defaults
-from ktui.tui.themes import DEFAULT, load_themes
-from ktui.tui.widgets.columns import Extents, layout
-from ktui.tui.widgets.drawn_rows import DrawnFrom, DrawnRows
-from ktui.tui.widgets.moment import Moment
+from ktui.tui.draw.paint import Paint
+from ktui.tui.draw.roles import role_defaults
+from ktui.tui.draw.themes import DEFAULT, load_themes
+from ktui.tui.screens.watch.columns import Extents, layout
+from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.strip_cache import DrawnFrom, DrawnRows
 from support.screens import BEGAN_S, TP, timeline
 
 WIDTH = 120

@@ -4,16 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from ktui.execution.events import Entry, Event, NowIn, Planned, PlannedPart
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.events import Entry, Event, NowIn, Planned, PlannedPart
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
-from ktui.tui.figures import as_time
-from ktui.tui.runs.rows import RunRows
-from ktui.tui.widgets.columns import Extents, layout
-from ktui.tui.widgets.moment import Moment
-from ktui.tui.widgets.row import row_pieces
-from ktui.tui.widgets.rowfilter import RowFilter
+from ktui.tui.draw.format import as_time
+from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.watch.columns import Extents, layout
+from ktui.tui.screens.watch.row import row_pieces
+from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.row_filter import RowFilter
 from support.journals import started
 from support.moving_clusters import tp
 from support.screens import BEGAN, BEGAN_S, timeline

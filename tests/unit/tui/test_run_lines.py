@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from ktui.execution.estimate import Copied
-from ktui.execution.runs import RunState
-from ktui.execution.states import State
+from ktui.execution.forecast.estimate import Copied
+from ktui.execution.host.catalog import RunState
+from ktui.execution.run.states import State
 from ktui.progress.timeline import Range
-from ktui.tui.runs.attached import RunStatus
-from ktui.tui.widgets.run_lines import first_line
+from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.screens.watch.run_banner import first_line
 from support.screens import BEGAN
 
 STATUS = RunStatus(

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.commands import Command, Leave, SetLimits
-from ktui.execution.events import (
+from ktui.execution.journal.commands import Command, Leave, SetLimits
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
     By,
+    CancelAsked,
     Entry,
     Event,
     LimitsChanged,
@@ -23,14 +23,13 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.progress.timeline import Lane, Phase, Progress, Role, Slots, Timeline
-from ktui.tui.runs.attached import limits_after
-from ktui.tui.runs.places import Places
-from ktui.tui.runs.rows import RunRows, steps_to_come
-from ktui.tui.runs.targets import informed
+from ktui.tui.poll.requested_replicas import informed
+from ktui.tui.run_view.attached import limits_after
+from ktui.tui.run_view.rows import Places, RunRows, steps_to_come
 from support.journals import started
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from ktui.tui.themes import (
+from ktui.tui.draw.themes import (
     DEFAULT,
     ROLES,
     LoadedThemes,

@@ -8,10 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel_events import CancelAsked, CancelGate
-from ktui.execution.cancel_kind import CancelKind
-from ktui.execution.events import (
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
     By,
+    CancelAsked,
+    CancelGate,
     Entry,
     Event,
     Gate,
@@ -23,15 +24,15 @@ from ktui.execution.events import (
     StepBegun,
     StepOver,
 )
-from ktui.execution.pace import Pace
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.pace import Pace
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.pacing.room import Full
 from ktui.pacing.waiting_for import NothingElse, OneAlone, OthersOfCut, WaitsFor, WaveOver
-from ktui.tui.runs.rows import RunRows
-from ktui.tui.runs.waits import Hold, Waits
-from ktui.tui.widgets.waiting_words import waiting_words
+from ktui.tui.run_view.rows import RunRows
+from ktui.tui.run_view.wait_reasons import Hold, Waits
+from ktui.tui.screens.watch.words import waiting_words
 from support.journals import owned, started
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)

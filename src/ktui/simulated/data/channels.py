@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from ktui.simulated.data.logs import Flow, Key
-from ktui.simulated.data.tides import Moment
+from ktui.simulated.data.traffic_cycle import Moment
 
 NOTHING = 0.5
 """Bytes; a lag below it is the rounding of a lag of 0."""

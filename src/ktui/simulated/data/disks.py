@@ -6,8 +6,8 @@ import math
 
 from ktui.simulated.data.channels import Channels
 from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.ledger import Ledger
-from ktui.simulated.data.tides import Moment
+from ktui.simulated.data.totals import Ledger
+from ktui.simulated.data.traffic_cycle import Moment
 
 _FAR_S = 60.0
 """A disk that takes longer to fill even at full speed is left alone for so long."""

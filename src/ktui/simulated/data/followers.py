@@ -10,9 +10,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.registration import Registration
 from ktui.simulated.data.channels import NOTHING, Channels
 from ktui.simulated.data.hosts import Host, resources
-from ktui.simulated.data.ledger import Ledger
 from ktui.simulated.data.logs import Flow, Key, Log
-from ktui.simulated.data.tides import Moment
+from ktui.simulated.data.totals import Ledger
+from ktui.simulated.data.traffic_cycle import Moment
 
 
 class Followers:

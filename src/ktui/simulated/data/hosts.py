@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ktui.simulated.data.ledger import Ledger
 from ktui.simulated.data.logs import Flow, Key
 from ktui.simulated.data.throttles import Throttle
+from ktui.simulated.data.totals import Ledger
 from ktui.simulated.layout import BrokerSpec
 
 _RESOURCES = 4

@@ -14,7 +14,7 @@ from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.logs import Log, Topic
 from ktui.simulated.data.sharing import Sharing
 from ktui.simulated.data.throttles import Listed
-from ktui.simulated.data.tides import Moment, Tides
+from ktui.simulated.data.traffic_cycle import Moment, Tides
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 
 __all__ = ["CaughtUp", "DiskFull", "Event", "FellBehind", "Replication"]

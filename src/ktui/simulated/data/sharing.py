@@ -9,7 +9,7 @@ from ktui.simulated.data.bandwidth import max_min_rates
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.logs import Log, Topic
-from ktui.simulated.data.tides import Moment, Tides
+from ktui.simulated.data.traffic_cycle import Moment, Tides
 
 _ROUNDING = 1 + 1e-9
 

@@ -16,9 +16,9 @@ from ktui.cluster.ports import (
     ConfigScope,
 )
 from ktui.fileproblem import unknown_key
-from ktui.simulated import acts
-from ktui.simulated.acts import Act, Due
+from ktui.simulated import events
 from ktui.simulated.controller import schema
+from ktui.simulated.events import Act, Due
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.file import (
     BrokerId,
@@ -142,29 +142,29 @@ def _call(make: Callable[[str], Act]) -> Read:
 
 def _slow(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     part = place.convert(value, SlowPart)
-    return (acts.Slow(world.broker(place.at("broker"), part.broker), float(part.share)),)
+    return (events.Slow(world.broker(place.at("broker"), part.broker), float(part.share)),)
 
 
 def _fill_disk(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     part = place.convert(value, FillDiskPart)
-    return (acts.FillDisk(world.broker(place.at("broker"), part.broker), int(part.leave)),)
+    return (events.FillDisk(world.broker(place.at("broker"), part.broker), int(part.leave)),)
 
 
 def _set_inbound(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     part = place.convert(value, InboundPart)
     topic = world.topic(place.at("topic"), part.topic)
-    return (acts.SetInbound(topic.name, float(part.inbound)),)
+    return (events.SetInbound(topic.name, float(part.inbound)),)
 
 
 def _create_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     part = place.convert(value, NewTopicPart)
-    return (acts.CreateTopic(topic_of(place, part.name, part, world)),)
+    return (events.CreateTopic(topic_of(place, part.name, part, world)),)
 
 
 def _delete_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     topic = world.topic(place, place.convert(value, str))
     world.remove(topic)
-    return (acts.DeleteTopic(topic.name),)
+    return (events.DeleteTopic(topic.name),)
 
 
 def _recreate_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
@@ -173,12 +173,12 @@ def _recreate_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0)
     world.remove(topic)
     world.add(place, empty)
-    return (acts.DeleteTopic(topic.name), acts.CreateTopic(empty))
+    return (events.DeleteTopic(topic.name), events.CreateTopic(empty))
 
 
 def _alter(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     targets = targets_of(place, place.convert(value, TargetsPart), world)
-    return (acts.Alter(dict(targets)),)
+    return (events.Alter(dict(targets)),)
 
 
 def _cancel(place: Place, value: Any, world: World) -> tuple[Act, ...]:
@@ -186,11 +186,11 @@ def _cancel(place: Place, value: Any, world: World) -> tuple[Act, ...]:
         partitions = tuple(world.all_partitions(world.topics.values()))
     else:
         partitions = world.partitions(place, place.convert(value, list[str]))
-    return (acts.Alter(dict.fromkeys(partitions)),)
+    return (events.Alter(dict.fromkeys(partitions)),)
 
 
 def _elect(place: Place, value: Any, world: World) -> tuple[Act, ...]:
-    return (acts.Elect(world.partitions(place, place.convert(value, list[str]))),)
+    return (events.Elect(world.partitions(place, place.convert(value, list[str]))),)
 
 
 def _configure(place: Place, value: Any, world: World) -> tuple[Act, ...]:
@@ -198,7 +198,7 @@ def _configure(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     changes = tuple(_change(place.at(i), each, world) for i, each in enumerate(entries))
     if not changes:
         raise place.problem("expected at least one setting")
-    return (acts.Configure(changes),)
+    return (events.Configure(changes),)
 
 
 def _change(place: Place, value: Any, world: World) -> ConfigChange:
@@ -227,18 +227,18 @@ def _resource(place: Place, part: SettingPart, world: World) -> ConfigResource:
 
 def _delay_request(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     del world
-    return (acts.DelayRequest(float(place.convert(value, Seconds))),)
+    return (events.DelayRequest(float(place.convert(value, Seconds))),)
 
 
 FAULTS: Mapping[str, Read] = {
-    "kill": _broker(acts.Kill),
-    "shutdown": _broker(acts.Shutdown),
-    "start": _broker(acts.Start),
-    "hang": _broker(acts.Hang),
-    "resume": _broker(acts.Resume),
+    "kill": _broker(events.Kill),
+    "shutdown": _broker(events.Shutdown),
+    "start": _broker(events.Start),
+    "hang": _broker(events.Hang),
+    "resume": _broker(events.Resume),
     "slow": _slow,
     "fill-disk": _fill_disk,
-    "change-controller": _plain(acts.ChangeController()),
+    "change-controller": _plain(events.ChangeController()),
     "set-inbound": _set_inbound,
     "create-topic": _create_topic,
     "delete-topic": _delete_topic,
@@ -247,9 +247,9 @@ FAULTS: Mapping[str, Read] = {
     "cancel": _cancel,
     "elect": _elect,
     "configure": _configure,
-    "lose-request": _plain(acts.LoseRequest()),
-    "lose-answer": _plain(acts.LoseAnswer()),
+    "lose-request": _plain(events.LoseRequest()),
+    "lose-answer": _plain(events.LoseAnswer()),
     "delay-request": _delay_request,
-    "deny": _call(acts.Deny),
-    "allow": _call(acts.Allow),
+    "deny": _call(events.Deny),
+    "allow": _call(events.Allow),
 }

@@ -6,7 +6,7 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
-from ktui.simulated.acts import Due
+from ktui.simulated.events import Due
 from ktui.simulated.layout import ClusterSpec
 
 FASTEST = 100.0

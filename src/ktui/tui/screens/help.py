@@ -12,11 +12,11 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ktui.execution.cancel_kind import CancelKind
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.progress.timeline import Mark
-from ktui.tui.actions import HelpGroup
-from ktui.tui.cells import CALLED_OFF, SIGNS, Piece
-from ktui.tui.paint import content
+from ktui.tui.draw.cells import CALLED_OFF, SIGNS, Piece
+from ktui.tui.draw.paint import content
+from ktui.tui.widgets.bindings import HelpGroup
 
 _REPLICA_SIGNS = (
     (Piece("*5", "leader", bold=True), "leads the partition"),

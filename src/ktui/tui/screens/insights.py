@@ -15,14 +15,14 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ktui.cluster.text import clean
-from ktui.execution.statedir import StateDir
+from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.insights.file import insights_in
 from ktui.insights.insights import Insights
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count
-from ktui.tui.widgets.keys import Keys
-from ktui.tui.widgets.status_header import StatusHeader
+from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.header import StatusHeader
 
 _Piece = tuple[str, str]
 

@@ -17,14 +17,14 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
-from ktui.execution.problem import RunProblem
-from ktui.execution.runs import RunState, RunSummary, all_runs
-from ktui.execution.statedir import StateDir
-from ktui.execution.states import State
-from ktui.tui.roles import role_style
-from ktui.tui.widgets.keys import Keys
-from ktui.tui.widgets.run_lines import state_words
-from ktui.tui.widgets.status_header import StatusHeader
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import RunState, RunSummary, all_runs
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.states import State
+from ktui.tui.draw.roles import role_style
+from ktui.tui.screens.watch.run_banner import state_words
+from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.header import StatusHeader
 
 EVERY_S = 5.0
 """Between two looks: each reads the journals of all runs."""

@@ -1,0 +1,1 @@
+"""`ktui cancel`: partitions of a run, the whole cluster, and the cancel gate."""

@@ -1,0 +1,162 @@
+"""Which cluster a verb works on, from its options and the config file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ktui.cli.context.config import Config, Context, load_config
+from ktui.cli.context.errors import BadInput
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.ownership import ClusterClaim, ClusterOwner
+from ktui.cluster.text import clean
+from ktui.inputfile import Unreadable, from_home
+from ktui.kafka.capabilities import Capabilities, Permissions
+from ktui.kafka.claim import KafkaGroups
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.reader import KafkaReader
+from ktui.kafka.writer import KafkaWriter
+
+NONE_NAMED = """\
+no cluster named.
+Name one by its brokers: --bootstrap-server HOST:PORT
+or by its context:       --context NAME"""
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """A cluster that was chosen, and how its user wants to see it."""
+
+    name: str
+    """The context's name, or the first bootstrap server; both if an option moved the context."""
+    connection: Connection
+    context: Context
+    theme: str | None
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """What TLS does not verify, a sentence for each setting that says so."""
+        return self.connection.unverified
+
+    async def permissions(self, topics: Collection[str]) -> Permissions:
+        """Ask what the principal may do to the cluster and to topics.
+
+        Raises:
+            ClusterError: no broker answers.
+        """
+        capabilities = Capabilities(self.connection)
+        try:
+            return await capabilities.permissions(topics)
+        finally:
+            await capabilities.aclose()
+
+    def reader(self) -> KafkaReader:
+        """Make a reader; it connects at its first call."""
+        return KafkaReader(self.connection)
+
+    def writer(self) -> KafkaWriter:
+        """Make a writer; it connects at its first call."""
+        return KafkaWriter(self.connection)
+
+    def claim(self, me: ClusterOwner, cluster_id: str) -> ClusterClaim:
+        """Make a claim; it connects at its first call."""
+        return GroupClaim(KafkaGroups(self.connection), cluster_id, me, SystemClock())
+
+
+def choose_cluster(
+    bootstrap_server: str | None, command_config: Path | None, context_name: str | None
+) -> Cluster:
+    """Put a cluster together; an option wins over the context that names the same.
+
+    KTUI_CONTEXT counts where no option is given, and KTUI_BOOTSTRAP_SERVER where none names
+    brokers: nobody's credentials go to a cluster that an option did not mean.
+
+    Raises:
+        BadInput: no cluster is named, or its connection settings cannot be used.
+        FileProblem: the config file cannot be used, or has no such context.
+    """
+    config = load_config()
+    bootstrap_server, command_config, context_name = named(
+        bootstrap_server, command_config, context_name
+    )
+    if context_name is None and bootstrap_server is None and command_config is None:
+        raise BadInput(f"{NONE_NAMED}\n{_contexts(config)}")
+    context = Context() if context_name is None else config.context(context_name)
+    connection = _connection(config, context_name, context, bootstrap_server, command_config)
+    return Cluster(
+        _name(context_name, bootstrap_server, connection),
+        connection,
+        context,
+        context.theme or config.theme,
+    )
+
+
+def named(
+    bootstrap_server: str | None, command_config: Path | None, context_name: str | None
+) -> tuple[str | None, Path | None, str | None]:
+    """Give what names the cluster, the environment's words where the options have none."""
+    if context_name is None and bootstrap_server is None:
+        bootstrap_server = os.environ.get("KTUI_BOOTSTRAP_SERVER") or None
+        if command_config is None:
+            context_name = os.environ.get("KTUI_CONTEXT") or None
+    return bootstrap_server, command_config, context_name
+
+
+def _name(context: str | None, bootstrap_server: str | None, connection: Connection) -> str:
+    first = clean(connection.bootstrap_servers[0])
+    if context is None:
+        return first
+    named = clean(context)
+    return named if bootstrap_server is None else f"{named} at {first}"
+
+
+def _connection(
+    config: Config,
+    name: str | None,
+    context: Context,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+) -> Connection:
+    properties: Mapping[str, object] = context.properties
+    where = "the options" if name is None else f"{config.path}, context {name}"
+    if command_config is None and context.command_config is not None:
+        command_config = _beside(config, where, context.command_config)
+    try:
+        return Connection.of(
+            properties,
+            where=where,
+            folder=config.path.parent,
+            file=config.path,
+            command_config=command_config,
+            bootstrap_server=bootstrap_server,
+        )
+    except ConnectionProblem as problem:
+        raise BadInput(str(problem)) from problem
+
+
+def _beside(config: Config, where: str, file: str) -> Path:
+    """Return a file that a context names, whose path may be relative to the config file."""
+    try:
+        return config.path.parent / from_home(file)
+    except Unreadable as why:
+        raise BadInput(f"{where}: command_config: cannot read {clean(file)}: {why}") from None
+
+
+def _contexts(config: Config) -> str:
+    if not config.contexts:
+        return f"{config.path} defines no contexts yet."
+    rows = [f"  {name:<20} {_servers(c)}" for name, c in sorted(config.contexts.items())]
+    return "\n".join((f"Contexts of {config.path}:", *rows))
+
+
+def _servers(context: Context) -> str:
+    match context.properties.get("bootstrap.servers"):
+        case str() as servers:
+            return servers
+        case list() as servers:
+            return ",".join(map(str, servers))
+    return context.command_config or ""

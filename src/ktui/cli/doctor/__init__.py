@@ -1,0 +1,1 @@
+"""`ktui doctor`: what should be fixed before anything moves."""

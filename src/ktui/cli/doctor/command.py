@@ -1,0 +1,206 @@
+"""`ktui doctor`: can it connect, what may it do, and what should be fixed before moving."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.claim import TAKE_OVER, look_claim, take_over_option
+from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import styled
+from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
+from ktui.cli.doctor.clear_throttles import clear
+from ktui.cli.doctor.facts import gather_facts
+from ktui.cli.doctor.findings import Finding, Level, judge
+from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
+from ktui.cli.doctor.secret_files import judge_secret_files
+from ktui.cli.doctor.throttle_findings import judge_throttles
+from ktui.cli.doctor.throttle_scan import claims_of, look_at_throttles
+from ktui.cli.options import common
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.process.launch import TLS_UNVERIFIED, target
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.ports import ClusterReader
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.late_requests import late_requests
+from ktui.execution.host.state_dir import StateDir
+from ktui.kafka.capabilities import Capabilities
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
+from ktui.tui.draw.format import as_took
+
+SIGNS = {Level.GOOD: "ok  ", Level.NOTE: "note", Level.WARNING: "WARN", Level.TROUBLE: "BAD "}
+COLOURS = {
+    Level.GOOD: "green",
+    Level.NOTE: "cyan",
+    Level.WARNING: "yellow",
+    Level.TROUBLE: "red",
+}
+
+_VERIFY = (
+    "Take that out. Set ssl.ca.location to the PEM file of the authority that signed the brokers' "
+    "certificates, and connect by names that are in them."
+)
+
+Sections = dict[str, list[Finding]]
+
+
+@click.command("doctor")
+@common.cluster_options
+@click.option(
+    "--clear-throttles",
+    is_flag=True,
+    help="Take off the throttles that were left behind; each is shown first.",
+)
+@click.option(
+    "--yes", is_flag=True, help="With --clear-throttles: also while something moves or changes."
+)
+@click.option("--dry-run", is_flag=True, help="With --clear-throttles: show them, and no more.")
+@take_over_option
+@common.state_dir_option
+@common.json_option
+def command(  # noqa: PLR0913 - an option each
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    clear_throttles: bool,
+    yes: bool,
+    dry_run: bool,
+    take_over: bool,
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Connect with each client and judge what matters to reassignments. Changes nothing.
+
+    Exit code 1 when something is BAD.
+
+    With --clear-throttles, takes off what nobody needs any more, and nothing else. It watches for
+    some seconds first; while something is being reassigned, or changes, it asks, or refuses where
+    nobody can be asked. Exit code 1 when something of it is there still, 2 when it refused, or
+    there are throttles and each is needed.
+    """
+    for option, given in (("--dry-run", dry_run), ("--yes", yes), (TAKE_OVER, take_over)):
+        if given and not clear_throttles:
+            raise BadInput(f"{option}: it goes with --clear-throttles; without, nothing is changed")
+    if clear_throttles:
+        choose = choose_cluster if dry_run else choose_to_change
+        cluster = choose(bootstrap_server, command_config, context)
+        clearing = clear(cluster, state, dry_run=dry_run, json=json, yes=yes, take_over=take_over)
+        sys.exit(asyncio.run(clearing))
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    sections = asyncio.run(_examine(cluster, state))
+    click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
+    findings = [finding for found in sections.values() for finding in found]
+    if any(finding.level is Level.TROUBLE for finding in findings):
+        sys.exit(1)
+
+
+def choose_to_change(
+    bootstrap_server: str | None, command_config: Path | None, context: str | None
+) -> Cluster:
+    """Choose a cluster that may be changed; raises as `target` does."""
+    return target(bootstrap_server, command_config, context).cluster
+
+
+async def _examine(cluster: Cluster, state: StateDir) -> Sections:
+    connection = cluster.connection
+    sections: Sections = {"connection": await _connection(connection)}
+    if any(finding.level is Level.TROUBLE for finding in sections["connection"]):
+        return sections
+    capabilities, reader = Capabilities(connection), cluster.reader()
+    try:
+        sections["brokers"] = judge_abilities(await capabilities.brokers())
+        sections["permissions"] = judge_permissions(await capabilities.permissions())
+        facts = await gather_facts(reader)
+        sections["cluster"] = judge(facts)
+        sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
+        sections["cluster"] += await _late(reader, state)
+        sections["ownership"] = await _ownership(cluster, reader, state)
+    except ClusterError as error:
+        sections.setdefault("cluster", []).append(Finding(Level.TROUBLE, str(error)))
+    finally:
+        await asyncio.gather(capabilities.aclose(), reader.aclose())
+    return sections
+
+
+async def _ownership(cluster: Cluster, reader: ClusterReader, state: StateDir) -> list[Finding]:
+    """Tell who owns the cluster, and what a run will create on it."""
+    cluster_id = (await reader.describe_cluster()).cluster_id
+    try:
+        claim = look_claim(cluster, state, cluster_id)
+    except RunProblem as problem:
+        return [Finding(Level.WARNING, f"could not look who owns the cluster: {problem}")]
+    try:
+        standing, preview = await claim.look(), await claim.preview()
+        return judge_ownership(standing, preview, off=not cluster.context.ownership)
+    finally:
+        await claim.aclose()
+
+
+async def _late(reader: ClusterReader, state: StateDir) -> list[Finding]:
+    """Name the reassignments that late requests of runs of this state directory have begun."""
+    try:
+        cluster, listed = await reader.describe_cluster(), await reader.list_reassignments()
+        return judge_late(late_requests(state, cluster.cluster_id, listed))
+    except (ClusterError, RunProblem) as problem:
+        return [Finding(Level.WARNING, f"could not look for late requests: {problem}")]
+
+
+async def _throttles(
+    reader: ClusterReader, topics: Collection[str], state: StateDir
+) -> list[Finding]:
+    try:
+        cluster = await reader.describe_cluster()
+        look = await look_at_throttles(reader, cluster, topics, claims_of(state))
+    except (ClusterError, RunProblem) as problem:
+        return [Finding(Level.WARNING, f"could not look: {problem}")]
+    return judge_throttles(look)
+
+
+async def _connection(connection: Connection) -> list[Finding]:
+    probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
+    warned = [
+        *(Finding(Level.WARNING, warning) for warning in connection.warnings),
+        *(Finding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY) for s in connection.unverified),
+    ]
+    return [
+        *warned,
+        *judge_secret_files(connection.secret_files),
+        *(_probed(probe) for probe in probes),
+    ]
+
+
+def _probed(probe: Probe) -> Finding:
+    if probe.error is not None:
+        return Finding(Level.TROUBLE, f"{probe.client}: {probe.error}")
+    return Finding(Level.GOOD, f"{probe.client} connects ({as_took(probe.took_s)})")
+
+
+def _as_text(cluster: Cluster, sections: Sections) -> str:
+    servers = ", ".join(cluster.connection.bootstrap_servers)
+    lines = [servers if cluster.name in servers else f"{cluster.name}: {servers}"]
+    for name, findings in sections.items():
+        lines += ["", name.capitalize()]
+        for finding in findings:
+            sign = styled(SIGNS[finding.level], fg=COLOURS[finding.level])
+            lines.append(f"  {sign}  {finding.what}")
+            if finding.fix:
+                lines.append(f"        {finding.fix}")
+    return "\n".join(lines)
+
+
+def _as_json(cluster: Cluster, sections: Sections) -> str:
+    return encode(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "cluster": cluster.name,
+            **{name: msgspec.to_builtins(findings) for name, findings in sections.items()},
+        }
+    )

@@ -1,0 +1,293 @@
+"""Looks at every throttle that is set in a cluster."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import (
+    ClusterDescription,
+    ClusterReader,
+    ConfigResource,
+    ConfigScope,
+    ConfigSource,
+    Setting,
+)
+from ktui.cluster.resources import of_broker, of_topic
+from ktui.cluster.text import clean
+from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS, entries
+from ktui.execution.host.catalog import unfinished_runs
+from ktui.execution.host.ownership import Holder
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import Key, Ours
+from ktui.execution.run.throttle_standing import places, standing
+from ktui.planning.names import among
+from ktui.progress.left_behind import needed
+from ktui.quantities import as_count
+
+BROKER_KEYS = (*RATES, LOG_DIR_RATE)
+
+Settings = Mapping[ConfigResource, Mapping[str, Setting]]
+Moving = Mapping[TopicPartition, Reassignment]
+
+
+class Stands(enum.StrEnum):
+    """Why a throttle stands."""
+
+    LEFT_BEHIND = "left behind"
+    """Nobody needs it."""
+    MOVING = "moving"
+    """A move in flight needs it, or may."""
+    LIVE_RUN = "live run"
+    WAITING_RUN = "waiting run"
+    """A run set it that no process carries on: resumed, it puts back what stood there."""
+    LOG_DIRS = "log dirs"
+    """It binds moves between log dirs, which are not seen."""
+    INHERITED = "inherited"
+    """It is not set on the broker itself."""
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What a run that is not at its end has set, or may have."""
+
+    run: str
+    live: bool
+    """Whether a process carries it on."""
+    ours: Mapping[Key, frozenset[str]]
+
+
+class Throttle(msgspec.Struct, frozen=True, kw_only=True):
+    """A rate, or those entries of a list that stand for the same reason."""
+
+    resource: ConfigResource
+    key: str
+    values: tuple[str, ...]
+    stands: Stands
+    run: str = ""
+    """The run that has set it."""
+    setting: Setting
+    """The whole setting, in Kafka's own text."""
+
+    @property
+    def where(self) -> str:
+        """Name the broker or topic."""
+        return f"{self.resource.scope} {self.resource.name}"
+
+    @property
+    def value(self) -> str:
+        """Give the rate, or the entries, as Kafka has them."""
+        return ",".join(self.values)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all that the setting has."""
+        return frozenset(self.values) == entries(self.setting.value)
+
+
+def throttles_in(settings: Settings, moving: Moving, claims: Sequence[Claim]) -> list[Throttle]:
+    """Tell every throttle, brokers first.
+
+    Args:
+        settings: of all topics and brokers, with BROKER_KEYS and REPLICAS.
+        moving: every reassignment in flight.
+        claims: of the runs that this machine remembers.
+    """
+    found: list[Throttle] = []
+    for resource, theirs in sorted(settings.items(), key=lambda item: _order(item[0])):
+        for key in (*BROKER_KEYS, *REPLICAS):
+            if key in theirs:
+                found += _of(resource, key, theirs[key], moving, claims)
+    return found
+
+
+def _order(resource: ConfigResource) -> tuple[bool, int, str]:
+    number = int(resource.name) if resource.scope is ConfigScope.BROKER else 0
+    return resource.scope is ConfigScope.TOPIC, number, resource.name
+
+
+def _of(
+    resource: ConfigResource,
+    key: str,
+    setting: Setting,
+    moving: Moving,
+    claims: Sequence[Claim],
+) -> Iterator[Throttle]:
+    if setting.source is ConfigSource.DEFAULT:
+        return
+    alike: dict[tuple[Stands, str], list[str]] = {}
+    values = entries(setting.value) if key in REPLICAS else (setting.value,)
+    for value in sorted(values, key=_numbers):
+        claimed = _claimed((resource, key), value, claims)
+        if setting.source is not ConfigSource.OWN:
+            stands = Stands.INHERITED, ""
+        elif claimed is not None:
+            stands = Stands.LIVE_RUN if claimed.live else Stands.WAITING_RUN, claimed.run
+        elif key in REPLICAS:
+            about_move = needed(resource.name, key, value, moving)
+            stands = Stands.MOVING if about_move else Stands.LEFT_BEHIND, ""
+        elif key == LOG_DIR_RATE:
+            stands = Stands.LOG_DIRS, ""
+        else:
+            stands = Stands.MOVING if moving else Stands.LEFT_BEHIND, ""
+        alike.setdefault(stands, []).append(value)
+    for (why, run), some in alike.items():
+        yield Throttle(
+            resource=resource, key=key, values=tuple(some), stands=why, run=run, setting=setting
+        )
+
+
+def _claimed(key: Key, value: str, claims: Iterable[Claim]) -> Claim | None:
+    """Give the run that a value may be of; of a rate any, for what it was may come back."""
+    for claim in claims:
+        ours = claim.ours.get(key)
+        if ours is not None and (key[1] not in REPLICAS or value in ours):
+            return claim
+    return None
+
+
+def _numbers(value: str) -> tuple[list[int], str]:
+    """Order entries by their numbers."""
+    return [int(part) for part in value.split(":") if part.isdecimal()], value
+
+
+Claims = Callable[[str], Sequence[Claim]]
+"""Gives what the runs of a cluster, by its id, have set."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What was found."""
+
+    throttles: tuple[Throttle, ...]
+    unread: tuple[str, ...] = ()
+    """Whose settings could not be read, and why, as sentences."""
+    moving: tuple[TopicPartition, ...] = ()
+    """What was being reassigned."""
+
+
+def claims_of(state: StateDir) -> Claims:
+    """Give what the runs of a state directory claim."""
+
+    def claims(cluster_id: str) -> list[Claim]:
+        return [_claim(run, owner) for run, owner in unfinished_runs(state, cluster_id)]
+
+    return claims
+
+
+def _claim(run: Run, owner: Holder | None) -> Claim:
+    """Give what a run needs: while it lives also what it found, and counts on."""
+    if owner is None:
+        left = {key: ours.values for key, ours in standing(run.throttled).items()}
+        return Claim(run.name, live=False, ours=left)
+    ours = {key: ours.values | _found(ours) for key, ours in run.throttled.ours.items()}
+    return Claim(run.name, live=True, ours=ours)
+
+
+def _found(ours: Ours) -> frozenset[str]:
+    return entries("" if ours.before is None else ours.before.value)
+
+
+async def look_at_throttles(
+    reader: ClusterReader, cluster: ClusterDescription, topics: Collection[str], claims: Claims
+) -> Look:
+    """Tell all throttles, and who needs them.
+
+    That is looked at last: nothing is taken for left behind that a move set just before.
+
+    Raises:
+        ClusterError: the reassignments cannot be listed.
+        StateDirProblem: the runs cannot be listed.
+    """
+    brokers = sorted(cluster.online)
+    settings, unread = await _read(reader, brokers, topics)
+    moving = await reader.list_reassignments()
+    found = throttles_in(settings, moving, claims(cluster.cluster_id))
+    return Look(tuple(found), unread, tuple(sorted(moving)))
+
+
+async def topic_names(reader: ClusterReader) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Name every topic that may be seen, and say what could not be.
+
+    Raises:
+        ClusterError: none can be.
+    """
+    names: set[str] = set()
+    unread: list[str] = []
+    async for page in reader.scan_topics():
+        names |= {tp.topic for tp in page.partitions}
+        unread += [failure.sentence for failure in page.failures]
+    return frozenset(names), tuple(unread)
+
+
+async def _read(
+    reader: ClusterReader, brokers: Collection[int], topics: Collection[str]
+) -> tuple[Settings, tuple[str, ...]]:
+    resources = [
+        *map(of_broker, brokers),
+        *map(of_topic, topics),
+    ]
+    answer = await reader.settings(resources, (*BROKER_KEYS, *REPLICAS))
+    alike: dict[str, list[Key]] = {}
+    for resource, why in answer.failures.items():
+        alike.setdefault(why, []).append((resource, ""))
+    return answer.settings, tuple(f"{places(keys)}: {why}" for why, keys in alike.items())
+
+
+LOOKS = 5
+"""After the first."""
+EVERY_S = 2.0
+WATCHED_S = LOOKS * EVERY_S
+
+NOT_SEEN = "Runs of other hosts, users and state directories are not seen: look there, too"
+
+Again = Callable[[], Awaitable[Look]]
+"""Looks at the throttles once more."""
+
+
+async def stirring(first: Look, again: Again, clock: Clock) -> tuple[str, ...]:
+    """Watch for some seconds, and say what moved or changed as soon as something does.
+
+    Returns:
+        Sentences; none where all was at rest for `WATCHED_S`.
+
+    Raises:
+        ClusterError: the cluster does not answer any more.
+    """
+    look = first
+    for left in range(LOOKS, -1, -1):
+        seen = tuple(_seen(first, look))
+        if seen or not left:
+            return seen
+        await clock.sleep(EVERY_S)
+        look = await again()
+    return ()
+
+
+def _seen(first: Look, now: Look) -> Iterator[str]:
+    if now.moving:
+        verb = "is" if len(now.moving) == 1 else "are"
+        count = as_count(len(now.moving), "partition")
+        yield f"{count} {verb} being reassigned: {among(now.moving)}"
+    before, after = _values(first), _values(now)
+    for resource, key in sorted(before.keys() | after.keys(), key=str):
+        then, since = before.get((resource, key)), after.get((resource, key))
+        if then != since:
+            yield f"{key} of {_named(resource)} was {_shown(then)}, and is {_shown(since)}"
+
+
+def _values(look: Look) -> Mapping[tuple[ConfigResource, str], str]:
+    """Every throttle with its whole setting."""
+    return {(each.resource, each.key): each.setting.value for each in look.throttles}
+
+
+def _named(resource: ConfigResource) -> str:
+    scope = "broker" if resource.scope is ConfigScope.BROKER else "topic"
+    return f"{scope} {resource.name}"
+
+
+def _shown(value: str | None) -> str:
+    return "not set" if value is None else clean(value) or "empty"

@@ -1,0 +1,1 @@
+"""`ktui engine`: the process that carries a run on, and its log."""

@@ -1,0 +1,258 @@
+"""`ktui engine`: the process that carries a run on, started by `start` and `resume`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from ktui.cli.context.claim import Hold, claiming, no_ownership_option
+from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.engine.log import EngineLog, JournalWait, log_to
+from ktui.cli.options import common
+from ktui.cli.options.recording import run_recorded_option
+from ktui.cli.record.sources import EngineRecording, recording
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, Observations, Observer
+from ktui.cluster.ports import Ways
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.engine.engine import Engine
+from ktui.execution.errors import RunProblem
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.heartbeat import Heartbeat
+from ktui.execution.host.ownership import Ownership, take
+from ktui.execution.host.process import close_inherited
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import Answer, Leave, LeaveThrottles, Pause
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import By, Entry, Event, Owned
+from ktui.execution.run.run import Run
+
+PATIENCE = 0.75
+"""Share of the poll interval that a slow broker may take before the poll goes on without it."""
+
+
+class LoggedJournal(Journal):
+    """A journal whose events of note are told in the engine's log, too, and recorded.
+
+    Commands that this version does not know as a whole are answered here; the engine takes others.
+    """
+
+    log: EngineLog | None = None
+    recording: EngineRecording | None = None
+
+    def append(self, events: Sequence[Event]) -> list[Entry]:
+        """Write events, and tell of them once they are on the disk."""
+        entries = super().append(events)
+        if self.log is not None:
+            self.log.tell(entries)
+        if self.recording is not None:
+            self.recording.take(entries)
+        return entries
+
+
+class OneCluster:
+    """Looks at a cluster for as long as it is the run's: addresses may come to lead elsewhere."""
+
+    def __init__(self, observer: Observer, cluster_id: str) -> None:
+        self._observer = observer
+        self._cluster_id = cluster_id
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Look once.
+
+        Raises:
+            ClusterError: the cluster is lost.
+            RunProblem: it is another cluster.
+        """
+        seen = await self._observer.poll(interest)
+        if seen.cluster_id != self._cluster_id:
+            raise RunProblem(
+                f"the brokers are of cluster {seen.cluster_id}, and the run is of "
+                f"{self._cluster_id}: nothing is sent"
+            )
+        return seen
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have settings read again in the next look."""
+        self._observer.settings_changed(topics, brokers)
+
+
+class Beating:
+    """Looks at a cluster, and has each look noted for those who wonder whether this process runs.
+
+    Args:
+        source: what looks.
+        heartbeat: of the run.
+    """
+
+    def __init__(self, source: Observations, heartbeat: Heartbeat) -> None:
+        self._source = source
+        self._heartbeat = heartbeat
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Look once.
+
+        Raises:
+            ClusterError: the cluster is lost; that is a look, too.
+        """
+        try:
+            return await self._source.poll(interest)
+        finally:
+            self._heartbeat.beat()
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Have settings read again in the next look."""
+        self._source.settings_changed(topics, brokers)
+
+
+@click.command("engine", hidden=True)
+@click.argument("name", metavar="RUN")
+@common.cluster_options
+@common.state_dir_option
+@click.option("--until", type=datetime.fromisoformat)
+@run_recorded_option
+@no_ownership_option
+def command(  # noqa: PLR0913 - an option each
+    name: str,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    state: StateDir,
+    until: datetime | None,
+    record: bool | None,
+    no_ownership: bool,
+) -> None:
+    """Own RUN, and carry it on until it has ended or is to be left."""
+    close_inherited()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    run_dir, clock = state.run(name), SystemClock()
+    log_to(run_dir.log)
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    os.chdir("/")  # no folder is kept in use
+    wait = JournalWait()
+    with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
+        owned.watch_journal()
+        run = folded(journal, name)
+        refuse_exported(run)
+        drop_what_is_past(journal)
+        journal.log = EngineLog(run)
+        with recording(run_dir, run, cluster.name, clock, record=record) as recorded:
+            recorded.take(journal.entries())
+            journal.recording = recorded
+            going = _carry_on(
+                run,
+                journal,
+                cluster,
+                owned,
+                until,
+                state,
+                recorded,
+                wait,
+                owns=not no_ownership,
+            )
+            asyncio.run(going)
+
+
+def folded(journal: Journal, name: str) -> Run:
+    """Give the run as its journal has it.
+
+    Raises:
+        RunProblem: not all of its partitions are known.
+    """
+    run = Run(name).fold(journal.entries())
+    if not run.complete:
+        raise RunProblem(
+            f"{journal.path}: not all partitions of the run are in it: its start was cut off, and "
+            "nothing was sent. Start its plan anew, with --name"
+        )
+    return run
+
+
+def drop_what_is_past(journal: Journal) -> None:
+    """Answer what was asked of the process before: to leave, and to pause for a signal of its.
+
+    Nor are throttles left behind that this process has not tried to take off.
+    """
+    past = Answer(accepted=False, words="the process that it was asked of has gone")
+    for asked in journal.asked():
+        match asked.command:
+            case Leave() | LeaveThrottles() | Pause(by=By.SIGNAL):
+                journal.answer(asked.id, past)
+
+
+async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each used once
+    run: Run,
+    journal: Journal,
+    cluster: Cluster,
+    owned: Ownership,
+    until: datetime | None,
+    state: StateDir,
+    recorded: EngineRecording,
+    wait: JournalWait,
+    *,
+    owns: bool,
+) -> None:
+    if run.started is None:
+        return
+    check_throttle = partial(check_one_throttle, state, run.started.cluster_id, run.name)
+    clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
+    how = claiming(cluster, state, run.started.cluster_id, run.name, off=not owns)
+    hold = None if how is None else Hold(how, clock)
+    observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
+    source = OneCluster(observer, run.started.cluster_id)
+    engine = Engine(
+        run,
+        journal,
+        Beating(recorded.through(source), Heartbeat(state.run(run.name))),
+        Ways(reader, writer),
+        clock,
+        check_throttle=check_throttle,
+        gate_shut=CancelGateFile(state, run.started.cluster_id).words,
+        lost=owned.lost,
+        guard=None if hold is None else hold.guard,
+        recording=recorded.state,
+        earlier=EarlierRuns(state),
+    )
+    leave_on_signals(engine.leave, wait)
+    owner = owned.holder
+    try:
+        await engine.carry_on(
+            Owned(
+                pid=owner.pid,
+                host=owner.host,
+                user=owner.user,
+                until=until,
+                ownership_off=hold is None,
+            )
+        )
+    finally:
+        if hold is not None:
+            await hold.end(ended=run.ended)
+        await observer.aclose()
+        await reader.aclose()
+        await writer.aclose()
+
+
+def leave_on_signals(leave: Callable[[str], None], wait: JournalWait) -> None:
+    """Have a signal end the process, also where it waits for its journal and no callback runs."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        reason = f"its process got {number.name}"
+        loop.add_signal_handler(number, leave, reason)
+        signal.signal(number, partial(_end_wait, wait))  # the loop's own handler does nothing
+
+
+def _end_wait(wait: JournalWait, number: int, _frame: FrameType | None) -> None:
+    wait.given_up = f"its process got {signal.Signals(number).name}"

@@ -1,0 +1,129 @@
+"""The options that every verb on a cluster takes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ktui.cli.context.errors import BadInput
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.state_dir import STATE_DIR, StateDir, state_dir
+from ktui.execution.run.run import Run
+from ktui.planning.names import among, nearest, shown
+
+
+def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicPartition]) -> None:
+    """See that a run has all of these.
+
+    Raises:
+        BadInput: it has not; names every one that is missing, with what was probably meant.
+    """
+    known = {tp.topic for tp in run.tracks}
+    unknown = dict.fromkeys([*topics, *(tp.topic for tp in partitions)])
+    missing = [_unknown_topic(topic, known) for topic in unknown if topic not in known]
+    missing += [
+        f"partition {tp.partition} of topic {tp.topic}"
+        for tp in dict.fromkeys(partitions)
+        if tp.topic in known and tp not in run.tracks
+    ]
+    if missing:
+        raise BadInput(f"run {run.name} does not have {among(missing, told=10)}")
+
+
+def _unknown_topic(topic: str, known: set[str]) -> str:
+    near = nearest(topic, known)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"topic {shown(topic)!r}{hint}"
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_CLUSTER_OPTIONS = (
+    click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        help="Brokers to connect to first; else $KTUI_BOOTSTRAP_SERVER.",
+    ),
+    click.option(
+        "--command-config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A client properties file, in Java's or librdkafka's names.",
+    ),
+    click.option(
+        "--context",
+        metavar="NAME",
+        help="A cluster of your config.yaml; else $KTUI_CONTEXT.",
+    ),
+)
+
+
+def cluster_options(function: F) -> F:
+    """Add the options that name a cluster: bootstrap_server, command_config and context."""
+    for option in reversed(_CLUSTER_OPTIONS):
+        function = option(function)
+    return function
+
+
+def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
+    state = state_dir(folder)
+    if state.of_another is not None:
+        click.echo(f"ktui: {state.of_another}", err=True)
+    return state
+
+
+state_dir_option = click.option(
+    "--state-dir",
+    "state",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    callback=_state_dir,
+    help=f"Where runs are remembered, on a local disk; else ${STATE_DIR}.",
+)
+"""Gives a StateDir as `state`."""
+
+
+def state_option(state: StateDir) -> str:
+    """Name the state directory in a command that is told; empty where it needs no option."""
+    return "" if state == state_dir(None) else f" --state-dir {shlex.quote(str(state.path))}"
+
+
+json_option = click.option("--json", is_flag=True, help="One JSON object on standard output.")
+
+
+run_argument = click.argument("name", metavar="RUN")
+
+
+def topics_option(purpose: str) -> Callable[[F], F]:
+    """Add --topic, which may be repeated."""
+    return click.option("--topic", "topics", metavar="T", multiple=True, help=purpose)
+
+
+def partitions_option(purpose: str) -> Callable[[F], F]:
+    """Add --partition, which may be repeated; gives `partitions`, each a TopicPartition."""
+    return click.option(
+        "--partition",
+        "partitions",
+        metavar="T:P",
+        multiple=True,
+        callback=_partitions,
+        help=purpose,
+    )
+
+
+def _partitions(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[TopicPartition, ...]:
+    return tuple(map(_partition, texts))
+
+
+def _partition(text: str) -> TopicPartition:
+    match = re.fullmatch(r"(.+):([0-9]{1,9})", text)
+    if match is None:
+        raise click.UsageError(f"--partition {text!r}: expected TOPIC:NUMBER, such as orders:3.")
+    return TopicPartition(match[1], int(match[2]))

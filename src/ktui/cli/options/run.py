@@ -1,0 +1,174 @@
+"""The options of a run beside its limits: what it does when things go otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import click
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options.recording import run_recorded_option
+from ktui.execution.run.options import OnForeignChange, OnStall, RunOptions
+from ktui.planning.check.findings import Allowances, Option
+from ktui.progress.stalls import STALLED_AFTER_S
+from ktui.units import Seconds, read
+
+OPTION = "--until"
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
+_FIX = "Give a time such as 15:00, or a date with it: 2026-11-21T15:00, 2026-11-21T15:00+01:00"
+
+until_option = click.option(
+    OPTION,
+    metavar="TIME",
+    help="Submit no step that is not expected to end by then: 15:00, or a date and time as ISO "
+    "8601 has them; local unless an offset stands with it.",
+)
+
+
+def given_until(text: str | None, now: datetime) -> datetime | None:
+    """Read the time; None where none was given.
+
+    Args:
+        text: `15:00` is the next such time.
+        now: aware.
+
+    Raises:
+        BadInput: it is no time, or has passed.
+    """
+    if text is None:
+        return None
+    until = _next(text.strip(), now) or _exact(text.strip())
+    if until is None:
+        raise BadInput(f"{OPTION} {text!r}: is no time. {_FIX}")
+    if until <= now:
+        raise BadInput(f"{OPTION} {text}: that has passed. {_FIX}")
+    return until
+
+
+def _next(text: str, now: datetime) -> datetime | None:
+    """Give the next moment at which local clocks show this."""
+    match = _CLOCK.fullmatch(text)
+    if match is None:
+        return None
+    hour, minute, second = (int(part or 0) for part in match.groups())
+    local = now.astimezone().replace(tzinfo=None)  # without an offset: it may change tonight
+    today = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    return (today if today > local else today + timedelta(days=1)).astimezone()
+
+
+def _exact(text: str) -> datetime | None:
+    if "T" not in text.upper() and " " not in text:
+        return None  # a date alone is the midnight that it begins with: hardly meant
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LEAST_POLL_S, MOST_POLL_S = 0.1, 60.0
+_DEFAULTS = RunOptions()
+
+_RUN_OPTIONS = (
+    click.option(
+        "--on-stall",
+        type=click.Choice([choice.value for choice in OnStall]),
+        default=_DEFAULTS.on_stall.value,
+        help="What to do with a step whose added broker stays offline: wait, the default, or "
+        "cancel it.",
+    ),
+    click.option(
+        "--stall-timeout",
+        metavar="TIME",
+        help="How long such a broker may be offline, 30s or more; 5m by default.",
+    ),
+    click.option(
+        "--on-foreign-change",
+        type=click.Choice([choice.value for choice in OnForeignChange]),
+        default=_DEFAULTS.on_foreign_change.value,
+        help="What to do with a waiting partition that someone else has changed: skip it, the "
+        "default, or carry it to its target from there.",
+    ),
+    click.option(
+        "--stop-on-failure", is_flag=True, help="Begin nothing more once a partition has failed."
+    ),
+    click.option(
+        "--most-under-min-isr",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Take no step while more partitions outside the run are under min ISR.",
+    ),
+    click.option(
+        "--most-offline",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Take no step while more partitions outside the run are offline.",
+    ),
+    run_recorded_option,
+    click.option("--poll", metavar="TIME", help="Between two looks at the cluster; 1s by default."),
+)
+_ALLOWANCES = (
+    click.option(
+        Option.REPLICATION_FACTOR_CHANGE.value,
+        "factor_change",
+        is_flag=True,
+        help="Let the plan change how many replicas a partition has.",
+    ),
+    click.option(
+        Option.BELOW_MIN_ISR.value,
+        "below_min_isr",
+        is_flag=True,
+        help="Let the plan leave fewer replicas than min.insync.replicas.",
+    ),
+)
+
+
+def run_options(function: F) -> F:
+    """Add the options of a run, and what a plan may be allowed to do."""
+    for option in reversed((*_RUN_OPTIONS, *_ALLOWANCES)):
+        function = option(function)
+    return function
+
+
+def taken_options(values: dict[str, Any]) -> RunOptions:
+    """Take the options of a run out of all that were given.
+
+    Raises:
+        BadInput: one cannot be used; names it and the fix.
+    """
+    stall_s = _seconds("--stall-timeout", values.pop("stall_timeout"), _DEFAULTS.stall_timeout_s)
+    if stall_s < STALLED_AFTER_S:
+        least = f"{STALLED_AFTER_S:g} s"
+        raise BadInput(f"--stall-timeout: give {least} or more: a stall shows only after {least}")
+    poll_s = _seconds("--poll", values.pop("poll"), _DEFAULTS.poll_s)
+    if not LEAST_POLL_S <= poll_s <= MOST_POLL_S:
+        raise BadInput(f"--poll: give a time from {LEAST_POLL_S:g}s to {MOST_POLL_S:g}s")
+    return RunOptions(
+        on_stall=OnStall(values.pop("on_stall")),
+        stall_timeout_s=stall_s,
+        on_foreign_change=OnForeignChange(values.pop("on_foreign_change")),
+        stop_on_failure=values.pop("stop_on_failure"),
+        most_under_min_isr=values.pop("most_under_min_isr"),
+        most_offline=values.pop("most_offline"),
+        record=values.pop("record") is not False,
+        poll_s=poll_s,
+    )
+
+
+def taken_allowances(values: dict[str, Any]) -> Allowances:
+    """Take what the plan may do out of all that was given."""
+    return Allowances(values.pop("factor_change"), values.pop("below_min_isr"))
+
+
+def _seconds(option: str, text: str | None, default: float) -> float:
+    if text is None:
+        return default
+    try:
+        seconds = float(read(Seconds, int(text) if text.isdecimal() else text))
+    except ValueError as error:
+        raise BadInput(f"{option}: {error}") from None
+    return seconds

@@ -1,0 +1,101 @@
+"""The JSON form of a checked plan: a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ktui.cli.output.json_form import SCHEMA_VERSION
+from ktui.cli.output.plan_report import Checked
+from ktui.cli.output.throttle_json import RatesJson, rates_json
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.limits import Limits
+from ktui.planning.check.disks import BrokerLoad
+from ktui.planning.check.findings import Finding, Severity
+from ktui.planning.preflight.preflight import Bound, Preflight, ShapeCost
+from ktui.planning.preflight.steps import PartitionSteps
+from ktui.planning.preflight.summary import Summary
+from ktui.planning.read.problems import Place
+from ktui.planning.simulate.copy_rates import Rates, Span
+
+
+class FindingJson(msgspec.Struct, frozen=True):
+    """One finding; `place` is that of the first of its partitions."""
+
+    place: Place | None
+    kind: str
+    partitions: tuple[TopicPartition, ...]
+    sentence: str
+    option: str | None
+
+
+class PreflightJson(msgspec.Struct, frozen=True):
+    """What the plan would do under the limits; null for what is not known."""
+
+    bytes_to_copy: int | None
+    sizes_unknown: int
+    brokers: tuple[BrokerLoad, ...]
+    shapes: tuple[ShapeCost, ...]
+    batches: int
+    time_s: Span | None
+    bound: Bound | None
+    rates: Rates
+
+
+class CheckJson(msgspec.Struct, frozen=True):
+    """What `ktui plan check --json` prints; `partitions` only with --steps."""
+
+    schema_version: int
+    plan: str
+    cluster: str
+    problems: tuple[FindingJson, ...]
+    warnings: tuple[FindingJson, ...]
+    notes: tuple[FindingJson, ...]
+    summary: Summary
+    limits: Limits
+    throttle: RatesJson
+    """The run's own."""
+    throttle_leaders: bool
+    preflight: PreflightJson
+    partitions: tuple[PartitionSteps, ...] | UnsetType = UNSET
+
+
+def check_json(checked: Checked) -> CheckJson:
+    """Put a checked plan in its JSON form."""
+    return CheckJson(
+        schema_version=SCHEMA_VERSION,
+        plan=checked.plan,
+        cluster=checked.cluster,
+        problems=findings_json(checked.of(Severity.PROBLEM)),
+        warnings=findings_json(checked.of(Severity.WARNING)),
+        notes=findings_json(checked.of(Severity.NOTE)),
+        summary=checked.preflight.summary,
+        limits=checked.preflight.limits,
+        throttle=rates_json(checked.throttle),
+        throttle_leaders=checked.throttle_leaders,
+        preflight=preflight_json(checked.preflight),
+        partitions=UNSET if checked.partitions is None else checked.partitions,
+    )
+
+
+def preflight_json(preflight: Preflight) -> PreflightJson:
+    """Put the figures of a plan in their JSON form."""
+    return PreflightJson(
+        bytes_to_copy=preflight.bytes_to_copy,
+        sizes_unknown=preflight.sizes_unknown,
+        brokers=preflight.brokers,
+        shapes=preflight.shapes,
+        batches=preflight.batches,
+        time_s=preflight.time_s,
+        bound=preflight.bound,
+        rates=preflight.rates,
+    )
+
+
+def findings_json(findings: Iterable[Finding]) -> tuple[FindingJson, ...]:
+    """Put findings in their JSON form."""
+    return tuple(
+        FindingJson(f.place, f.kind.value, f.partitions, f.sentence, f.option) for f in findings
+    )

@@ -1,0 +1,1 @@
+"""`ktui pipeline`: recordings into tables and reports."""

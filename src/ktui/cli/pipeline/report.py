@@ -1,0 +1,61 @@
+"""`ktui pipeline report`: one page of a run or a cluster, as a file."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+from ktui.cli.options.common import state_dir_option
+from ktui.cli.pipeline.lake_option import lake_of, lake_option
+from ktui.execution.host.state_dir import StateDir
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.report.data.damage import damage_in_words
+from ktui.pipeline.report.data.lake import ArrowLake
+from ktui.pipeline.report.data.provenance import trace
+from ktui.pipeline.report.data.subject import choose
+from ktui.pipeline.report.page.load import load
+from ktui.pipeline.report.page.page import page
+from ktui.quantities import as_bytes, as_count
+
+
+@click.command("report")
+@lake_option
+@state_dir_option
+@click.option("--run", metavar="RUN", help="A run, by its name, or its id where several have it.")
+@click.option("--cluster", metavar="ID", help="All that was recorded of a cluster, by its id.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="The page; one that is there is replaced.",
+)
+@click.option("--open", "show", is_flag=True, help="Show it in the browser.")
+def command(
+    *,
+    lake: str | None,
+    state: StateDir,
+    run: str | None,
+    cluster: str | None,
+    output: Path,
+    show: bool,
+) -> None:
+    """Write one page that tells how a run went, in words, figures and tables.
+
+    It is one file that needs no network. It is read from the tables that `ktui pipeline run` has
+    made, without Java.
+    """
+    place = lake_of(lake, state)
+    tables = ArrowLake.open(place)
+    with damage_in_words(place):
+        subject = choose(tables, run, cluster)
+        facts = load(tables, subject)
+        text = page(facts, trace(tables, place, subject, facts)).encode()
+    output.write_bytes(text)
+    click.echo(f"{output}: {as_count(len(facts.moves), 'move')}, {as_bytes(len(text))}")
+    if show and not webbrowser.open(output.absolute().as_uri()):
+        raise PipelineProblem(f"--open: no browser was found; open {output} yourself")

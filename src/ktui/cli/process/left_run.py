@@ -1,0 +1,69 @@
+"""A run as its journal has it, for who is to go on with it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.cluster.clock import SystemClock
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.ownership import Held, holder
+from ktui.execution.host.state_dir import RunDir
+from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_scope import act_on, in_scope
+from ktui.execution.run.events import Started
+from ktui.execution.run.run import Run
+
+
+class LeftRun(msgspec.Struct, frozen=True):
+    """What there is to go on with."""
+
+    run: Run
+    begun: Started
+    damage: str | None
+    """What of its journal cannot be read; what comes before it can."""
+
+
+def left_run(run_dir: RunDir) -> LeftRun:
+    """Read a run that no process owns.
+
+    Raises:
+        Held: a process owns it.
+        RunRefused: it was exported.
+        RunProblem: nothing of it can be read, or its start was cut off.
+    """
+    who = holder(run_dir)
+    if who is not None:
+        raise Held(run_dir.name, who)
+    left = found_run(run_dir)
+    refuse_exported(left.run)
+    return left
+
+
+def found_run(run_dir: RunDir) -> LeftRun:
+    """Read a run, whether or not a process owns it.
+
+    Raises:
+        RunProblem: nothing of it can be read, or its start was cut off.
+    """
+    with RunFollower(run_dir.journal) as follower:
+        follower.refresh()
+    begun = follower.run.started
+    if begun is None:
+        cut = f"{run_dir.journal}: the start of the run was cut off, and nothing was sent"
+        raise RunProblem(follower.damage or cut)
+    return LeftRun(follower.run, begun, follower.damage)
+
+
+def opens_anew(run_dir: RunDir, run: Run) -> bool:
+    """Whether an ended run goes on: something of it was called off, and nobody has answered."""
+    with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
+        commands = [asked.command for asked in journal.asked()]
+    return any(
+        not act_on(track, command.kind).idle
+        for command in commands
+        if isinstance(command, CallOff)
+        for track in in_scope(run, command.topics, command.partitions)
+    )

@@ -1,0 +1,139 @@
+"""Asks something of the process that owns a run, and waits for what it answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+import msgspec
+
+from ktui.cli.context.errors import BAD_INPUT, BadInput
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.text import clean
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.ownership import holder, this_process
+from ktui.execution.host.state_dir import RunDir
+from ktui.execution.journal.commands import Answer, Command
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.run import Run
+
+PATIENCE_S = 30.0
+"""How long an answer is waited for: a process may be in the middle of a look at a slow cluster."""
+_PAUSE_S = 0.05
+
+
+class AnswerJson(msgspec.Struct, frozen=True):
+    """What a verb prints that asks something of a run, with --json."""
+
+    schema_version: int
+    run: str
+    command: int
+    accepted: bool
+    words: str
+    batch: int | None
+    """The first decision that it binds; null where it is about none."""
+
+
+def owned_run(run_dir: RunDir) -> Run:
+    """Give a run that a process carries on, as its journal has it.
+
+    Raises:
+        BadInput: it has ended, or no process owns it: nothing would answer.
+        RunRefused: it was exported.
+        RunProblem: its journal cannot be read.
+    """
+    with RunFollower(run_dir.journal) as follower:
+        follower.refresh()
+    run, name = follower.run, run_dir.name
+    if run.ended:
+        raise BadInput(f"run {name} has ended; see what became of it: ktui status {name}")
+    refuse_exported(run)
+    if holder(run_dir) is None:
+        raise BadInput(
+            f"no process carries run {name} on; have one do it first: ktui resume {name}"
+        )
+    return run
+
+
+def ask(run_dir: RunDir, command: Command, *, json: bool) -> None:
+    """Write a command into a run's journal, wait for its answer, and print that.
+
+    A refusal ends the program with the exit code of bad input.
+
+    Raises:
+        RunProblem: no answer came; says what will become of the command.
+    """
+    number = put(run_dir, command)
+    answer = answer_to(run_dir, number)
+    if json:
+        click.echo(encode(answer_json(run_dir, number, answer)))
+        end_if_refused(answer)
+    else:
+        tell(run_dir, answer)
+
+
+def put(run_dir: RunDir, command: Command) -> int:
+    """Write a command into a run's journal, and give its number."""
+    with Journal.open(run_dir.journal, SystemClock()) as journal:
+        return journal.ask(command, asker())
+
+
+def answer_to(run_dir: RunDir, number: int) -> Answer:
+    """Wait for the answer to a command.
+
+    Raises:
+        RunProblem: no answer came; says what will become of the command.
+    """
+    with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
+        return _answer(run_dir, journal, number)
+
+
+def tell(run_dir: RunDir, answer: Answer) -> None:
+    """Print an answer for people; a refusal ends the program."""
+    words = clean(answer.words)
+    if answer.accepted:
+        click.echo(f"run {run_dir.name}: {words}")
+    else:
+        click.echo(f"ktui: run {run_dir.name}: refused: {words}", err=True)
+    end_if_refused(answer)
+
+
+def end_if_refused(answer: Answer) -> None:
+    """End the program with the exit code of bad input, where the answer is a refusal."""
+    if not answer.accepted:
+        sys.exit(BAD_INPUT)
+
+
+def answer_json(run_dir: RunDir, number: int, answer: Answer) -> AnswerJson:
+    """Put an answer in its JSON form."""
+    return AnswerJson(
+        SCHEMA_VERSION, run_dir.name, number, answer.accepted, clean(answer.words), answer.batch
+    )
+
+
+def asker() -> str:
+    """Say who asks: user@host (pid)."""
+    me = this_process()
+    return f"{me.user}@{me.host} ({me.pid})"
+
+
+def _answer(run_dir: RunDir, journal: Journal, number: int) -> Answer:
+    until, name = time.monotonic() + PATIENCE_S, run_dir.name
+    while (answer := journal.answer_to(number).answer) is None:
+        owner = holder(run_dir)
+        if owner is None and journal.answer_to(number).answer is None:
+            raise RunProblem(
+                f"the process that owned run {name} went before it answered. What you asked for is "
+                f"written down, and is done when the run goes on: ktui resume {name}"
+            )
+        if time.monotonic() >= until:
+            raise RunProblem(
+                f"no answer within {PATIENCE_S:.0f} s from {owner}. What you asked for is written "
+                f"down, and is done as soon as it gets to it; see: ktui status {name}"
+            )
+        time.sleep(_PAUSE_S)
+    return answer

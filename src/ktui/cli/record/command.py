@@ -1,0 +1,107 @@
+"""`ktui record`: what is seen of a cluster, without a view, into files to be played again."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from ktui.cli.context.cluster import choose_cluster
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options import common
+from ktui.cli.options.recording import recorder, recording_options
+from ktui.cli.record.copy import copy_redacted
+from ktui.cli.record.loop import Until, record
+from ktui.cluster.clock import SystemClock
+from ktui.execution.host.state_dir import StateDir
+from ktui.units import Seconds, read
+
+
+@click.command("record")
+@common.cluster_options
+@common.topics_option("Record all partitions of this topic, too; may be repeated.")
+@click.option(
+    "--poll-interval",
+    type=click.FloatRange(0.1, 3600),
+    metavar="SECONDS",
+    help="Time between two polls; 1 s unless the context says otherwise.",
+)
+@click.option("--for", "for_", metavar="TIME", help="For so long, such as 90s or 2h.")
+@click.option(
+    "--until-idle", is_flag=True, help="Until nothing moves, and no run goes on, for 10 s."
+)
+@recording_options
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="RECORDING",
+    help="Instead of a cluster: copy this file or folder, with --redact and --to.",
+)
+@click.option("--json", is_flag=True, help="A line of JSON on standard output for each poll.")
+@common.state_dir_option
+def command(  # noqa: PLR0913 - an option each
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    topics: tuple[str, ...],
+    poll_interval: float | None,
+    for_: str | None,
+    until_idle: bool,
+    to: Path | None,
+    redact: bool,
+    source: Path | None,
+    json: bool,
+    state: StateDir,
+) -> None:
+    """Record what moves on a cluster, until Ctrl-C: what a live view sees, in files.
+
+    What happens in runs that this machine carries on there is recorded, too. Changes nothing on
+    the cluster.
+
+    Exit code 0 when it was recorded as asked for, 1 when recording had to stop, 130 when it was
+    interrupted before the end that --for or --until-idle names.
+    """
+    until = Until(_seconds(for_), idle=until_idle)
+    if source is not None:
+        cluster_given = bootstrap_server or command_config or context
+        if cluster_given or topics or poll_interval or for_ or until_idle:
+            raise BadInput("--from takes no cluster: give it with --redact and --to alone")
+        _copy(source, to, state, redact=redact, json=json)
+        return
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    clock = SystemClock()
+    records = recorder(state, to, clock, cluster=cluster.name, verb="record", redact=redact)
+    interval_s = poll_interval or cluster.context.poll_interval
+    code = asyncio.run(
+        record(cluster, records, state, frozenset(topics), interval_s, until, json=json)
+    )
+    sys.exit(code)
+
+
+def _seconds(text: str | None) -> float | None:
+    """Read --for.
+
+    Raises:
+        BadInput: it is no time, or none.
+    """
+    if text is None:
+        return None
+    try:
+        seconds = float(read(Seconds, float(text) if text.isdecimal() else text))
+    except ValueError as error:
+        raise BadInput(f"--for: {error}") from None
+    if seconds <= 0:
+        raise BadInput("--for: give a time above 0, such as 90s or 2h")
+    return seconds
+
+
+def _copy(source: Path, to: Path | None, state: StateDir, *, redact: bool, json: bool) -> None:
+    if not redact:
+        raise BadInput("--from makes a copy without names: give --redact. Else copy the files")
+    if to is None:
+        raise BadInput("--from: say where the copy goes with --to DIR")
+    copy_redacted(source, to, state, json=json)

@@ -1,0 +1,275 @@
+"""`ktui replay`: the live view on a recording."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.config import config_dir, load_config
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import need_terminal
+from ktui.cli.options import common
+from ktui.cli.output.table import table
+from ktui.cli.output.view import show_app
+from ktui.cluster.clock import Clock
+from ktui.cluster.text import clean
+from ktui.execution.host.catalog import UnknownRun, find_run
+from ktui.execution.host.state_dir import StateDir
+from ktui.quantities import as_duration
+from ktui.recording.lines import RunLine
+from ktui.recording.milliseconds import moment
+from ktui.recording.reading import Good, Session, lines, recordings
+from ktui.recording.replay_clock import FASTEST, SLOWEST, ReplayClock
+from ktui.recording.replay_moment import second_of
+from ktui.recording.replay_tape import Tape
+from ktui.tui.draw.themes import load_themes
+from ktui.tui.replay.app import ReplayApp
+from ktui.tui.replay.player import Playing
+from ktui.tui.replay.run_stage import RunStage
+
+_FIRST_LINES = 200
+"""Among which a run's recording names its run: an engine tells of the run first."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What can be played at once."""
+
+    sessions: tuple[Session, ...]
+    run: str
+    """The name of the run that it tells of first; empty where it tells of none."""
+    run_id: str
+    """Tells it from other runs of that name."""
+    until_ms: int
+    """Wall time of its last line."""
+
+    @property
+    def session(self) -> str:
+        """What it is called with --session."""
+        return self.sessions[0].head.session[:8]
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Tell of it in a table."""
+        head = self.sessions[0].head
+        began = moment(head.at).astimezone()
+        return (
+            self.session,
+            f"{began:%Y-%m-%d %H:%M:%S}",
+            clean(head.cluster or head.cluster_id),
+            clean(self.run) or "-",
+            as_duration((self.until_ms - head.at) / 1000),
+        )
+
+
+_HEADER = ("SESSION", "BEGAN", "CLUSTER", "RUN", "LENGTH")
+
+
+def choices(sessions: Sequence[Session]) -> list[Choice]:
+    """Put those of the same run together that come one after the other, given by their times."""
+    found: list[Choice] = []
+    for session in sessions:
+        told, until_ms = _run_of(session), _until_ms(session)
+        run, run_id = ("", "") if told is None else (told.run, told.run_id)
+        before = next(
+            (
+                number
+                for number, each in enumerate(found)
+                if run_id and each.run_id == run_id and each.until_ms <= session.head.at
+            ),
+            None,
+        )
+        if before is None:
+            found.append(Choice((session,), run, run_id, until_ms))
+        else:
+            found[before] = Choice((*found[before].sessions, session), run, run_id, until_ms)
+    return found
+
+
+def choose(known: Sequence[Choice], wanted: str | None, *, ask: bool) -> Choice:
+    """Give the one that is wanted, or asked for.
+
+    Args:
+        known: at least one.
+        wanted: the beginning of a session's id, as --session names it; None for none.
+        ask: whether there is somebody to be asked.
+
+    Raises:
+        BadInput: there is none such, or not one only and nobody to ask; names all of them.
+    """
+    if wanted is not None:
+        return _named(known, wanted)
+    if len(known) == 1:
+        return known[0]
+    if not ask:
+        raise BadInput(
+            f"there are several recordings. Choose one with --session:\n{_listed(known)}"
+        )
+    numbers = [str(number) for number in range(1, len(known) + 1)]
+    rows = [(number, *each.row) for number, each in zip(numbers, known, strict=True)]
+    click.echo(table(("", *_HEADER), rows))
+    answer = click.prompt("Which one", type=click.IntRange(1, len(known)), default=len(known))
+    return known[answer - 1]
+
+
+def _named(known: Sequence[Choice], wanted: str) -> Choice:
+    found = [
+        each for each in known if any(s.head.session.startswith(wanted) for s in each.sessions)
+    ]
+    if wanted and len(found) == 1:
+        return found[0]
+    what = "several sessions begin so" if found and wanted else "there is no such session"
+    raise BadInput(f"--session {wanted!r}: {what}; there are\n{_listed(known)}")
+
+
+def _listed(known: Sequence[Choice]) -> str:
+    return table(_HEADER, [each.row for each in known])
+
+
+def _run_of(session: Session) -> RunLine | None:
+    for number, each in enumerate(lines(session.files[0])):
+        if number >= _FIRST_LINES:
+            return None
+        if isinstance(each, Good) and isinstance(each.line, RunLine):
+            return each.line
+    return None
+
+
+def _until_ms(session: Session) -> int:
+    times = (each.line for each in lines(session.files[-1]) if isinstance(each, Good))
+    return max(
+        (line.at for line in times if not isinstance(line, RunLine)), default=session.head.at
+    )
+
+
+def _number(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    """Refuse what a range lets through: nan is neither too small nor too large."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a number.")
+    return value
+
+
+@click.command("replay")
+@click.argument("path", metavar="FILE|DIR|RUN")
+@click.option(
+    "--speed",
+    type=click.FloatRange(SLOWEST, FASTEST),
+    default=1.0,
+    callback=_number,
+    metavar="N",
+    help="How many of the recording's seconds pass in one of yours; 1 unless given.",
+)
+@click.option(
+    "--at",
+    "begin",
+    metavar="TIME",
+    help="Where to begin: 14:02:31, a date and time, or +1h30m from the beginning.",
+)
+@click.option("--session", metavar="ID", help="Of several recordings, the one to play.")
+@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@common.state_dir_option
+def command(
+    path: str,
+    *,
+    speed: float,
+    begin: str | None,
+    session: str | None,
+    theme: str | None,
+    state: StateDir,
+) -> None:
+    """Play a recording in the live view. Needs no Kafka, and changes nothing.
+
+    FILE is a segment of a recording, DIR a folder of recordings, RUN the name of a run.
+    """
+    known = choices(found(path, state))
+    chosen = choose(known, session, ask=sys.stdin.isatty() and sys.stdout.isatty())
+    tape = Tape(chosen.sessions)
+    at_s = _second(begin, tape)
+    need_terminal("; `ktui list` and `ktui status` are for pipes and scripts")
+    words = ["ktui", "replay", path, *(["--session", chosen.session] if len(known) > 1 else [])]
+    again = f"{shlex.join(words)}{common.state_option(state)} --at "
+    of_several = f", session {chosen.session}" if len(known) > 1 else ""
+    with stage(
+        tape,
+        at_s,
+        recording=f"{clean(path)}{of_several}",
+        speed=speed,
+        theme=theme or load_config().theme,
+        again=again.__add__,
+    ) as app:
+        asyncio.run(show_app(app))
+
+
+def found(path: str, state: StateDir) -> list[Session]:
+    """Give the sessions of a file, of a folder, or of a run where there is no such file.
+
+    Raises:
+        FileProblem: there is no recording in it.
+        BadInput: there is neither such a file nor such a run.
+    """
+    if Path(path).exists():
+        return recordings(Path(path))
+    try:
+        run = find_run(state, path)
+    except UnknownRun as unknown:
+        raise BadInput(f"{clean(path)}: there is no such file, and {unknown}") from None
+    if not run.recording.is_dir():
+        raise BadInput(f"run {run.name} has no recording: there is nothing in {run.recording}")
+    return recordings(run.recording)
+
+
+def _second(begin: str | None, tape: Tape) -> float:
+    if begin is None:
+        return tape.first_look_s
+    try:
+        return second_of(begin, tape)
+    except ValueError as error:
+        raise BadInput(f"--at {error}") from None
+
+
+@contextmanager
+def stage(
+    tape: Tape,
+    at_s: float,
+    *,
+    recording: str,
+    speed: float = 1.0,
+    theme: str | None = None,
+    again: Callable[[str], str] = "ktui replay RECORDING --at ".__add__,
+    real: Clock | None = None,
+) -> Iterator[ReplayApp]:
+    """Put up an app that plays a recording, which is yet to be run.
+
+    Args:
+        tape: the recording.
+        at_s: the second of it to begin at.
+        recording: what it is called.
+        speed: how many of its seconds pass in one of ours.
+        theme: the theme to start with.
+        again: gives the command that goes on from a position.
+        real: our time.
+    """
+    from_s = tape.from_s
+    clock = ReplayClock(tape.wall(from_s), from_s, tape.until_s, speed=speed, real=real)
+    with tempfile.TemporaryDirectory(prefix="ktui-replay-") as folder:
+        runs = RunStage(Path(folder))
+        try:
+            yield ReplayApp(
+                Playing(tape, clock, runs, at_s),
+                state_dir=runs.state_dir,
+                name=clean(tape.cluster or tape.cluster_id),
+                recording=recording,
+                again=again,
+                theme=theme,
+                themes=load_themes(config_dir() / "themes"),
+            )
+        finally:
+            runs.close()

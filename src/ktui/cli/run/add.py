@@ -1,0 +1,321 @@
+"""`ktui add`: an extra plan joins the queue of a run that is being carried on."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NoReturn
+
+import click
+import msgspec
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.doctor.permissions import Need, missing_for, topics_of
+from ktui.cli.options import common
+from ktui.cli.options.plan import BAD_PLAN, given_plan
+from ktui.cli.output.gate import refuse_shut
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.plan_json import CheckJson, FindingJson, check_json, findings_json
+from ktui.cli.output.plan_report import Checked, finding_line, report
+from ktui.cli.process.launch import Target, look, run_names, say, target
+from ktui.cli.process.left_run import LeftRun, found_run
+from ktui.cli.process.send_command import (
+    AnswerJson,
+    answer_json,
+    answer_to,
+    end_if_refused,
+    put,
+    tell,
+)
+from ktui.cluster.text import clean
+from ktui.execution.engine.add_plan import Extra, Joining, joinings_in_words
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import find_run
+from ktui.execution.host.ownership import holder
+from ktui.execution.host.rollback_plan import write_rollback_anew
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import OnConflict
+from ktui.execution.run.states import State
+from ktui.planning.check.findings import Allowances, Option, Severity
+
+
+class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one partition of the plan."""
+
+    topic: str
+    partition: int
+    joining: Joining
+    state: State | None
+    """As it stands in the run; null where the run does not have it."""
+    target: tuple[int, ...]
+    run_target: tuple[int, ...] | None
+
+
+class AddJson(CheckJson, frozen=True, kw_only=True):
+    """What `ktui add --dry-run --json` prints: as `plan check`, and what becomes of each."""
+
+    run: str
+    on_conflict: OnConflict
+    counts: dict[Joining, int]
+    joinings: tuple[JoiningJson, ...]
+
+
+class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What `ktui add --json` prints."""
+
+    schema_version: int
+    run: str
+    on_conflict: OnConflict
+    problems: tuple[FindingJson, ...]
+    warnings: tuple[FindingJson, ...]
+    notes: tuple[FindingJson, ...]
+    counts: dict[Joining, int]
+    """Partitions of the plan, by what becomes of them."""
+    answer: AnswerJson | None
+    """Null where nothing was asked for: there is a problem, or nothing to do."""
+
+
+def added_json(extra: Extra, answer: AnswerJson | None) -> str:
+    """Tell a script what was found, and what came of it."""
+
+    def found(severity: Severity) -> tuple[FindingJson, ...]:
+        return findings_json(each for each in extra.findings if each.severity is severity)
+
+    shape = AddedJson(
+        schema_version=SCHEMA_VERSION,
+        run=extra.run.name,
+        on_conflict=extra.on_conflict,
+        problems=found(Severity.PROBLEM),
+        warnings=found(Severity.WARNING),
+        notes=found(Severity.NOTE),
+        counts=_counts(extra),
+        answer=answer,
+    )
+    return encode(shape)
+
+
+def checked(extra: Extra, source: str, cluster: str) -> Checked:
+    """Give the check of the plan."""
+    return Checked(
+        plan=source,
+        cluster=cluster,
+        findings=extra.findings,
+        preflight=extra.preflight(),
+        throttle=extra.run.throttled.rates,
+        throttle_leaders=extra.run.options.throttle_leaders,
+    )
+
+
+def as_json(extra: Extra, check: Checked) -> str:
+    """Tell it to a script."""
+    told = check_json(check)
+    shape = AddJson(
+        **{field: getattr(told, field) for field in told.__struct_fields__},
+        run=extra.run.name,
+        on_conflict=extra.on_conflict,
+        counts=_counts(extra),
+        joinings=_joinings(extra),
+    )
+    return encode(shape)
+
+
+def as_text(extra: Extra, check: Checked) -> str:
+    """Tell it to a person: the check of the plan, then what it means for the run."""
+    lines = "\n".join(extra.in_run())
+    return "\n\n".join([report(check), lines, "Nothing was asked for."])
+
+
+def _counts(extra: Extra) -> dict[Joining, int]:
+    counts = Counter(extra.ways)
+    return {how: counts[how] for how in Joining}
+
+
+def _joinings(extra: Extra) -> tuple[JoiningJson, ...]:
+    tracks = extra.run.tracks
+    pairs = zip(extra.plan.partitions, extra.ways, strict=True)
+    return tuple(
+        JoiningJson(
+            topic=target.topic,
+            partition=target.partition,
+            joining=how,
+            state=None if track is None else track.state,
+            target=target.replicas,
+            run_target=None if track is None else track.target,
+        )
+        for target, how in pairs
+        for track in (tracks.get(target.tp),)
+    )
+
+
+@click.command("add")
+@common.run_argument
+@click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
+@click.option(
+    "--on-conflict",
+    type=click.Choice([choice.value for choice in OnConflict]),
+    default=OnConflict.ROLLBACK.value,
+    help="What to do with a partition that the run is moving elsewhere: roll it back and then "
+    "queue it, the default; keep the run's own target; or cancel what is in flight, and go to the "
+    "new target from there.",
+)
+@click.option(
+    Option.REPLICATION_FACTOR_CHANGE.value,
+    "factor_change",
+    is_flag=True,
+    help="Let the plan change how many replicas a partition has.",
+)
+@click.option(
+    Option.BELOW_MIN_ISR.value,
+    "below_min_isr",
+    is_flag=True,
+    help="Let the plan leave fewer replicas than min.insync.replicas.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what it comes to, and ask for nothing.")
+@common.cluster_options
+@common.state_dir_option
+@common.json_option
+def command(  # noqa: PLR0913 - an option each
+    name: str,
+    path: Path,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    on_conflict: str,
+    factor_change: bool,
+    below_min_isr: bool,
+    dry_run: bool,
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Have PLAN join RUN, under the limits, the throttle and the pauses of RUN.
+
+    The cluster is reached as when the run was started, unless an option says otherwise. What PLAN
+    has and RUN does not joins the queue; what RUN has had and is over is queued again. Returns
+    once the process that carries the run on has answered.
+
+    Exit code 2 where nothing was asked for.
+    """
+    run_dir = find_run(state, name)
+    found = _live(run_dir, path)
+    refuse_shut(state, found.begun.cluster_id, name)
+    source, plan = given_plan(path)
+    names = run_names((bootstrap_server, command_config, context), found.begun)
+    where = target(*names, changes=not dry_run)
+    throttled = bool(found.run.throttled.rates)
+    cluster_id, seen = asyncio.run(look(where, plan, measure=throttled))
+    _check_cluster(cluster_id, found, where)
+    lacking = asyncio.run(missing_for(_need(found, where), where.cluster, topics_of(plan)))
+    allowed = Allowances(factor_change, below_min_isr)
+    conflict = OnConflict(on_conflict)
+    extra = Extra(plan, clean(path.name), found.run, seen, conflict, allowed, lacking=lacking)
+    if dry_run:
+        check = checked(extra, source, where.cluster.name)
+        click.echo(as_json(extra, check) if json else as_text(extra, check))
+        sys.exit(BAD_PLAN if extra.has_problems else 0)
+    _tell(extra, source)
+    if extra.has_problems or extra.idle:
+        _leave_it(extra, json=json)
+    _add(run_dir, extra, path, json=json)
+
+
+def _live(run_dir: RunDir, path: Path) -> LeftRun:
+    """Read a run that a process carries on.
+
+    Raises:
+        BadInput: it has ended, or no process carries it on; says what to do instead.
+        RunProblem: nothing of it can be read.
+    """
+    found, name = _going(run_dir, path), run_dir.name
+    if holder(run_dir) is None:
+        raise BadInput(
+            f"no process carries run {name} on; have one do it first, and add the plan then: "
+            f"ktui resume {name}"
+        )
+    return found
+
+
+def _going(run_dir: RunDir, path: Path) -> LeftRun:
+    """Read a run that is not at its end.
+
+    Raises:
+        BadInput: it is; says what to do instead.
+        RunProblem: nothing of it can be read.
+    """
+    found = found_run(run_dir)
+    if found.run.ended:
+        raise BadInput(
+            f"run {run_dir.name} has ended; carry the plan out as a run of its own: "
+            f"ktui start {clean(str(path))}"
+        )
+    return found
+
+
+def _check_cluster(cluster_id: str, found: LeftRun, where: Target) -> None:
+    if cluster_id != found.begun.cluster_id:
+        raise RunRefused(
+            f"{where.cluster.name} is cluster {cluster_id}, and the run is of "
+            f"{found.begun.cluster_id}. Name that one with --bootstrap-server, --command-config "
+            "or --context"
+        )
+
+
+def _need(found: LeftRun, where: Target) -> Need:
+    """Return what a run has to be permitted: its process moves the plan, by the run's connection.
+
+    Of another connection, given by an option, what is missing is only a warning.
+    """
+    same = where.names == found.begun.connection
+    severity = Severity.PROBLEM if same else Severity.WARNING
+    return Need(
+        subject="this plan",
+        moves=severity,
+        moved="be added",
+        throttles=severity if found.run.throttled.rates else None,
+        unthrottled=f"lift the throttle of the run: ktui throttle {found.run.name} none",
+    )
+
+
+def _tell(extra: Extra, source: str) -> None:
+    """Say what was found: of the figures only what the run's throttle means for them."""
+    figures = extra.run.throttled.rates and not extra.has_problems and not extra.idle
+    of_figures = extra.preflight().warnings if figures else ()
+    for finding in (*extra.findings, *of_figures):
+        say(finding_line(source, finding))
+
+
+def _leave_it(extra: Extra, *, json: bool) -> NoReturn:
+    """End, for a problem forbids to add the plan, or there is nothing to do."""
+    if json:
+        click.echo(added_json(extra, None))
+    why = f"nothing to do: {joinings_in_words(extra.ways)}"
+    say("nothing was asked for" if extra.has_problems else why)
+    sys.exit(BAD_PLAN if extra.has_problems else 0)
+
+
+def _add(run_dir: RunDir, extra: Extra, path: Path, *, json: bool) -> None:
+    """Have the process that carries the run on take the plan in."""
+    number = put(run_dir, extra.command())
+    try:
+        answer = answer_to(run_dir, number)
+    except RunProblem:
+        _going(run_dir, path)  # it may have ended meanwhile: then nothing is written down for later
+        raise
+    if answer.accepted:
+        _write_way_back(run_dir)
+    if json:
+        click.echo(added_json(extra, answer_json(run_dir, number, answer)))
+        end_if_refused(answer)
+        return
+    tell(run_dir, answer)
+    click.echo(f"see what becomes of it: ktui status {run_dir.name}")
+
+
+def _write_way_back(run_dir: RunDir) -> None:
+    """Put what the extra plan brought into the plan beside the journal that leads back."""
+    try:
+        write_rollback_anew(run_dir)
+    except RunProblem as problem:
+        say(f"warning: {problem}")

@@ -1,0 +1,151 @@
+"""`ktui runs export`: a run is written into a file, to go on in another state directory."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.claim import NO_OWNERSHIP, Claiming, claiming, given_up, no_ownership_option
+from ktui.cli.options import common
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.process.launch import Target, check_cluster, run_names, say, target
+from ktui.cli.process.left_run import found_run
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.text import clean
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import find_run, throttles_left
+from ktui.execution.host.hand_over import export_run
+from ktui.execution.host.ownership import LiveRun, holder, starting
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.run import Run
+from ktui.quantities import as_count
+
+
+class ExportJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What `ktui runs export --json` prints."""
+
+    schema_version: int
+    run: str
+    file: str
+    partitions_left: int
+    owned: str | None
+    """Why the cluster was not given up: it cannot be asked, or is another's; null where it was."""
+
+
+@click.command("export", short_help="Write a run into a file, to go on elsewhere.")
+@common.run_argument
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@common.cluster_options
+@no_ownership_option
+@common.state_dir_option
+@common.json_option
+def command(  # noqa: PLR0913 - an option each
+    name: str,
+    file: Path,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    no_ownership: bool,
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Write RUN into FILE and give its cluster up; `ktui runs import` goes on with it elsewhere.
+
+    No process may carry it on. What is in flight goes on in Kafka. Here the run is `exported`
+    from then on, and is not resumed. Its recording stays here.
+    """
+    run_dir = find_run(state, name)
+    found = found_run(run_dir)
+    where = target(*run_names((bootstrap_server, command_config, context), found.begun))
+    cluster_id = found.begun.cluster_id
+    how = claiming(where.cluster, state, cluster_id, name, off=no_ownership, only_ends=True)
+    if how is not None:
+        _check_reached(where, cluster_id)
+    if (owner := holder(run_dir)) is not None:
+        raise RunRefused(
+            f"run {name} is owned by {owner}. It is exported once no process carries it on. Have "
+            f"that one leave it: kill {owner.pid}. What is in flight goes on in Kafka"
+        )
+    with starting(state, cluster_id) as live:
+        if how is not None:
+            _check_alone(state, cluster_id, name, live)
+        run = export_run(run_dir, file, SystemClock())
+        owned = None if how is None else _given_up(how)
+    if json:
+        told = ExportJson(
+            schema_version=SCHEMA_VERSION,
+            run=name,
+            file=clean(str(file)),
+            partitions_left=_left(run),
+            owned=owned,
+        )
+        click.echo(encode(told))
+    else:
+        _tell(run, file, owned, asked=how is not None)
+
+
+def _check_reached(where: Target, cluster_id: str) -> None:
+    """See that the cluster can be given up.
+
+    Raises:
+        RunProblem: it does not answer.
+        RunRefused: it is another one.
+    """
+    try:
+        asyncio.run(check_cluster(where, cluster_id))
+    except ClusterError as error:
+        raise RunProblem(
+            f"{error}. Nothing was exported. To export it all the same, without giving the cluster "
+            f"up: {NO_OWNERSHIP}; its claim lapses within 30 minutes, or is taken over"
+        ) from None
+
+
+def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun]) -> None:
+    """See that the state directory can give the cluster up: no other run of it needs that.
+
+    Raises:
+        RunRefused: one does.
+    """
+    for other in live:
+        if other.name != name:
+            raise RunRefused(
+                f"run {other.name}, owned by {other.holder}, is live on the cluster, which the "
+                f"state directory would give up with run {name}. Wait for its end first"
+            )
+    for other_name, where in throttles_left(state, cluster_id, name):
+        raise RunRefused(
+            f"run {other_name} has left its throttle on {where}, and whoever owns the cluster next "
+            f"could not tell it from their own. First: ktui resume {other_name}; or ktui cancel "
+            f"{other_name} --stop --all"
+        )
+
+
+def _given_up(how: Claiming) -> str | None:
+    try:
+        return asyncio.run(given_up(how))
+    except RunProblem as problem:
+        return str(problem)
+
+
+def _left(run: Run) -> int:
+    return len(run.tracks) - run.over
+
+
+def _tell(run: Run, file: Path, owned: str | None, *, asked: bool) -> None:
+    where, left = clean(str(file)), as_count(_left(run), "partition")
+    click.echo(f"run {run.name}: exported to {where}, with {left} left")
+    if run.in_flight:
+        steps = as_count(run.in_flight, "step")
+        click.echo(f"{steps} in flight {'goes' if run.in_flight == 1 else 'go'} on in Kafka")
+    take_over = ""
+    if owned is not None:
+        take_over = " --take-over"
+        say(f"the cluster was not given up: {owned}. A claim lapses within 30 minutes")
+    elif asked:
+        click.echo("the cluster is not owned by this state directory any more")
+    click.echo(f"go on with it in another state directory: ktui runs import {where}{take_over}")

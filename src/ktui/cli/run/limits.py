@@ -1,0 +1,77 @@
+"""`ktui limits`: how much of a run may move at once, and how: seen and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import click
+import msgspec
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options import common
+from ktui.cli.options.limits import given_limits, limits_options
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.table import table
+from ktui.cli.process.send_command import ask, owned_run
+from ktui.execution.host.catalog import find_run
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import SetLimits
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.run.run import Run
+from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, limits_from
+
+
+class LimitsJson(msgspec.Struct, frozen=True):
+    """What `ktui limits RUN --json` prints where none is changed."""
+
+    schema_version: int
+    run: str
+    limits: Limits
+    since_batch: int
+    """The first decision that they bind."""
+
+
+@click.command("limits")
+@common.run_argument
+@limits_options
+@common.state_dir_option
+@common.json_option
+def command(name: str, *, state: StateDir, json: bool, **limits: str | None) -> None:
+    """Show the limits of RUN, or put others in force: those named, while the rest stays.
+
+    They bind from the next decision on; what is in flight is left as it is. Waits up to 30 s for
+    the answer of the process that carries the run on, which tells that decision. Where no process
+    does, nothing is changed: resume the run first.
+    """
+    given = given_limits(limits)
+    run_dir = find_run(state, name)
+    if given:
+        _check(given, owned_run(run_dir))
+        ask(run_dir, SetLimits(cast("dict[str, int | str | None]", dict(given))), json=json)
+        return
+    with RunFollower(run_dir.journal) as follower:
+        follower.refresh()
+    click.echo(_as_json(follower.run) if json else _as_text(follower.run))
+
+
+def _check(given: Mapping[str, object], run: Run) -> None:
+    """See that limits go with those that stay, before anything is written."""
+    try:
+        limits_from(given, run.limits)
+    except LimitsProblem as problem:
+        raise BadInput(str(problem)) from problem
+
+
+def _as_json(run: Run) -> str:
+    return encode(LimitsJson(SCHEMA_VERSION, run.name, run.limits, run.limits_changed_at + 1))
+
+
+def _as_text(run: Run) -> str:
+    rows = [(f"--{option}", _value(run.limits, option)) for option in (*COUNTS, *CHOICES)]
+    return table((f"LIMITS OF {run.name}", "IN FORCE"), rows)
+
+
+def _value(limits: Limits, option: str) -> str:
+    value = getattr(limits, option.replace("-", "_"))
+    return "none" if value is None else str(value)

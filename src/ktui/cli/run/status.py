@@ -1,0 +1,83 @@
+"""`ktui status`: one run, as it stands or event for event."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from ktui.cli.context.errors import FAILED
+from ktui.cli.options import common
+from ktui.cli.output.gate import gate_line, gate_of
+from ktui.cli.output.json_form import encode, event_line
+from ktui.cli.run.runs import moment
+from ktui.cli.run.status_json import status_json
+from ktui.cli.run.status_text import status_text
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.text import clean
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.forecast.estimate import UNTOLD, Estimate
+from ktui.execution.host.catalog import RunState, find_run, run_state
+from ktui.execution.host.heartbeat import last_look_at, silence
+from ktui.execution.host.ownership import holder
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.event_text import sentence
+from ktui.execution.run.events import Entry
+
+
+@click.command("status")
+@common.run_argument
+@click.option("--events", is_flag=True, help="All that has happened in it, a line each.")
+@common.state_dir_option
+@click.option("--json", is_flag=True, help="One JSON object; with --events, one each line.")
+def command(name: str, *, events: bool, state: StateDir, json: bool) -> None:
+    """Show RUN: its limits, its owner, the current batch, and the partitions that are not well.
+
+    Exit code 1 where its journal is damaged: what is shown is what came before.
+    """
+    run_dir = find_run(state, name)
+    if events:
+        damage = _print_events(run_dir, json=json)
+    else:
+        damage = _print_status(run_dir, state, json=json)
+    if damage is not None:
+        click.echo(f"ktui: {clean(damage)}", err=True)
+        sys.exit(FAILED)
+
+
+def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None:
+    owner = holder(run_dir)
+    with RunFollower(run_dir.journal) as follower:
+        entries = follower.refresh()
+    run, estimate = follower.run, Estimate(follower.run, EarlierRuns(state))
+    estimate.take(entries)
+    now, last_look = SystemClock().now(), last_look_at(run_dir)
+    estimate.look(now)
+    copied = estimate.copied if run_state(run, owner) is RunState.RUNNING else UNTOLD
+    gate = None if run.started is None else gate_of(state, run.started.cluster_id)
+    if json:
+        click.echo(encode(status_json(run, owner, follower.damage, copied, gate, last_look)))
+    else:
+        shut = None if gate is None else gate_line(gate, state, run.name)
+        silent = silence(run, owner, last_look, now)
+        click.echo(status_text(run, owner, copied, shut, silent))
+    return follower.damage
+
+
+def _print_events(run_dir: RunDir, *, json: bool) -> str | None:
+    with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
+        entries = journal.entries()
+        for line in _as_json(run_dir.name, entries) if json else _as_text(entries):
+            click.echo(line)
+        return journal.damage
+
+
+def _as_json(run: str, entries: Iterable[Entry]) -> Iterable[str]:
+    return (event_line(run, entry) for entry in entries)
+
+
+def _as_text(entries: Iterable[Entry]) -> Iterable[str]:
+    return (f"{e.seq:>6}  {moment(e.at)}  {sentence(e.event)}" for e in entries)

@@ -1,0 +1,295 @@
+"""The JSON form of a run's status: a contract."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from ktui.cli.output.gate import CancelGateJson, gate_json
+from ktui.cli.output.json_form import SCHEMA_VERSION, utc
+from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
+from ktui.cli.run.runs import (
+    OutageJson,
+    OwnerJson,
+    RecordingJson,
+    outage_json,
+    owner_json,
+    recording_json,
+)
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel.gate import Shut
+from ktui.execution.forecast.estimate import UNTOLD, Copied
+from ktui.execution.host.catalog import RunState, recording_now, run_state
+from ktui.execution.host.ownership import Holder
+from ktui.execution.run.additions import AddedPlan
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import By, OnConflict
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.limits import Limits
+from ktui.progress.timeline import Range
+
+Brokers = tuple[int, ...]
+
+
+class PauseJson(msgspec.Struct, frozen=True):
+    """One pause of the whole run."""
+
+    by: By
+    reason: str
+
+
+class PausesJson(msgspec.Struct, frozen=True):
+    """All that is paused."""
+
+    whole: tuple[PauseJson, ...]
+    topics: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...]
+
+
+class GateJson(msgspec.Struct, frozen=True):
+    """Whether the health of the cluster lets new steps begin."""
+
+    shut: bool
+    reason: str
+
+
+class AddedPlanJson(msgspec.Struct, frozen=True, kw_only=True):
+    """An extra plan that has joined the run."""
+
+    at: str
+    plan: str
+    plan_sha256: str
+    partitions: int
+    """Those of it that joined."""
+    on_conflict: OnConflict
+    who: str
+
+
+class FlyingJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in flight (KIP-435's current batch)."""
+
+    topic: str
+    partition: int
+    state: State
+    since: str | None
+    batch: int | None
+    step: int
+    """The number of the partition's step, from 1."""
+    replicas: Brokers
+    """Just before the step."""
+    step_replicas: Brokers
+    """What the step asked for."""
+    adding: Brokers
+    removing: Brokers
+    elect: int | None
+    target: Brokers
+    """What the plan asks for."""
+    original: Brokers
+
+
+class TroubledJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition that is not well, or was given up."""
+
+    topic: str
+    partition: int
+    state: State
+    reason: str
+    since: str | None
+    replicas: Brokers
+    target: Brokers
+    original: Brokers
+
+
+class CalledOffJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition that an operator has called off."""
+
+    topic: str
+    partition: int
+    cancel: CancelKind
+    state: State
+    since: str | None
+    replicas: Brokers
+    target: Brokers
+    original: Brokers
+
+
+class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What `ktui status RUN --json` prints."""
+
+    schema_version: int
+    run: str
+    state: RunState
+    at: str | None
+    """When the last event happened."""
+    seq: int
+    cluster_id: str | None
+    plan: str | None
+    plan_sha256: str | None
+    started_at: str | None
+    ended_at: str | None
+    owner: OwnerJson | None
+    ownership_off: bool
+    """Whether its process was told not to ask who owns the cluster."""
+    left: str | None
+    """Why the last owner went, where it said so."""
+    limits: Limits
+    limits_since_batch: int
+    """The first decision that they bind."""
+    throttle: ThrottleJson
+    options: RunOptions
+    until: str | None
+    """Nothing begins that is not expected to end by then."""
+    pauses: PausesJson
+    gate: GateJson
+    cancel_gate: CancelGateJson | None
+    """Who has shut the cluster's cancel gate; null while it is open."""
+    outage: OutageJson | None
+    """None while the cluster answers, and without an owner."""
+    last_look_at: str | None
+    """When a process of it last looked at the cluster, where that is noted."""
+    recording: RecordingJson
+    batch: int
+    """The last decision that submitted something; in wave mode, the wave."""
+    added: tuple[AddedPlanJson, ...]
+    """The extra plans that have joined it, in order."""
+    partitions: int
+    counts: dict[State, int]
+    bytes: int
+    """To be copied: the size, as of the start, of every replica that is added."""
+    bytes_done: int
+    """Of these, what finished steps have copied."""
+    left_s: Range | None
+    """Seconds until the end, as far as can be told; None unless it is running."""
+    left_by_earlier_runs: bool
+    """Whether that goes by the rates of earlier runs: this one has no rate of its own yet."""
+    in_flight: tuple[FlyingJson, ...]
+    troubled: tuple[TroubledJson, ...]
+    called_off: tuple[CalledOffJson, ...]
+    damage: str | None
+    """What is wrong with the journal, or was before it was recovered."""
+
+
+def status_json(
+    run: Run,
+    owner: Holder | None,
+    damage: str | None,
+    copied: Copied = UNTOLD,
+    cancel_gate: Shut | None = None,
+    last_look: datetime | None = None,
+) -> StatusJson:
+    """Put a run in its JSON form."""
+    started = run.started
+    return StatusJson(
+        schema_version=SCHEMA_VERSION,
+        run=run.name,
+        state=run_state(run, owner),
+        at=_utc(run.at),
+        seq=run.seq,
+        cluster_id=None if started is None else started.cluster_id,
+        plan=None if started is None else started.plan,
+        plan_sha256=None if started is None else started.plan_sha256,
+        started_at=_utc(run.started_at),
+        ended_at=_utc(run.ended_at),
+        owner=owner_json(owner),
+        ownership_off=run.ownership_off,
+        left=run.left,
+        limits=run.limits,
+        limits_since_batch=run.limits_changed_at + 1,
+        throttle=throttle_json(run, owned=owner is not None),
+        options=run.options,
+        until=_utc(run.until),
+        pauses=_pauses(run),
+        gate=GateJson(run.gate.shut, run.gate.reason),
+        cancel_gate=None if cancel_gate is None else gate_json(cancel_gate),
+        outage=outage_json(None if owner is None else run.outage),
+        last_look_at=_utc(last_look),
+        recording=recording_json(recording_now(run, owner)),
+        batch=run.batch,
+        added=tuple(map(_added, run.additions.plans)),
+        partitions=max(len(run.tracks), 0 if started is None else started.partitions),
+        counts={state: run.counts[state] for state in State},
+        bytes=run.copies.whole,
+        bytes_done=run.copies.done,
+        left_s=copied.left_s,
+        left_by_earlier_runs=copied.by_earlier_runs,
+        in_flight=tuple(_flying(track) for track in run.flying.values()),
+        troubled=tuple(_troubled(track) for track in run.troubled.values()),
+        called_off=tuple(filter(None, map(_called_off, run.tracks.values()))),
+        damage=damage or run.damage,
+    )
+
+
+def _added(plan: AddedPlan) -> AddedPlanJson:
+    added = plan.added
+    return AddedPlanJson(
+        at=utc(plan.at),
+        plan=added.plan,
+        plan_sha256=added.plan_sha256,
+        partitions=added.partitions,
+        on_conflict=added.on_conflict,
+        who=added.who,
+    )
+
+
+def _pauses(run: Run) -> PausesJson:
+    pauses = run.pauses
+    return PausesJson(
+        tuple(PauseJson(by, reason) for by, reason in pauses.whole.items()),
+        tuple(sorted(pauses.topics)),
+        tuple(sorted(pauses.partitions)),
+    )
+
+
+def _flying(track: Track) -> FlyingJson:
+    begun = None if track.step is None else track.step.begun
+    return FlyingJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        state=track.state,
+        since=_utc(track.since),
+        batch=track.batch,
+        step=track.steps,
+        replicas=track.replicas,
+        step_replicas=track.replicas if begun is None else begun.replicas,
+        adding=() if begun is None else begun.adding,
+        removing=() if begun is None else begun.removing,
+        elect=None if begun is None else begun.elect,
+        target=track.target,
+        original=track.original,
+    )
+
+
+def _troubled(track: Track) -> TroubledJson:
+    return TroubledJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        state=track.state,
+        reason=track.reason,
+        since=_utc(track.since),
+        replicas=track.replicas,
+        target=track.target,
+        original=track.original,
+    )
+
+
+def _called_off(track: Track) -> CalledOffJson | None:
+    if track.cancel is None:
+        return None
+    return CalledOffJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        cancel=track.cancel,
+        state=track.state,
+        since=_utc(track.since),
+        replicas=track.replicas,
+        target=track.target,
+        original=track.original,
+    )
+
+
+def _utc(at: datetime | None) -> str | None:
+    return None if at is None else utc(at)

@@ -1,0 +1,129 @@
+"""`ktui throttle`: how fast a run may copy, seen and changed, and what it has set for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import msgspec
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.doctor.permissions import check_permitted
+from ktui.cli.options import common
+from ktui.cli.options.throttle import given_rates
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.table import table
+from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
+from ktui.cli.process.send_command import ask, owned_run
+from ktui.cluster.ports import ConfigScope
+from ktui.cluster.text import clean
+from ktui.execution.host.catalog import find_run
+from ktui.execution.host.ownership import holder
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_standing import before, standing, stays, still_to_be_taken_off
+from ktui.planning.names import among
+from ktui.quantities import as_rate
+
+MOST_ENTRIES = 10
+"""Of a list that are shown; --json has all."""
+
+
+class RunThrottleJson(msgspec.Struct, frozen=True):
+    """What `ktui throttle RUN --json` prints where it is not changed."""
+
+    schema_version: int
+    run: str
+    throttle: ThrottleJson
+
+
+@click.command("throttle")
+@common.run_argument
+@click.argument("rate", metavar="[RATE]", required=False)
+@click.option(
+    "--leave-behind",
+    is_flag=True,
+    help="End a run that has nothing left to move, and leave its throttle where it cannot be "
+    "taken off.",
+)
+@common.state_dir_option
+@common.json_option
+def command(
+    name: str, rate: str | None, *, leave_behind: bool, state: StateDir, json: bool
+) -> None:
+    """Show the throttle of RUN and all that it has set, or put another RATE in force.
+
+    RATE is what each broker may take in of the replicas being added: 50MB a second, 50MB,3=20MB
+    with another for broker 3, or none to lift it. It holds at once, also for what is in flight.
+    Waits up to 30 s for the answer of the process that carries the run on.
+    """
+    if leave_behind and rate is not None:
+        raise BadInput("--leave-behind: give no RATE with it")
+    run_dir = find_run(state, name)
+    if rate is not None:
+        rates = given_rates("RATE", rate)
+        run = owned_run(run_dir)
+        if rates:
+            check_permitted(run)
+        ask(run_dir, SetThrottle(rates), json=json)
+        return
+    if leave_behind:
+        _check_over(owned_run(run_dir))
+        ask(run_dir, LeaveThrottles(), json=json)
+        return
+    with RunFollower(run_dir.journal) as follower:
+        follower.refresh()
+    owned = holder(run_dir) is not None
+    click.echo(_as_json(follower.run, owned=owned) if json else _as_text(follower.run, owned=owned))
+
+
+def _check_over(run: Run) -> None:
+    """See that nothing is left to move: whatever can be is taken off once that is so."""
+    if run.over < len(run.tracks):
+        raise BadInput(
+            f"--leave-behind: run {run.name} moves partitions still, and takes its throttle off "
+            f"when they are over. To lift it now: ktui throttle {run.name} none"
+        )
+
+
+def _as_json(run: Run, *, owned: bool) -> str:
+    return encode(RunThrottleJson(SCHEMA_VERSION, run.name, throttle_json(run, owned=owned)))
+
+
+def _as_text(run: Run, *, owned: bool) -> str:
+    blocks = ["\n".join(_facts(run, owned=owned))]
+    rows = list(_rows(run))
+    if rows:
+        blocks.append(table(("ON", "SETTING", "OURS", "BEFORE"), rows))
+    return "\n\n".join(blocks)
+
+
+def _facts(run: Run, *, owned: bool) -> Iterator[str]:
+    throttled = run.throttled
+    words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
+    none = "" if standing(throttled) else "; nothing of it is set now"
+    yield f"throttle of {run.name}: {words}{none}"
+    if throttled.refusal:
+        yield f"refused: {clean(throttled.refusal)}"
+    if waits := still_to_be_taken_off(run):
+        yield f"{waits}. Should it never come back: ktui throttle {run.name} --leave-behind"
+    if not owned and (why := stays(run)):
+        yield f"{why}; go on with: ktui resume {run.name}"
+
+
+def _rows(run: Run) -> Iterator[tuple[str, ...]]:
+    for (resource, name), ours in standing(run.throttled).items():
+        if resource.scope is ConfigScope.BROKER:
+            there = " or ".join(map(_rate, sorted(ours.values)))
+        else:
+            there = among(sorted(ours.values), told=MOST_ENTRIES)
+        sure = " (not confirmed)" if ours.unsure else ""
+        on = f"{resource.scope} {resource.name}"
+        yield on, name, f"{there or 'none'}{sure}", clean(_rate(before(ours.before)))
+
+
+def _rate(text: str) -> str:
+    """Write a rate with its unit, and what is none as it is."""
+    return f"{text} ({as_rate(int(text))})" if text.isdecimal() else text

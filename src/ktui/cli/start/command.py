@@ -1,0 +1,174 @@
+"""`ktui start`: a plan is carried out, under limits, by a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ktui.cli.context.claim import claiming, owner_findings, ownership_options
+from ktui.cli.doctor.permissions import permission_findings
+from ktui.cli.options import common
+from ktui.cli.options.limits import given_limits, limits_for, limits_options
+from ktui.cli.options.plan import BAD_PLAN, given_plan
+from ktui.cli.options.run import (
+    given_until,
+    run_options,
+    taken_allowances,
+    taken_options,
+    until_option,
+)
+from ktui.cli.options.throttle import given_throttle, throttle_options, throttled
+from ktui.cli.output.gate import gate_findings, of_cluster
+from ktui.cli.output.plan_report import finding_line
+from ktui.cli.process.launch import Launch, begin, look, say, target, warn_of_tls
+from ktui.cli.start.dry_run import DryRun, fitting
+from ktui.cli.start.follow import is_headless, shown
+from ktui.cli.start.request import Wanted
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.text import clean
+from ktui.execution.host.catalog import unfinished_over
+from ktui.execution.host.state_dir import StateDir, default_name
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import Kind, Severity
+from ktui.quantities import as_count
+
+
+@click.command("start")
+@click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
+@common.cluster_options
+@click.option("--name", metavar="RUN", help="What the run is called; else as the plan's file is.")
+@limits_options
+@throttle_options
+@run_options
+@until_option
+@click.option("--dry-run", is_flag=True, help="Say what would be sent, and send nothing.")
+@click.option("--headless", is_flag=True, help="Without the live view: a line of progress.")
+@click.option("--json", is_flag=True, help="Each event as a line of JSON on standard output.")
+@click.option("--concurrent", is_flag=True, help="Also beside another live run on the cluster.")
+@ownership_options
+@common.state_dir_option
+def command(  # noqa: PLR0913 - an option each
+    path: Path,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    name: str | None,
+    until: str | None,
+    dry_run: bool,
+    headless: bool,
+    json: bool,
+    concurrent: bool,
+    take_over: bool,
+    no_ownership: bool,
+    state: StateDir,
+    **chosen: Any,
+) -> None:
+    """Carry PLAN out, a few replicas at a time, under limits that can be changed meanwhile.
+
+    The run goes on without the terminal. Interrupted once, nothing more is submitted and what is
+    in flight is waited for; twice, it is left at once; `ktui resume` goes on with it either way.
+
+    Exit code 0 when all is done, 3 when some partitions are not at their target, 1 when it was
+    stopped by a failure, 2 when nothing was sent, 130 when it was left.
+    """
+    run_options, allowed = taken_options(chosen), taken_allowances(chosen)
+    throttle = given_throttle(chosen)
+    given, now = given_limits(chosen), SystemClock().now()
+    until_at = given_until(until, now)
+    source, plan = given_plan(path)
+    name = name or default_name(path)
+    if not dry_run:
+        state.free_name(name)
+    where = target(bootstrap_server, command_config, context)
+    warn_of_tls(where.cluster)
+    run_options = throttled(run_options, throttle, where.cluster.context.throttle)
+    is_throttled = bool(run_options.throttle)
+    lacking = asyncio.run(
+        permission_findings(where.cluster, plan, throttled=is_throttled, starts=True)
+    )
+    cluster_id, seen = asyncio.run(look(where, plan, measure=is_throttled and not lacking))
+    own = claiming(where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over)
+    wanted = Wanted(
+        name=name,
+        source=source,
+        plan_name=clean(path.name),
+        plan=plan,
+        target=where,
+        cluster_id=cluster_id,
+        seen=seen,
+        findings=(
+            *lacking,
+            *check_plan(plan, seen, allowed),
+            *(gate_findings(state, cluster_id, of_cluster(where.names)) if dry_run else ()),
+            *(asyncio.run(owner_findings(own)) if dry_run else ()),
+        ),
+        limits=limits_for(seen, where.cluster.context.limits, given),
+        options=run_options,
+        until=until_at,
+        now=now,
+    )
+    if dry_run:
+        _dry_run(wanted, json=json)
+    else:
+        headless = is_headless(headless=headless, json=json)
+        launch = Launch(
+            state=state,
+            name=name,
+            cluster_id=cluster_id,
+            names=where.names,
+            until=until_at,
+            concurrent=concurrent,
+            owner=own,
+        )
+        _start(wanted, launch, headless=headless, json=json)
+
+
+def _dry_run(wanted: Wanted, *, json: bool) -> None:
+    told = DryRun(wanted)
+    click.echo(told.json() if json else told.text())
+    sys.exit(BAD_PLAN if told.checked.problems else 0)
+
+
+def _start(wanted: Wanted, launch: Launch, *, headless: bool, json: bool) -> None:
+    _tell(wanted)
+    _warn_of_unfinished(wanted, launch.state)
+    code = shown(
+        lambda: begin(launch, wanted.first_events()),
+        wanted.target,
+        launch.state,
+        headless=headless,
+        json=json,
+    )
+    sys.exit(code)
+
+
+def _tell(wanted: Wanted) -> None:
+    """Say what was found; end where it forbids to start, or there is nothing to do."""
+    for finding in wanted.findings:
+        say(finding_line(wanted.source, finding))
+    if any(finding.severity is Severity.PROBLEM for finding in wanted.findings):
+        say("nothing was sent")
+        sys.exit(BAD_PLAN)
+    if any(finding.kind is Kind.NOTHING_TO_DO for finding in wanted.findings):
+        say("nothing to do")
+        sys.exit(0)
+    if wanted.until is not None or wanted.options.throttle:
+        figures = wanted.preflight()
+        for finding in figures.warnings:
+            say(finding_line(wanted.source, finding))
+        if wanted.until is not None:
+            say(fitting(figures.time_s, wanted.until, wanted.now))
+
+
+def _warn_of_unfinished(wanted: Wanted, state: StateDir) -> None:
+    partitions = [target.tp for target in wanted.plan.partitions]
+    for name, left in unfinished_over(state, wanted.cluster_id, partitions):
+        say(
+            f"warning: run {name} waits for resume, with {as_count(left, 'partition')} left that "
+            "this plan has, too; resumed later, it leaves those out that it finds changed then"
+        )

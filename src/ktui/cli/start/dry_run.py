@@ -1,0 +1,127 @@
+"""What a run would send, said without sending it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from ktui.cli.output.json_form import encode, utc
+from ktui.cli.output.plan_json import CheckJson, check_json
+from ktui.cli.output.plan_report import Checked, report
+from ktui.cli.start.request import Wanted
+from ktui.execution.run.event_text import brokers
+from ktui.pacing.decision import Decision, Move
+from ktui.planning.preflight.text import time_in_words
+from ktui.planning.simulate.copy_rates import Span
+from ktui.quantities import as_count, as_duration
+
+
+class StepJson(msgspec.Struct, frozen=True):
+    """One step, with the keys of the `step` event."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    elect: int | None
+
+
+class BatchJson(msgspec.Struct, frozen=True):
+    """What is submitted together, and how long after the start if all goes well."""
+
+    batch: int
+    after_s: int
+    steps: tuple[StepJson, ...]
+
+
+class DryRunJson(CheckJson, frozen=True, kw_only=True):
+    """What `ktui start --dry-run --json` prints: as `plan check`, with the run and its batches."""
+
+    run: str
+    until: str | None
+    batches: tuple[BatchJson, ...]
+
+
+class DryRun:
+    """A run, played beforehand."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._told: list[tuple[int, Decision]] = []
+        """Each decision, and how many seconds after the start it is made."""
+        figures = wanted.preflight(lambda *told: self._told.append(told))
+        self.checked = Checked(
+            plan=wanted.source,
+            cluster=wanted.target.cluster.name,
+            findings=wanted.findings,
+            preflight=figures,
+            throttle=wanted.options.throttle,
+            throttle_leaders=wanted.options.throttle_leaders,
+            partitions=None,
+        )
+
+    def json(self) -> str:
+        """Tell it to a script."""
+        check, until = check_json(self.checked), self._wanted.until
+        told = DryRunJson(
+            **{field: getattr(check, field) for field in check.__struct_fields__},
+            run=self._wanted.name,
+            until=None if until is None else utc(until),
+            batches=tuple(_batch_json(after_s, decision) for after_s, decision in self._told),
+        )
+        return encode(told)
+
+    def text(self) -> str:
+        """Tell it to a person: the check of the plan, then batch for batch."""
+        blocks = [report(self.checked)]
+        if self._told:
+            head = "what would be sent, batch for batch, if all goes well:"
+            lines = [line for after_s, decision in self._told for line in _batch(after_s, decision)]
+            blocks.append("\n".join([head, *lines]))
+        if self._wanted.until is not None:
+            time_s = self.checked.preflight.time_s
+            blocks.append(fitting(time_s, self._wanted.until, self._wanted.now))
+        return "\n\n".join([*blocks, "Nothing was sent."])
+
+
+def fitting(time_s: Span | None, until: datetime, now: datetime) -> str:
+    """Say whether a plan is expected to be done by a time."""
+    left_s = (until - now).total_seconds()
+    clock = f"until {until:%Y-%m-%d %H:%M:%S %z}, in {as_duration(left_s)}"
+    if time_s is None:
+        return f"{clock}: whether the plan fits is not known, for sizes are not"
+    expected = f"the plan is expected to take {time_in_words(time_s)}"
+    if time_s.high <= left_s:
+        return f"{clock}: {expected}, and fits"
+    rest = "what does not is not begun, and left for `ktui resume`"
+    if time_s.low > left_s:
+        return f"{clock}: {expected}, and does not fit; {rest}"
+    return f"{clock}: {expected}, and may not fit; {rest}"
+
+
+def _batch(after_s: int, decision: Decision) -> Sequence[str]:
+    moves = list(decision.moves)
+    count = as_count(len(moves), "step")
+    head = f"batch {decision.batch:,}, after {as_duration(after_s)}, {count}"
+    return [head, *(f"  {move.tp}  {_step(move)}" for move in moves)]
+
+
+def _step(move: Move) -> str:
+    step = move.step
+    signs = [f"+{broker}" for broker in step.adds] + [f"-{broker}" for broker in step.drops]
+    elects = [] if step.elects is None else [f"elect {step.elects}"]
+    return "  ".join([brokers(step.target), *signs, *elects])
+
+
+def _batch_json(after_s: int, decision: Decision) -> BatchJson:
+    return BatchJson(decision.batch, after_s, tuple(map(_step_json, decision.moves)))
+
+
+def _step_json(move: Move) -> StepJson:
+    step = move.step
+    return StepJson(
+        move.tp.topic, move.tp.partition, step.target, step.adds, step.drops, step.elects
+    )

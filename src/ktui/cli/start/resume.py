@@ -1,0 +1,104 @@
+"""`ktui resume`: a run that no process owns is taken up again where its journal left it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from ktui.cli.context.claim import claiming, ownership_options
+from ktui.cli.options import common
+from ktui.cli.options.recording import run_recorded_option
+from ktui.cli.options.run import given_until, until_option
+from ktui.cli.output.gate import gate_line, gate_of
+from ktui.cli.process.launch import (
+    Launch,
+    check_cluster,
+    run_names,
+    say,
+    take_up,
+    target,
+    warn_of_tls,
+)
+from ktui.cli.process.left_run import left_run, opens_anew
+from ktui.cli.run.runs import moment
+from ktui.cli.start.follow import EXIT_CODES, is_headless, shown
+from ktui.cluster.clock import SystemClock
+from ktui.execution.forecast.progress_text import end_lines, outcome
+from ktui.execution.host.catalog import find_run
+from ktui.execution.host.state_dir import StateDir
+
+
+@click.command("resume")
+@common.run_argument
+@common.cluster_options
+@until_option
+@run_recorded_option
+@click.option("--headless", is_flag=True, help="Without the live view: a line of progress.")
+@click.option("--json", is_flag=True, help="Each new event as a line of JSON on standard output.")
+@click.option("--concurrent", is_flag=True, help="Also beside another live run on the cluster.")
+@ownership_options
+@common.state_dir_option
+def command(  # noqa: PLR0913 - an option each
+    name: str,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    until: str | None,
+    record: bool | None,
+    headless: bool,
+    json: bool,
+    concurrent: bool,
+    take_over: bool,
+    no_ownership: bool,
+    state: StateDir,
+) -> None:
+    """Go on with RUN, after a crash, an interrupt or a failure.
+
+    The cluster is reached as when the run was started, unless an option says otherwise. A pause
+    that an interrupt has made is lifted, one that was asked for with `ktui pause` is not. It is
+    recorded as it was started, unless an option says otherwise this time.
+
+    Exit codes are those of `ktui start`.
+    """
+    until_at = given_until(until, SystemClock().now())
+    run_dir = find_run(state, name)
+    left = left_run(run_dir)
+    if left.damage is not None:
+        say(f"damaged: {left.damage}; what is before it is gone on with")
+    if left.run.ended and not opens_anew(run_dir, left.run):
+        say("\n".join(end_lines(left.run)))
+        sys.exit(EXIT_CODES[outcome(left.run)])
+    if left.run.until is not None and until_at is None:
+        say(f"it was to stop at {moment(left.run.until)}: that holds no more. Else give --until")
+    shut = gate_of(state, left.begun.cluster_id)
+    if shut is not None:
+        say(f"{gate_line(shut, state, name)}. Until then nothing but cancels is submitted")
+    where = target(*run_names((bootstrap_server, command_config, context), left.begun))
+    warn_of_tls(where.cluster)
+    asyncio.run(check_cluster(where, left.begun.cluster_id))
+    owner = claiming(
+        where.cluster, state, left.begun.cluster_id, name, off=no_ownership, take_over=take_over
+    )
+    launch = Launch(
+        state=state,
+        name=name,
+        cluster_id=left.begun.cluster_id,
+        names=where.names,
+        until=until_at,
+        concurrent=concurrent,
+        record=record,
+        owner=owner,
+    )
+    code = shown(
+        lambda: take_up(launch),
+        where,
+        state,
+        headless=is_headless(headless=headless, json=json),
+        json=json,
+        after=left.run.seq,
+    )
+    sys.exit(code)

@@ -1,0 +1,336 @@
+"""Extra plans, taken into a live run (KIP-236)."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.engine.decider import Decider
+from ktui.execution.journal.commands import Add, Answer, Asked
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.event_text import brokers
+from ktui.execution.run.events import (
+    Added,
+    Brokers,
+    CancelAsked,
+    Event,
+    Joined,
+    OnConflict,
+    Planned,
+)
+from ktui.execution.run.first_events import parts, planned_by, planned_parts, sha256_of
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, Kind, Severity
+from ktui.planning.plan import Plan
+from ktui.planning.preflight.preflight import Ground, Preflight
+
+
+class Joining(enum.StrEnum):
+    """What becomes of a partition of an extra plan."""
+
+    NEW = "new"
+    """The run does not have it: it joins the queue."""
+    AGAIN = "again"
+    """It has ended in the run: it is queued again, with the new target."""
+    INSTEAD = "instead"
+    """It waits to begin: for the new target from now on."""
+    ROLL_BACK = "roll back"
+    """It is rolled back, then queued with the new target."""
+    RETARGET = "retarget"
+    """What is in flight is cancelled, then it goes on to the new target from where it is."""
+    KEEP = "keep"
+    """It goes on to the run's own target."""
+    SAME = "same"
+    """The run has it at that target, or on its way there."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether the run takes the new target on."""
+        return self not in (Joining.KEEP, Joining.SAME)
+
+
+def joining(track: Track | None, target: Brokers, on_conflict: OnConflict) -> Joining:
+    """Tell what becomes of a partition.
+
+    Args:
+        track: the partition as the run has it; None where it does not have it.
+        target: what the extra plan wants.
+        on_conflict: what is to become of one that is on its way elsewhere.
+    """
+    if track is None:
+        return Joining.NEW
+    if _wanted(track) == target:
+        return Joining.SAME
+    if track.state.ended and track.then is None:
+        return Joining.AGAIN
+    if on_conflict is OnConflict.KEEP:
+        return Joining.KEEP
+    if not track.begun:
+        return Joining.INSTEAD
+    return Joining.ROLL_BACK if on_conflict is OnConflict.ROLLBACK else Joining.RETARGET
+
+
+def _wanted(track: Track) -> Brokers | None:
+    """Give where the run has a partition, or carries it in the end; None for nowhere."""
+    given_up = track.cancel is not None or (track.state.ended and track.state is not State.DONE)
+    return None if given_up and track.then is None else track.target
+
+
+def joinings_in_words(joinings: Iterable[Joining]) -> str:
+    """Say of how many partitions each is true: "3 join the queue, 2 are rolled back first"."""
+    counts = Counter(joinings)
+    told = (_words(words, counts[each]) for each, words in _WORDS.items() if counts[each])
+    return ", ".join(told)
+
+
+def _words(words: str, count: int) -> str:
+    is_, go, s = ("is", "goes", "s") if count == 1 else ("are", "go", "")
+    return words.format(f"{count:,}", is_=is_, go=go, s=s)
+
+
+_WORDS = {
+    Joining.NEW: "{} join{s} the queue",
+    Joining.AGAIN: "{} that had ended {is_} queued again",
+    Joining.INSTEAD: "{} that waited {go} to the new target instead",
+    Joining.ROLL_BACK: "{} {is_} rolled back first, then queued",
+    Joining.RETARGET: "{} {is_} cancelled, then {go} on to the new target from there",
+    Joining.KEEP: "{} keep{s} the run's own target",
+    Joining.SAME: "{} {is_} at that target or on the way there already",
+}
+
+
+MOST_TOLD = 20
+"""Partitions of both that are named; --json has all."""
+_AT_TARGET = (Kind.AT_TARGET, Kind.NOTHING_TO_DO)
+_OF_THROTTLES = (Kind.THROTTLE_REPLACED, Kind.OTHERS_THROTTLED)
+"""Said of a run that is to begin: of one that has, the throttles found are its own."""
+
+
+class Extra:
+    """An extra plan that has been looked at.
+
+    Args:
+        plan: it.
+        name: its file's name.
+        run: the run, by its journal.
+        seen: the cluster as it is.
+        on_conflict: what is to become of partitions that the run moves elsewhere.
+        allowed: what the operator has allowed.
+        lacking: what was found of permissions.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        name: str,
+        run: Run,
+        seen: ClusterSnapshot,
+        on_conflict: OnConflict,
+        allowed: Allowances,
+        *,
+        lacking: tuple[Finding, ...] = (),
+    ) -> None:
+        self.plan, self.name, self.run, self.on_conflict = plan, name, run, on_conflict
+        self._tracks = dict(run.tracks)  # the run may go on meanwhile
+        self._seen = seen
+        self._settled = _settled(seen, run, self._tracks)
+        self.findings = (*lacking, *self._findings(allowed))
+
+    @cached_property
+    def ways(self) -> Sequence[Joining]:
+        """What becomes of each partition of the plan, in its order."""
+        tracks, on_conflict = self._tracks, self.on_conflict
+        return [
+            joining(tracks.get(target.tp), target.replicas, on_conflict)
+            for target in self.plan.partitions
+        ]
+
+    def holds_for(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether that still becomes of some partitions, by how they are in the run now."""
+        known, tracks = self._by_partition, self.run.tracks
+        return all(
+            joining(tracks.get(tp), known[tp][0], self.on_conflict) is known[tp][1]
+            for tp in partitions
+            if tp in known
+        )
+
+    @cached_property
+    def _by_partition(self) -> Mapping[TopicPartition, tuple[Brokers, Joining]]:
+        pairs = zip(self.plan.partitions, self.ways, strict=True)
+        return {target.tp: (target.replicas, how) for target, how in pairs}
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether something forbids that it is added."""
+        return any(finding.severity is Severity.PROBLEM for finding in self.findings)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do: all has been done, or is on its way."""
+        done = any(finding.kind is Kind.NOTHING_TO_DO for finding in self.findings)
+        return done or not any(how.joins for how in self.ways)
+
+    def in_run(self) -> list[str]:
+        """Say of how many partitions what becomes in the run, and name those of both.
+
+        Named are at most `MOST_TOLD` that the run has with another target.
+        """
+        others = sum(1 for _ in self._otherwise())
+        named = [
+            f"  {tp}  {how}: {brokers(run_target)} in the run, {brokers(target)} in the plan"
+            for tp, how, run_target, target in islice(self._otherwise(), MOST_TOLD)
+        ]
+        rest = [f"  and {others - MOST_TOLD:,} more"] if others > MOST_TOLD else []
+        return [f"in run {self.run.name}: {joinings_in_words(self.ways)}", *named, *rest]
+
+    def _otherwise(self) -> Iterator[tuple[TopicPartition, Joining, Brokers, Brokers]]:
+        """Give those that the run has, too, and not on their way to the same target.
+
+        Of each what becomes of it, its target in the run, and that in the plan.
+        """
+        for target, how in zip(self.plan.partitions, self.ways, strict=True):
+            track = self._tracks.get(target.tp)
+            if track is not None and how is not Joining.SAME:
+                yield target.tp, how, track.target, target.replicas
+
+    def preflight(self) -> Preflight:
+        """Work out what it would do by itself, under the limits of the run."""
+        pairs = zip(self.plan.partitions, self.ways, strict=True)
+        joins = Plan(tuple(target for target, how in pairs if how.joins))
+        figures = Ground(joins, self._settled).under(
+            self.run.limits,
+            throttle=self.run.throttled.rates,
+            throttle_leaders=self.run.options.throttle_leaders,
+        )
+        kept = tuple(found for found in figures.warnings if found.kind not in _OF_THROTTLES)
+        return msgspec.structs.replace(figures, warnings=kept)
+
+    def command(self) -> Add:
+        """Give what is asked of the run: the plan as a whole."""
+        partitions = tuple(planned_by(self.plan, self._seen))
+        return Add(self.name, sha256_of(self.plan), partitions, self.on_conflict)
+
+    def _findings(self, allowed: Allowances) -> tuple[Finding, ...]:
+        """Hold it against the cluster; what the run has brought to its target is no finding."""
+        found = check_plan(self.plan, self._settled, allowed)
+        tracks = self._tracks
+        return tuple(
+            finding
+            for finding in found
+            if finding.kind not in _AT_TARGET or not any(tp in tracks for tp in finding.partitions)
+        )
+
+
+def _settled(
+    seen: ClusterSnapshot, run: Run, tracks: Mapping[TopicPartition, Track]
+) -> ClusterSnapshot:
+    """Give the cluster with each partition that the run has begun as it was before.
+
+    What the run has in flight is nobody else's, and the replicas that it holds for a while do not
+    tell how many it is to have.
+    """
+    begun = {tp: track for tp, track in tracks.items() if track.begun and not track.state.ended}
+    listed = {tp: each for tp, each in seen.listed.items() if tp not in run.flying}
+    states = {tp: _before(state, begun.get(tp)) for tp, state in seen.partitions.items()}
+    return msgspec.structs.replace(seen, partitions=states, listed=listed)
+
+
+def _before(state: PartitionState, track: Track | None) -> PartitionState:
+    if track is None:
+        return state
+    original = track.original
+    return msgspec.structs.replace(
+        state, replicas=original, isr=original, leader=track.led, adding=(), removing=()
+    )
+
+
+_FIRST = {Joining.ROLL_BACK: CancelKind.ROLLBACK, Joining.RETARGET: CancelKind.STOP}
+"""What is to become of a partition before it is queued."""
+
+
+class Adding:
+    """Has the partitions of extra plans join the queue: at once, or once they are at rest."""
+
+    def __init__(
+        self, run: Run, decider: Decider, record: Callable[[Sequence[Event]], None]
+    ) -> None:
+        self._run = run
+        self._decider = decider
+        self._record = record
+
+    def carry_out(self, command: Add, asked: Asked) -> Answer:
+        """Take an extra plan in: all of it is in the journal with one writing, or nothing is."""
+        if done := self._run.additions.added_by(asked.id):
+            return Answer(accepted=True, words=f"{done.plan} was added already")
+        if refusal := self._refusal(command):
+            return Answer(accepted=False, words=refusal)
+        ways = [self._way(command, planned) for planned in command.partitions]
+        some = [(how, planned) for how, planned in ways if how.joins]
+        words = joinings_in_words(how for how, _ in ways)
+        if not some:
+            return Answer(accepted=True, words=f"nothing is added: {words}")
+        called_off = {kind: self._called_off(some, kind) for kind in _FIRST.values()}
+        cancels = [
+            CancelAsked(kind=kind, partitions=part, command=asked.id, who=asked.who)
+            for kind, partitions in called_off.items()
+            for part in parts(partitions)
+        ]
+        added = Added(
+            plan=command.plan,
+            plan_sha256=command.plan_sha256,
+            partitions=len(some),
+            on_conflict=command.on_conflict,
+            command=asked.id,
+            who=asked.who,
+        )
+        told = planned_parts([planned for _, planned in some])
+        self._record([added, *told, *cancels])
+        self._record(self._decider.call_off([tp for tps in called_off.values() for tp in tps]))
+        self._record(self._decider.join([p.tp for how, p in some if how is Joining.NEW]))
+        self.go_on()
+        return Answer(accepted=True, words=words, batch=self._decider.next_batch)
+
+    def go_on(self) -> None:
+        """Queue those whose earlier move is over, with nothing of it on its way any more."""
+        waiting = self._run.additions.waiting
+        rested = [tp for tp, track in waiting.items() if self._rests(track)]
+        if rested:
+            self._record([Joined(partitions=part) for part in parts(rested)])
+            self._record(self._decider.join(rested))
+
+    def _refusal(self, command: Add) -> str | None:
+        if self._run.ended:
+            return f"the run has ended; carry {command.plan} out as a run of its own: ktui start"
+        if self._run.cancel_gate.shut:
+            gate = self._run.cancel_gate.reason
+            shut = f"the cluster's cancel gate is shut{f' by {gate}' if gate else ''}"
+            return f"{shut}; open it first: ktui cancel {self._run.name} --remove-cancel"
+        return None
+
+    def _way(self, command: Add, planned: Planned) -> tuple[Joining, Planned]:
+        track = self._run.tracks.get(planned.tp)
+        return joining(track, planned.target, command.on_conflict), planned
+
+    def _called_off(
+        self, some: Sequence[tuple[Joining, Planned]], kind: CancelKind
+    ) -> list[TopicPartition]:
+        """Give those that are to be called off, and are not so by now."""
+        tracks = self._run.tracks
+        return [
+            planned.tp
+            for how, planned in some
+            if _FIRST.get(how) is kind and tracks[planned.tp].cancel is not kind
+        ]
+
+    def _rests(self, track: Track) -> bool:
+        over = track.state.ended or not track.begun
+        return over and not self._decider.awaits_answer(track.tp)

@@ -1,0 +1,225 @@
+"""The commands of operators and scripts, carried out between two looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ktui.execution.engine.add_plan import Adding
+from ktui.execution.engine.decider import Decider
+from ktui.execution.errors import RunRefused
+from ktui.execution.journal.commands import (
+    Add,
+    Answer,
+    Asked,
+    CallOff,
+    Continue,
+    Leave,
+    LeaveThrottles,
+    Pause,
+    SetLimits,
+    SetThrottle,
+    refusal,
+)
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_scope import act_on, acts_in_words, in_scope
+from ktui.execution.run.events import (
+    By,
+    CancelAsked,
+    Continued,
+    Event,
+    LimitsChanged,
+    Paused,
+    SettingsLeft,
+    ThrottleChanged,
+)
+from ktui.execution.run.first_events import parts
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_standing import setting_in_words, standing
+from ktui.pacing.limits import LimitsProblem, Mode, limits_from
+from ktui.planning.names import among
+from ktui.quantities import as_count
+
+Record = Callable[[Sequence[Event]], None]
+
+
+class Obeying:
+    """Takes the commands that wait in the journal, and answers each.
+
+    A command that was carried out and not answered, because the process died in between, is
+    carried out again by the next: each of them says how things are to be, so that changes nothing.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        journal: Journal,
+        decider: Decider,
+        record: Record,
+        check_throttle: Callable[[], None],
+    ) -> None:
+        self._run = run
+        self._journal = journal
+        self._decider = decider
+        self._record = record
+        self._check_throttle = check_throttle
+        self._adding = Adding(run, decider, record)
+        self._version: int | None = None
+        self.leave_reason: str | None = None
+        """Why the run is to be left; None while it is not."""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether something may have been asked since the last time."""
+        return self._journal.data_version() != self._version
+
+    def take_commands(self) -> None:
+        """Carry out what was asked since the last time, and go on with what had to wait."""
+        self._adding.go_on()
+        version = self._journal.data_version()
+        if version == self._version:
+            return
+        for asked in self._journal.asked():
+            self._journal.answer(asked.id, self._carried_out(asked))
+        self._version = version
+
+    def _carried_out(self, asked: Asked) -> Answer:  # noqa: C901, PLR0911 - a case a command
+        match asked.command:
+            case SetLimits():
+                return self._set_limits(asked.command, asked)
+            case SetThrottle():
+                return self._set_throttle(asked.command, asked)
+            case LeaveThrottles():
+                return self._leave_throttles(asked)
+            case Pause() | Continue() | CallOff() as command if unknown := self._unknown(command):
+                return Answer(accepted=False, words=f"{unknown} is not in the run")
+            case Pause():
+                return self._pause(asked.command, asked)
+            case Continue():
+                return self._go_on(asked.command, asked)
+            case CallOff():
+                return self._call_off(asked.command, asked)
+            case Add():
+                return self._adding.carry_out(asked.command, asked)
+            case Leave():
+                self.leave_reason = f"{asked.who} asked for it"
+                return Answer(accepted=True, words="the run is being left; `ktui resume` goes on")
+            case None:
+                return refusal(asked)
+
+    def _set_limits(self, command: SetLimits, asked: Asked) -> Answer:
+        old, flying = self._run.limits, self._run.in_flight
+        try:
+            new = limits_from(command.options, old)
+        except LimitsProblem as problem:
+            return Answer(accepted=False, words=str(problem))
+        binds = self._decider.next_batch
+        if new == old:
+            return Answer(accepted=True, words="these are in force already", batch=binds)
+        changed = LimitsChanged(
+            old=old,
+            new=new,
+            batch=binds - 1,
+            in_flight=flying,
+            command=asked.id,
+            who=asked.who,
+        )
+        self._record([changed])
+        self._decider.set_limits(new)
+        stay = f"; {flying:,} in flight stay as they are" if flying else ""
+        since = f"from decision {binds:,} on"
+        if new.mode is Mode.WAVE:
+            rest = "the rest of " if binds == self._run.batch else ""
+            since = f"{rest}wave {binds:,} and what follows"
+        words = f"in force: they bind {since}{stay}"
+        return Answer(accepted=True, words=words, batch=binds)
+
+    def _set_throttle(self, command: SetThrottle, asked: Asked) -> Answer:
+        old, new = self._run.throttled.rates, command.rates
+        if new == old and not self._run.throttled.foreign:
+            return Answer(accepted=True, words="this is in force already")
+        if new and (refusal := self._refused_throttle()):
+            return Answer(accepted=False, words=refusal)
+        self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
+        if not new:
+            return Answer(accepted=True, words="lifted: what was set is put back now")
+        copying = as_count(self._run.in_flight, "step")
+        words = f"{new.words}, at once; {copying} in flight"
+        return Answer(accepted=True, words=words)
+
+    def _refused_throttle(self) -> str | None:
+        try:
+            self._check_throttle()
+        except RunRefused as refused:
+            return str(refused)
+        return None
+
+    def _leave_throttles(self, asked: Asked) -> Answer:
+        left = standing(self._run.throttled)
+        if not left:
+            return Answer(accepted=True, words="nothing of the run's throttle is left anywhere")
+        if self._run.over < len(self._run.tracks):
+            words = "it moves partitions still, and takes its throttle off when they are over"
+            return Answer(accepted=False, words=words)
+        reason = f"left behind, as {asked.who} asked"
+        every = self._run.throttled.ours
+        self._record([SettingsLeft(resource=r, keys=(key,), reason=reason) for r, key in every])
+        told = "; ".join(setting_in_words(key, ours) for key, ours in left.items())
+        return Answer(accepted=True, words=f"left behind, and the run's no more: {told}")
+
+    def _pause(self, command: Pause, asked: Asked) -> Answer:
+        paused = Paused(
+            by=command.by,
+            topics=command.topics,
+            partitions=command.partitions,
+            command=asked.id,
+            who=asked.who,
+        )
+        self._record([paused])
+        self._decider.apply_pauses()
+        named = [*(f"topic {topic}" for topic in command.topics), *map(str, command.partitions)]
+        flying = 0 if named else self._run.in_flight
+        words = "paused: nothing new is submitted"
+        words += f" for {among(named, told=5)}" if named else ""
+        words += f"; {flying:,} in flight will finish" if flying else ""
+        return Answer(accepted=True, words=words)
+
+    def _go_on(self, command: Continue, asked: Asked) -> Answer:
+        going = Continued(
+            by=By.OPERATOR,
+            topics=command.topics,
+            partitions=command.partitions,
+            command=asked.id,
+            who=asked.who,
+        )
+        self._record([going])
+        self._decider.apply_pauses()
+        return Answer(accepted=True, words=self._going(command))
+
+    def _going(self, command: Continue) -> str:
+        """Say that it goes on, or which wider pause it still waits for."""
+        if reason := self._run.pauses.reason:
+            return f"lifted; the whole run is paused still: {reason}"
+        held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
+        return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
+
+    def _call_off(self, command: CallOff, asked: Asked) -> Answer:
+        scope = in_scope(self._run, command.topics, command.partitions)
+        acts = {track.tp: act_on(track, command.kind) for track in scope}
+        some = [tp for tp, act in acts.items() if not act.idle]
+        words = acts_in_words(acts.values())
+        for part in parts(some):
+            called_off = CancelAsked(
+                kind=command.kind, partitions=part, command=asked.id, who=asked.who
+            )
+            self._record([called_off])
+        self._record(self._decider.call_off(some))
+        return Answer(accepted=True, words=words)
+
+    def _unknown(self, command: Pause | Continue | CallOff) -> str | None:
+        """Name what of a command the run does not have."""
+        topics = {tp.topic for tp in self._run.tracks} if command.topics else set()
+        unknown = [
+            *(f"topic {topic}" for topic in command.topics if topic not in topics),
+            *(f"partition {tp}" for tp in command.partitions if tp not in self._run.tracks),
+        ]
+        return unknown[0] if unknown else None

@@ -1,0 +1,128 @@
+"""What came back for a request: what was refused is tried again for a while, then given up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.engine.working_state import Memory, now_in, stands, step_over
+from ktui.execution.run.events import Answered, By, Event, Paused, Request
+from ktui.execution.run.refusals import (
+    MOST_TRIES,
+    NOTHING_TO_CANCEL,
+    counts_against,
+    denied,
+    refusal_in_words,
+    refused_too_often,
+)
+from ktui.execution.run.run import not_begun, nothing_left
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.situation import Done
+
+FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
+"""Doubled with each try."""
+
+
+class Outcomes:
+    """Takes in answers, and knows what is not to be tried again yet."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._retry_at: dict[TopicPartition, float] = {}
+        self._not_sent: Counter[TopicPartition] = Counter()
+        """How often in a row a request was not sent."""
+
+    def resting(self, now_s: float) -> AbstractSet[TopicPartition]:
+        """Give the partitions whose last step was refused a moment ago; each keeps its place."""
+        self._retry_at = {tp: at_s for tp, at_s in self._retry_at.items() if at_s > now_s}
+        return self._retry_at.keys()
+
+    def answered(
+        self, request: Request, results: Mapping[TopicPartition, WriteResult], now_s: float
+    ) -> list[Event]:
+        """Give what follows from the answer to one request.
+
+        One that was denied as a whole says nothing of its partitions: the run is paused.
+        """
+        events: list[Event] = []
+        missing = None if request is Request.CANCEL else denied(results.values())
+        for tp, result in results.items():
+            events.append(
+                Answered(
+                    topic=tp.topic,
+                    partition=tp.partition,
+                    request=request,
+                    verdict=result.verdict,
+                    code=result.code,
+                    message=result.message,
+                    node=result.node,
+                )
+            )
+            if result.verdict is not Verdict.REFUSED or result.code is not None:
+                self._not_sent.pop(tp, None)
+            if result.verdict is Verdict.UNKNOWN and request is not Request.ELECT:
+                self._memory.unanswered.add(tp, result.node)
+            track = self._memory.run.tracks[tp]
+            if request is Request.ALTER and result.verdict is Verdict.REFUSED:
+                events += self._refused(request, track, result, now_s, last_try=missing is None)
+            elif request is Request.ELECT and result.verdict is Verdict.REFUSED and not missing:
+                events += self._not_elected(track, result, now_s)
+            elif request is Request.CANCEL and result.verdict is Verdict.REFUSED:
+                events += _not_cancelled(track, result)
+        if missing and By.FAILURE not in self._memory.run.pauses.whole:
+            events.append(Paused(by=By.FAILURE, reason=missing))
+        return events
+
+    def _refused(
+        self, request: Request, track: Track, result: WriteResult, now_s: float, *, last_try: bool
+    ) -> list[Event]:
+        """Try a step whose request was refused again in a while, unless that was the last try.
+
+        Args:
+            request: the first of the step.
+            track: the partition.
+            result: the refusal.
+            now_s: when.
+            last_try: whether there is a last one.
+        """
+        words = refusal_in_words(result)
+        tries = track.refusals + counts_against(result)
+        if last_try and tries >= MOST_TRIES:
+            return self._memory.failed(track, refused_too_often(tries, result))
+        situation = self._memory.roster.situation(track.tp)
+        if not_begun(request, result, track):
+            self._memory.roster.not_begun(track.tp)
+        following = self._memory.landed(track, situation)
+        self._rest(track.tp, result, tries, now_s)
+        reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"
+        over = step_over(track, situation, reached=False, reason=reason)
+        if not isinstance(following, Done):
+            return [over]
+        return [over, *stands(track, following)]  # called off before it was sent: it is back
+
+    def _rest(self, tp: TopicPartition, result: WriteResult, tries: int, now_s: float) -> None:
+        """Leave a partition alone for a while, longer each time."""
+        if result.code is None:
+            self._not_sent[tp] += 1
+            tries = self._not_sent[tp]
+        rest_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** max(0, tries - 1))
+        self._retry_at[tp] = now_s + rest_s
+
+    def _not_elected(self, track: Track, result: WriteResult, now_s: float) -> list[Event]:
+        if nothing_left(Request.ELECT, result, track):
+            return self._refused(Request.ELECT, track, result, now_s, last_try=True)
+        if track.refusals + 1 < MOST_TRIES or not counts_against(result):
+            return []
+        words = refusal_in_words(result)
+        return self._memory.failed(track, f"its election was refused: {words}")
+
+
+def _not_cancelled(track: Track, result: WriteResult) -> list[Event]:
+    """Say why an operator's cancel has no effect; it is asked for again as long as it has none."""
+    if not track.step_called_off or result.code == NOTHING_TO_CANCEL:
+        return []
+    return [now_in(track, State.REFUSED, refusal_in_words(result))]

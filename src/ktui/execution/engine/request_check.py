@@ -1,0 +1,79 @@
+"""Checks of a request against a read made for it: what does not hold any more is not sent."""
+
+from __future__ import annotations
+
+from ktui.cluster.partition import PartitionState
+from ktui.execution.engine.landing import Landing, landing
+from ktui.execution.engine.observed import Look
+from ktui.execution.run.events import Request
+from ktui.execution.run.track import OpenStep, Track
+from ktui.pacing.limits import Limits
+from ktui.pacing.situation import Step
+from ktui.pacing.steps import next_step
+
+LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
+"""With unclean leader election enabled such a cancel succeeds, and loses acknowledged data."""
+
+
+def why_not_sent(request: Request, track: Track, look: Look, limits: Limits) -> str | None:
+    """Return why an alter or election of a partition's step may not leave; None where it may.
+
+    An alter leaves only if the same step follows from the read: nobody is moving the partition,
+    it is the same topic, and its replicas, ISR and leader call for nothing else.
+
+    Args:
+        request: what is about to be sent.
+        track: the partition; its step is in the journal.
+        look: a read made for this request.
+        limits: those in force.
+    """
+    step, state = track.step, look.state(track.tp)
+    if step is None:
+        return "its step is over"
+    if gone := look.gone(track):
+        return gone
+    if state is None:
+        return look.hidden(track.tp.topic)
+    if state.reassigning:
+        return "it is being reassigned"
+    if request is Request.ELECT:
+        return _why_not_elected(step, state)
+    return _why_not_altered(track, step, state, look, limits)
+
+
+def may_cancel(track: Track, look: Look) -> bool:
+    """Whether a null cancel of a partition's step may leave, by a read made for it.
+
+    Kafka has to be at that very step: a reassignment of somebody else is theirs. And a replica
+    that is not being added has to be in sync: see `LAST_IN_SYNC`.
+    """
+    state = look.state(track.tp)
+    if track.step is None or state is None or look.gone(track):
+        return False
+    return landing(track.step, state) is Landing.FLYING and keeps_data(state)
+
+
+def keeps_data(state: PartitionState) -> bool:
+    """Whether a replica in sync remains once those being added are dropped."""
+    return bool(set(state.isr) - set(state.adding))
+
+
+def _why_not_altered(
+    track: Track, step: OpenStep, state: PartitionState, look: Look, limits: Limits
+) -> str | None:
+    situation = look.situation(track, state)
+    if situation is None:
+        return "the settings of its topic are not known"
+    begun, now = step.begun, next_step(situation, limits)
+    if isinstance(now, Step) and now.alters and now.target == begun.replicas:
+        same = (now.adds, now.drops, now.elects) == (begun.adding, begun.removing, begun.elect)
+        if same and state.replicas == begun.before:
+            return None
+    return "its replicas, ISR, leader or settings have changed since it was looked at"
+
+
+def _why_not_elected(step: OpenStep, state: PartitionState) -> str | None:
+    leader = step.begun.elect
+    if leader is not None and state.replicas[:1] == (leader,):
+        return None
+    return f"broker {leader} is not its preferred leader"

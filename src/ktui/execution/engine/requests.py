@@ -1,0 +1,127 @@
+"""Requests of a run: each leaves on the grounds of a read made for it, and soon after."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError, NotAuthorized, unreadable
+from ktui.cluster.fresh_read import FreshRead
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ClusterWriter, Verdict, Ways, WriteResult
+from ktui.execution.engine.turn import Sending
+from ktui.execution.run.events import Request
+from ktui.execution.run.refusals import NOT_ALLOWED
+
+log = logging.getLogger(__name__)
+
+
+async def send(
+    writer: ClusterWriter, sending: Sending, *, leaves_within_s: float
+) -> Mapping[TopicPartition, WriteResult]:
+    """Send one request, and return what became of each partition of it.
+
+    What could not be sent at all is REFUSED without a code. The factor changes on a partition's
+    way also where its target keeps it, so Kafka's own guard is not asked for: the plan was held
+    to it before the run began.
+    """
+    partitions = sending.partitions
+    try:
+        if sending.request is Request.ELECT:
+            results = await writer.elect_preferred_leaders(
+                partitions, leaves_within_s=leaves_within_s
+            )
+        else:
+            results = await writer.alter_reassignments(
+                dict(partitions),
+                allow_replication_factor_change=True,
+                leaves_within_s=leaves_within_s,
+            )
+    except NotAuthorized as error:
+        denied = WriteResult(Verdict.REFUSED, NOT_ALLOWED, str(error), needs=error.needs)
+        return dict.fromkeys(partitions, denied)
+    except ClusterError as error:
+        return not_sent(sending, str(error))
+    except Exception as error:
+        log.exception("the answer to a request cannot be read")
+        words = unreadable(error, "its answer")
+        return dict.fromkeys(partitions, WriteResult(Verdict.UNKNOWN, message=words))
+    unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
+    return {tp: results.get(tp, unanswered) for tp in partitions}
+
+
+def not_sent(sending: Sending, reason: str) -> Mapping[TopicPartition, WriteResult]:
+    """Return the outcome of a request that did not leave."""
+    return dict.fromkeys(sending.partitions, WriteResult(Verdict.REFUSED, message=reason))
+
+
+READ_STALE_S = 5.0
+"""A request leaves within this time of when its read was asked for, or not at all."""
+
+
+class Read(msgspec.Struct, frozen=True):
+    """What a read for a request gave, or why it gave nothing."""
+
+    seen: Observation | None
+    problem: str = ""
+
+
+class Requests:
+    """Reads for requests, and sends them while what was read is recent.
+
+    Args:
+        ways: read the cluster, and change it.
+        clock: time.
+        cluster_id: of the cluster that the run is about; addresses may come to lead elsewhere.
+    """
+
+    def __init__(self, ways: Ways, clock: Clock, cluster_id: str | None) -> None:
+        self._read = FreshRead(ways.reader, clock)
+        self._writer = ways.writer
+        self._clock = clock
+        self._cluster_id = cluster_id
+
+    async def read(self, partitions: Collection[TopicPartition], *, settings: bool = False) -> Read:
+        """Read the partitions of a request that is about to be sent."""
+        try:
+            seen = await self._read.read(partitions, settings=settings)
+        except ClusterError as error:
+            return Read(None, str(error))
+        except Exception as error:
+            log.exception("the cluster's answer cannot be read")
+            return Read(None, unreadable(error))
+        if self._cluster_id is not None and seen.cluster_id != self._cluster_id:
+            return Read(None, f"the brokers are of another cluster, {seen.cluster_id}")
+        return Read(seen)
+
+    def left_s(self, seen: Observation) -> float:
+        """Return how long a read still counts."""
+        return READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
+
+    async def send(
+        self, sending: Sending, seen: Observation, *, within_s: float = math.inf
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Send a request if its read is recent. Nothing is waited for before it leaves.
+
+        Args:
+            sending: the request.
+            seen: the read made for it.
+            within_s: for how long what else it rests on still counts.
+        """
+        left_s = self.left_s(seen)
+        if left_s <= 0:
+            return not_sent(sending, too_old(seen, READ_STALE_S - left_s))
+        return await send(self._writer, sending, leaves_within_s=min(left_s, within_s))
+
+
+def too_old(seen: Observation, age_s: float) -> str:
+    """Return why a request is not sent whose read is not recent any more."""
+    return (
+        f"what it rests on was {age_s:.1f} s old, of which the cluster took {seen.took_s:.1f} s to "
+        f"answer; no more than {READ_STALE_S:.0f} s is allowed"
+    )

@@ -1,0 +1,181 @@
+"""What a live run keeps in mind beside its journal: lost with its process, and found by looking."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.engine.confirmation import Doubts
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.destination import goal_in_words
+from ktui.execution.run.events import Brokers, By, Event, NowIn, Paused, StepOver
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State, called_off
+from ktui.execution.run.track import Track
+from ktui.execution.run.unanswered import (
+    SILENT_S,
+    Heard,
+    Unanswered,
+    always_heard,
+    left_open,
+    waits_in_words,
+)
+from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Blocked, Done, Next, Situation, Why
+from ktui.progress.timeline import Progress
+
+
+class Hold(enum.Enum):
+    """Why nothing is submitted for a partition that could step."""
+
+    PAUSED = "paused"
+    TOO_LATE = "too late"
+    """It is not expected to end in time."""
+    UNSEEN = "unseen"
+    """The cluster does not tell how it is."""
+    THROTTLE = "throttle"
+    """Its throttle cannot be set now."""
+    UNANSWERED = "unanswered"
+    """A broker that is silent has a request of it, which may take effect yet."""
+    SHUT = "shut"
+    """Nothing new is submitted: it keeps no place from what operators have called off."""
+
+
+class Memory:
+    """The run, where each of its partitions stands for pacing, and what is not certain yet."""
+
+    def __init__(self, run: Run, heard: Heard = always_heard) -> None:
+        self.run = run
+        self.roster = Roster(run.limits)
+        self.doubts = Doubts()
+        self.unanswered = Unanswered(left_open(run), heard)
+        self.progress = Progress()
+        """Of the partitions in flight."""
+        self._held: dict[Hold, set[TopicPartition]] = {why: set() for why in Hold}
+
+    def hold(self, tp: TopicPartition, why: Hold) -> None:
+        """Have nothing submitted for a partition, for one of several reasons."""
+        if tp in self.roster:
+            self._held[why].add(tp)
+            self.roster.hold(tp)
+
+    def release(self, tp: TopicPartition, why: Hold) -> None:
+        """Lift one reason; with the last of them the partition goes on."""
+        if tp in self._held[why]:
+            self._held[why].discard(tp)
+            if tp in self.roster and not any(tp in held for held in self._held.values()):
+                self.roster.release(tp)
+
+    def release_all(self, why: Hold, may_go: Callable[[TopicPartition], bool]) -> None:
+        """Lift a reason from all partitions that may go, in order: places may be few."""
+        held = self._held[why]
+        held -= {tp for tp in held if tp not in self.roster}
+        for tp in sorted(filter(may_go, held), key=self.roster.rank):
+            self.release(tp, why)
+
+    def held(self, why: Hold) -> AbstractSet[TopicPartition]:
+        """Give the partitions that are held for a reason."""
+        return self._held[why]
+
+    def give_up(
+        self, track: Track, state: State, reason: str, replicas: Brokers | None = None
+    ) -> Event:
+        """Let go of a partition for good, with the replicas that someone else gave it."""
+        self.let_go(track.tp)
+        return now_in(track, state, reason, replicas)
+
+    def waits(self, track: Track) -> list[Event]:
+        """Return why a partition with an open request waits, once for each reason.
+
+        Meanwhile no other partition waits to be cut with it.
+        """
+        self.roster.stall(track.tp, stalled=True)
+        why = waits_in_words(self.unanswered.node(track.tp))
+        stalls = track.step is not None and not track.step_called_off
+        state = State.STALLED if stalls else track.state
+        return [] if (track.state, track.reason) == (state, why) else [now_in(track, state, why)]
+
+    def lets_others_go(self, track: Track, now_s: float) -> bool:
+        """Whether a partition gives its place up: the broker that has its request stays silent."""
+        silent_s = self.unanswered.silent_for(track.tp, now_s)
+        return track.cancel is not CancelKind.STOP and silent_s >= SILENT_S
+
+    def waits_off(self, track: Track) -> list[Event]:
+        """Hold a partition until its open request cannot come any more, and return why."""
+        self.hold(track.tp, Hold.UNANSWERED)
+        why, blocked = waits_in_words(self.unanswered.node(track.tp)), State.BLOCKED
+        state = called_off(blocked, track.cancel)
+        return [] if (track.state, track.reason) == (state, why) else [now_in(track, state, why)]
+
+    def let_go(self, tp: TopicPartition) -> None:
+        """Forget a partition for which nothing more is to be done."""
+        if tp in self.roster:
+            self.roster.withdraw(tp)
+        for held in self._held.values():
+            held.discard(tp)
+        self.doubts.clear(tp)
+
+    def landed(self, track: Track, situation: Situation) -> Next | None:
+        """End the step of a partition, and give what comes next; None if nothing is to come."""
+        if track.cancel is CancelKind.STOP:
+            self.roster.withdraw(track.tp)
+            return None
+        return self.roster.over(track.tp, situation)
+
+    def failed(self, track: Track, reason: str) -> list[Event]:
+        """Let go of a partition that Kafka refuses, and pause the run if that was chosen."""
+        events = [self.give_up(track, State.FAILED, reason)]
+        stops = self.run.options.stop_on_failure and track.cancel is None
+        if stops and By.FAILURE not in self.run.pauses.whole:
+            events.append(Paused(by=By.FAILURE, reason=f"{track.tp} has failed"))
+        return events
+
+    def taken_note(self, track: Track, situation: Situation) -> list[Event]:
+        """File a waiting partition by how it was seen, and give what that changes for people."""
+        following = self.roster.seen(track.tp, situation)
+        return stands(track, following, situation.replicas)
+
+
+def now_in(track: Track, state: State, reason: str = "", replicas: Brokers | None = None) -> NowIn:
+    """Say that a partition has come into a state, and what replicas someone else gave it."""
+    topic, partition = track.tp.topic, track.tp.partition
+    return NowIn(topic=topic, partition=partition, state=state, reason=reason, replicas=replicas)
+
+
+def step_over(
+    track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
+) -> StepOver:
+    """Say that the step in flight of a partition has ended."""
+    return StepOver(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        replicas=situation.replicas,
+        leader=situation.leader,
+        reached=reached,
+        reason=reason,
+    )
+
+
+def stands(track: Track, step: Next, replicas: Brokers | None = None) -> list[Event]:
+    """Say where a waiting partition stands now, if that is not where it stood.
+
+    A partition that waits for its turn keeps its reason. One that has ended is reported with its
+    replicas if they differ from what the run knew: somebody else or a late request changed them.
+    """
+    state, reason = _standing(step, goal_in_words(track.cancel))
+    named = called_off(state, track.cancel)
+    if named is track.state and (not reason or reason == track.reason):
+        return []
+    elsewhere = named.ended and replicas != track.replicas
+    return [now_in(track, named, reason, replicas if elsewhere else None)]
+
+
+def _standing(step: Next, goal: str) -> tuple[State, str]:
+    if isinstance(step, Done):
+        return State.DONE, ""
+    if isinstance(step, Blocked):
+        foreign = step.why is Why.REASSIGNING
+        return (State.FOREIGN if foreign else State.BLOCKED), step.sentence_of(goal)
+    return (State.READY if step.cut else State.QUEUED), ""

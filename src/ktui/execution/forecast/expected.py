@@ -1,0 +1,45 @@
+"""Where a partition of a run stands for pacing if all goes well."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.execution.run.destination import goal
+from ktui.execution.run.track import OpenStep, Track
+from ktui.pacing.situation import Brokers, Situation
+
+
+def situation(track: Track) -> Situation:
+    """Give a partition as it will be when its step in flight, if there is one, is over."""
+    replicas, leader = track.replicas, track.planned.leader
+    if track.step is not None and not track.step.called_off:
+        begun = track.step.begun
+        replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
+    elif track.sent is not None:  # a step of ours is over, and its first may have been elected
+        leader = _first(replicas)
+    return _healthy(track, replicas, leader)
+
+
+def before(track: Track, step: OpenStep) -> Situation:
+    """Give a partition as it was before its step in flight."""
+    now = _healthy(track, step.begun.before, step.begun.leader)
+    online = now.online.union(step.begun.replicas)
+    return msgspec.structs.replace(now, online=online)
+
+
+def _healthy(track: Track, replicas: Brokers, leader: int | None) -> Situation:
+    leader = leader if leader in replicas else _first(replicas)
+    goes_to = goal(track, replicas, replicas, leader)
+    return Situation(
+        replicas=replicas,
+        isr=replicas,
+        leader=leader,
+        target=goes_to.replicas,
+        lead=goes_to.lead,
+        online=frozenset((*replicas, *goes_to.replicas)),
+    )
+
+
+def _first(replicas: Brokers) -> int | None:
+    """Return the preferred leader; None where a journal has a partition without replicas."""
+    return replicas[0] if replicas else None

@@ -1,0 +1,292 @@
+"""The runs that a state directory remembers."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.heartbeat import last_look_at, silence
+from ktui.execution.host.ownership import Holder, holder
+from ktui.execution.host.state_dir import RunDir, StateDir, run_name_problem
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recording
+from ktui.execution.run.run import Lost, Run
+from ktui.execution.run.states import State
+from ktui.execution.run.throttle_standing import places, standing, stays, still_to_be_taken_off
+from ktui.planning.names import among, nearest, shown
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
+
+def unfinished_over(
+    state_dir: StateDir, cluster_id: str, partitions: Collection[TopicPartition]
+) -> Iterator[tuple[str, int]]:
+    """Name the runs of a cluster that wait for resume, and have some of these partitions left.
+
+    What cannot be read is passed over.
+
+    Yields:
+        The run's name, and how many of the partitions it has left.
+    """
+    for run, owner in unfinished_runs(state_dir, cluster_id):
+        tracks = (run.tracks.get(tp) for tp in partitions)
+        left = sum(track is not None and not track.state.ended for track in tracks)
+        if owner is None and left and run.exported is None:
+            yield run.name, left
+
+
+def check_one_throttle(
+    state_dir: StateDir, cluster_id: str, name: str, *, resumed: bool = False
+) -> None:
+    """See that no other run of a cluster has a throttle, before one gets or keeps its own.
+
+    A broker has one rate. Of two runs each would take it from under the other at its end, or give
+    back what the other had set, for good.
+
+    Args:
+        state_dir: where the runs are.
+        cluster_id: which cluster.
+        name: the run that is to have a throttle.
+        resumed: whether it goes on with the one that it has. While another run that died has left
+            its rate, only a run that has left one, too, may: any other would take that rate for
+            what stood there before, and put it back for good.
+
+    Raises:
+        RunRefused: one has, or has some of it set still.
+    """
+    runs = list(unfinished_runs(state_dir, cluster_id))
+    stands = any(run.name == name and run.throttled.brokers for run, _ in runs)
+    for run, owner in runs:
+        if run.name == name or run.exported is not None:
+            continue
+        if owner is not None and (run.throttled.rates or standing(run.throttled)):
+            raise RunRefused(
+                f"run {run.name} has a throttle, and a broker has one rate, which two runs would "
+                f"take from each other. Wait for the end of run {run.name}, or lift its throttle: "
+                f"ktui throttle {run.name} none"
+            )
+        brokers = run.throttled.brokers
+        if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
+            raise RunRefused(
+                f"run {run.name}, which nobody carries on, has left its rate on "
+                f"broker{'' if len(brokers) == 1 else 's'} {among(brokers, told=8)}, and a broker "
+                f"has one, which two runs would take from each other. Go on with it: ktui resume "
+                f"{run.name}; or stop it for good: ktui cancel {run.name} --stop --all; either "
+                "puts back what was there"
+            )
+
+
+def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[tuple[str, str]]:
+    """Find the other runs of a cluster that have left a throttle, and have nobody who owns them.
+
+    Yields:
+        The run's name, and where its throttle stands, in words.
+    """
+    for run, owner in unfinished_runs(state_dir, cluster_id):
+        left = standing(run.throttled)
+        if run.name != name and owner is None and left and run.exported is None:
+            yield run.name, places(left)
+
+
+def _stands_in_the_way(run: Run, *, resumed: bool) -> bool:
+    return bool(run.throttled.brokers) and not resumed
+
+
+def unfinished_runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, Holder | None]]:
+    """Give the runs of a cluster that are not at their end, each with the process that owns it.
+
+    What cannot be read is passed over.
+    """
+    for follower, owner in unfinished_journals(state_dir, cluster_id):
+        with follower:
+            yield follower.run, owner
+
+
+def unfinished_journals(
+    state_dir: StateDir, cluster_id: str
+) -> Iterator[tuple[RunFollower, Holder | None]]:
+    """Give the same, to be followed further, and closed by whoever takes them."""
+    for folder in state_dir.run_dirs():
+        try:
+            owner = holder(folder)
+            if _ended(folder):
+                continue
+            follower = RunFollower(folder.journal)
+        except RunProblem:
+            continue
+        if _is_of(follower, cluster_id):
+            yield follower, owner
+        else:
+            follower.close()
+
+
+def _is_of(follower: RunFollower, cluster_id: str) -> bool:
+    try:
+        follower.refresh()
+    except RunProblem:
+        return False
+    started = follower.run.started
+    return started is not None and started.cluster_id == cluster_id
+
+
+def _ended(folder: RunDir) -> bool:
+    """Whether the last event is the run's end: of a long journal that is told at once."""
+    with Journal.open(folder.journal, SystemClock(), read_only=True) as journal:
+        last = next(journal.entries(journal.last_seq() - 1), None)
+    return last is not None and isinstance(last.event, Ended)
+
+
+class RunState(enum.StrEnum):
+    """How a run stands as a whole."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    """A process owns it and submits nothing new: someone asked for that."""
+    GATED = "gated"
+    """A process owns it and submits nothing new: the cluster's health forbids it, or its cancel
+    gate is shut; what is called off goes on."""
+    RESUMABLE = "resumable"
+    """No process owns it, and it is not at its end."""
+    EXPORTED = "exported"
+    """It goes on in the state directory that imports it, and not in this one."""
+    ENDED = "ended"
+    UNREADABLE = "unreadable"
+    """There is a folder, and no run can be made of what is in it."""
+
+
+class UnknownRun(RunRefused):
+    """There is no run of that name."""
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One run in a list of them; of an unreadable one, only the name and the problem are there."""
+
+    name: str
+    state: RunState
+    cluster_id: str | None = None
+    plan: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    holder: Holder | None = None
+    outage: Lost | None = None
+    """Since when its process has had no answer from the cluster; None without a process."""
+    open_requests: tuple[OpenRequest, ...] = ()
+    """What may take effect though the run has ended: it was not answered."""
+    last_look_at: datetime | None = None
+    """When a process of it last looked at the cluster, where that is noted."""
+    silence: str | None = None
+    """For how long its process has not looked, in words, where that is too long."""
+    partitions: int = 0
+    counts: Mapping[State, int] = {}
+    """How many partitions are in each state; those without any are left out."""
+    throttle: ThrottleRates = NO_THROTTLE
+    """The rates that are wanted."""
+    throttle_left: str | None = None
+    """Which throttles of it stay though nothing is left to move, or no process has it, and why."""
+    recording: Recording = NOT_RECORDED
+    """Whether its process records what it sees, and why not any more."""
+    problem: str | None = None
+    """What is wrong with its folder or its journal."""
+
+    @property
+    def over(self) -> int:
+        """How many partitions have ended, one way or another."""
+        return sum(count for state, count in self.counts.items() if state.ended)
+
+
+def find_run(state_dir: StateDir, name: str) -> RunDir:
+    """Give the folder of a run.
+
+    Raises:
+        UnknownRun: there is none of that name; says which were probably meant.
+        StateDirProblem: the state directory cannot be read.
+    """
+    known = [run.name for run in state_dir.run_dirs()]
+    if name in known and run_name_problem(name) is None:
+        return RunDir(state_dir.runs / name)
+    unknown = f"no run {shown(name)!r} in {state_dir.path}"
+    if not known:
+        raise UnknownRun(f"{unknown}: there are none yet. Start one: ktui start PLAN")
+    near = nearest(name, known)
+    if near:
+        raise UnknownRun(f"{unknown}; did you mean {among(map(repr, near))}?")
+    raise UnknownRun(f"{unknown}; there are {among(map(shown, known), told=5)}. See: ktui runs")
+
+
+def all_runs(state_dir: StateDir) -> list[RunSummary]:
+    """Sum up every run, the last one started first; what is no run is among them, last.
+
+    Raises:
+        StateDirProblem: the state directory cannot be read.
+    """
+    runs = [sum_up(run) for run in state_dir.run_dirs()]
+    removed = [run for run in map(sum_up, state_dir.removed_runs()) if run.holder is not None]
+    return sorted([*runs, *removed], key=_age)
+
+
+def sum_up(run: RunDir) -> RunSummary:
+    """Sum up one run; nothing of it makes this fail."""
+    who = None
+    try:
+        who = holder(run)
+        with RunFollower(run.journal) as follower:
+            follower.refresh()
+    except RunProblem as problem:
+        words = str(problem) if who is None else f"{problem}; and {who} owns the run still"
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=who, problem=words)
+    return _summary(follower.run, who, follower.damage, last_look_at(run))
+
+
+def run_state(run: Run, who: Holder | None) -> RunState:
+    """Say how a run stands, given who owns it."""
+    if run.ended:
+        return RunState.ENDED
+    if who is None:
+        return RunState.RESUMABLE if run.exported is None else RunState.EXPORTED
+    if run.pauses.whole:
+        return RunState.PAUSED
+    return RunState.GATED if run.gate.shut or run.cancel_gate.shut else RunState.RUNNING
+
+
+def _summary(
+    run: Run, who: Holder | None, damage: str | None, last_look: datetime | None
+) -> RunSummary:
+    if run.started is None:
+        nothing = "nothing was ever written to its journal: its start was cut off"
+        problem = damage or nothing
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=who, problem=problem)
+    return RunSummary(
+        name=run.name,
+        state=run_state(run, who),
+        cluster_id=run.started.cluster_id,
+        plan=run.started.plan,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        holder=who,
+        outage=None if who is None else run.outage,
+        open_requests=run.open_requests,
+        last_look_at=last_look,
+        silence=silence(run, who, last_look, SystemClock().now()),
+        partitions=max(run.started.partitions, len(run.tracks)),
+        counts={state: run.counts[state] for state in State if run.counts[state]},
+        throttle=run.throttled.rates,
+        throttle_left=still_to_be_taken_off(run) or (stays(run) if who is None else None),
+        recording=recording_now(run, who),
+        problem=damage or run.damage,
+    )
+
+
+def recording_now(run: Run, who: Holder | None) -> Recording:
+    """Say whether a run is recorded, given who owns it: without a process it is not."""
+    return NOT_RECORDED if who is None and run.recording.on else run.recording
+
+
+def _age(run: RunSummary) -> tuple[bool, float, str]:
+    started = run.started_at
+    return (started is None, 0.0 if started is None else -started.timestamp(), run.name)

@@ -1,0 +1,364 @@
+"""A run that goes on in another state directory: its journal goes there in a file.
+
+The file is a journal of its own. Its last event says that the run was exported, so that a journal
+which was merely copied is none, nor one that is cut short.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.text import clean
+from ktui.durable import copy_new, sync_folder
+from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
+from ktui.execution.host.ownership import take, this_process
+from ktui.execution.host.rollback_plan import write_rollback_anew
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.file import beside
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.tail_marker import head_path
+from ktui.execution.regular_files import open_regular
+from ktui.execution.run.events import Entry, Exported, Imported, Started
+from ktui.execution.run.run import Run
+
+_AT_ONCE = 5_000
+_COPIES = ".import-"
+_STALE_S = 86_400.0
+"""So old a copy is what a killed import has left."""
+_SQLITE = b"SQLite format 3\0"
+_FREE = 256 << 20
+"""Bytes that an import leaves to the runs of the state directory."""
+
+
+class Export(msgspec.Struct, frozen=True):
+    """A run in a file, as it was read."""
+
+    run: Run
+    begun: Started
+    exported: Exported
+    journal: Path
+    """A copy of the file, in the state directory that is to have the run."""
+
+
+def refuse_exported(run: Run) -> None:
+    """See that a run goes on here, and not in another state directory.
+
+    Raises:
+        RunRefused: it was exported.
+    """
+    if run.exported is not None:
+        file = clean(run.exported.file)
+        raise RunRefused(
+            f"run {run.name} was exported to {file}, and goes on where that is imported. If it was "
+            f"imported nowhere, take it back: ktui runs import {file}. If that file is lost, write "
+            f"it again: ktui runs export {run.name} FILE"
+        )
+
+
+def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
+    """Write a run into a file, and leave it to whoever imports that.
+
+    The run is given up before the file is there. Where the file cannot be written, and for one that
+    is lost, this can be done again.
+
+    Args:
+        run_dir: the run; no process carries it on.
+        file: where nothing is yet.
+        clock: the time of the event.
+
+    Returns:
+        The run, as it is in the file.
+
+    Raises:
+        Held: a process carries it on.
+        RunRefused: it has ended, or its start was cut off.
+        RunProblem: its journal is damaged, or the file cannot be written.
+    """
+    with take(run_dir) as owned, Journal.open(run_dir.journal, clock) as journal:
+        run = _whole(run_dir, journal)
+        _check_place(file)
+        if run.exported is None:
+            me = owned.holder
+            to = clean(str(file.absolute()))
+            told = Exported(run=run_dir.name, file=to, host=me.host, user=me.user)
+            run.fold(journal.append([told]))
+        _write(run_dir, journal, file, clock)
+    return run
+
+
+@contextmanager
+def opened(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
+    """Read a run in a file, of which a copy is kept while the block lasts.
+
+    Raises:
+        RunProblem: it cannot be read, is damaged, or is no export of a run.
+    """
+    state.check()
+    state.make(state.path)
+    folder = Path(tempfile.mkdtemp(prefix=_COPIES, dir=state.path))
+    try:
+        _remove_stale(state)
+        journal = folder / "journal.db"
+        _copy(file, journal)
+        yield _read(file, journal, clock)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_import(state: StateDir, export: Export, name: str, clock: Clock) -> None:
+    """See that a run can be imported under a name; to be asked before a cluster is taken for it.
+
+    Raises:
+        RunRefused: no run can have the name, another run has it, or the run is here already.
+    """
+    run_dir = state.run(name)
+    if run_dir.path.exists() and not _is_cut_off(run_dir):
+        _check_goes_on_from(run_dir, export, clock)
+    with Journal.open(export.journal, clock, read_only=True) as journal:
+        first = journal.first()
+    for other in state.run_dirs():
+        if other.name != name and _goes_on_here(other, first, clock):
+            raise RunRefused(
+                f"run {other.name} is the run in this file, and is here already. Go on with it: "
+                f"ktui resume {other.name}; or see what became of it: ktui status {other.name}"
+            )
+
+
+def import_run(
+    state: StateDir, export: Export, name: str, connection: Mapping[str, str], clock: Clock
+) -> RunDir:
+    """Have a run that was read from a file go on in a state directory.
+
+    Args:
+        state: the state directory.
+        export: the run.
+        name: what it is called here. A run of that name is replaced if it was exported from here,
+            and the file has all that it has.
+        connection: how the cluster is named from now on.
+        clock: the time of the event.
+
+    Raises:
+        RunRefused: another run has the name.
+        RunProblem: it cannot be written.
+    """
+    run_dir = state.run(name)
+    if run_dir.path.exists() and not _is_cut_off(run_dir):
+        return _take_back(run_dir, export, connection, clock)
+    if not run_dir.path.exists():
+        state.create_run(name)
+    try:
+        _put_into(run_dir, export, connection, clock)
+    except BaseException:
+        shutil.rmtree(run_dir.path, ignore_errors=True)
+        raise
+    return run_dir
+
+
+def _remove_stale(state: StateDir) -> None:
+    for each in state.path.glob(f"{_COPIES}*"):
+        with suppress(OSError):
+            if time.time() - each.stat().st_mtime > _STALE_S:
+                shutil.rmtree(each, ignore_errors=True)
+
+
+def _whole(run_dir: RunDir, journal: Journal) -> Run:
+    run = Run(run_dir.name).fold(journal.entries())
+    if journal.damage is not None:
+        fix = f"`ktui resume {run_dir.name}` recovers what is whole"
+        raise JournalProblem(f"{journal.damage}. {fix}")
+    if not run.complete:
+        raise RunRefused(f"{journal.path}: the start of the run was cut off: nothing was sent")
+    if run.ended:
+        raise RunRefused(f"run {run.name} has ended: nothing of it is left to go on elsewhere")
+    return run
+
+
+def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
+    """Build the file beside the journal, on a disk that can hold one, and copy it."""
+    building = run_dir.path / "export.db"
+    try:
+        _remove(building)
+        with Journal.create(building, clock) as new:
+            _copy_into(new, journal)
+        source = open_regular(building, os.O_RDONLY)
+        try:
+            copy_new(source, file)
+        finally:
+            os.close(source)
+    except FileExistsError:
+        raise RunProblem(f"{clean(str(file))}: is there already. Name another file") from None
+    except OSError as error:
+        raise RunProblem(f"{clean(str(file))}: cannot be written: {error.strerror}") from None
+    finally:
+        _remove(building)
+
+
+def _check_place(file: Path) -> None:
+    """See that a file can be made, before a run is given up for it.
+
+    Raises:
+        RunProblem: something is there, or its folder cannot be written to.
+    """
+    try:
+        with suppress(FileNotFoundError):
+            file.lstat()
+            raise RunProblem(f"{clean(str(file))}: is there already. Name another file")
+        with tempfile.TemporaryFile(dir=file.absolute().parent):
+            pass
+    except OSError as error:
+        raise RunProblem(
+            f"{clean(str(file))}: cannot be written: {error.strerror}. Name another file; run and "
+            "cluster stay as they are"
+        ) from None
+
+
+def _copy_into(new: Journal, journal: Journal) -> None:
+    """Copy what happened, and what was asked for and not answered yet."""
+    entries = journal.entries()
+    while some := list(islice(entries, _AT_ONCE)):
+        new.copy(some)
+    for asked in journal.asked():
+        if asked.command is not None:  # no engine of ours would carry it out
+            new.ask(asked.command, asked.who)
+
+
+def _remove(journal: Path) -> None:
+    for each in (journal, head_path(journal), *beside(journal)):
+        each.unlink(missing_ok=True)
+
+
+def _copy(file: Path, journal: Path) -> None:
+    where = clean(str(file))
+    try:
+        source = open_regular(file.resolve(), os.O_RDONLY)
+        try:
+            if os.pread(source, len(_SQLITE), 0) != _SQLITE:
+                raise RunProblem(
+                    f"{where}: is no exported run. One is written by: ktui runs export"
+                )
+            if shutil.disk_usage(journal.parent).free < 2 * os.fstat(source).st_size + _FREE:
+                raise RunProblem(
+                    f"{where}: there is no room for two copies of it in {journal.parent.parent}, "
+                    "whose runs need some. Make room on that disk"
+                )
+            copy_new(source, journal)
+        finally:
+            os.close(source)
+    except OSError as error:
+        raise RunProblem(f"{where}: cannot be read: {error.strerror}") from None
+
+
+def _read(file: Path, journal: Path, clock: Clock) -> Export:
+    where = clean(str(file))
+    last: Entry | None = None
+    try:
+        with RunFollower(journal, clock) as follower:
+            last = next(iter(follower.refresh()[-1:]), None)
+    except JournalProblem as problem:
+        raise RunProblem(_of_file(problem, journal, where)) from None
+    run = follower.run
+    if follower.damage is not None:
+        raise RunProblem(f"{_of_file(follower.damage, journal, where)}. Copy the file again")
+    exported = last.event if last is not None else None
+    if run.started is None or not run.complete or not isinstance(exported, Exported):
+        raise RunProblem(
+            f"{where}: is the journal of a run that was not given up, or is cut short. Have the "
+            f"state directory that has the run write it: ktui runs export RUN FILE"
+        )
+    return Export(run, run.started, exported, journal)
+
+
+def _of_file(words: object, journal: Path, where: str) -> str:
+    """Name the file that was given, and not its copy."""
+    return str(words).replace(str(journal), where)
+
+
+def _take_back(
+    run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock
+) -> RunDir:
+    """Put what became of a run elsewhere in the place of what was exported from here."""
+    with take(run_dir):
+        _check_goes_on_from(run_dir, export, clock)
+        _put_into(run_dir, export, connection, clock)
+    return run_dir
+
+
+def _is_cut_off(run_dir: RunDir) -> bool:
+    """Whether a folder is what an import leaves that was killed: nothing is in it but a lock."""
+    return all(each == run_dir.lock_in_folder for each in run_dir.path.iterdir())
+
+
+def _goes_on_here(run_dir: RunDir, first: Entry | None, clock: Clock) -> bool:
+    """Whether a run has this beginning, and was not exported."""
+    try:
+        with Journal.open(run_dir.journal, clock, read_only=True) as journal:
+            if journal.first() != first:
+                return False
+            last = next(journal.entries(journal.last_seq() - 1), None)
+    except RunProblem:
+        return False
+    return last is None or not isinstance(last.event, Exported)
+
+
+def _check_goes_on_from(run_dir: RunDir, export: Export, clock: Clock) -> None:
+    """See that a run was exported, and that everything of it is in the file.
+
+    Raises:
+        RunRefused: it is not so.
+    """
+    if not _goes_on_from(run_dir, export, clock):
+        raise RunRefused(
+            f"run {run_dir.name} is here already, and is not what this file goes on from. "
+            "Import it under another name: --name NAME"
+        )
+
+
+def _goes_on_from(run_dir: RunDir, export: Export, clock: Clock) -> bool:
+    with (
+        Journal.open(run_dir.journal, clock) as here,  # closing it empties its write-ahead log
+        Journal.open(export.journal, clock, read_only=True) as there,
+    ):
+        last = None
+        theirs = there.entries()
+        for last in here.entries():
+            if last != next(theirs, None):
+                return False
+        whole = here.damage is None and there.damage is None
+        return whole and last is not None and isinstance(last.event, Exported)
+
+
+def _put_into(run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock) -> None:
+    """Put a journal of the same events, and of the import, into the run's folder.
+
+    It is a new file: what else stands in one that came from elsewhere is not taken over.
+    """
+    me = this_process()
+    told = Imported(host=me.host, user=me.user, connection=dict(connection))
+    new = export.journal.with_name("imported.db")
+    try:
+        with (
+            Journal.open(export.journal, clock, read_only=True) as exported,
+            Journal.create(new, clock) as journal,
+        ):
+            _copy_into(journal, exported)
+            journal.append([told])
+        for stale in (head_path(run_dir.journal), *beside(run_dir.journal)):
+            stale.unlink(missing_ok=True)
+        new.replace(run_dir.journal)
+        with suppress(FileNotFoundError):
+            head_path(new).replace(head_path(run_dir.journal))
+        sync_folder(run_dir.path)
+    except OSError as error:
+        raise RunProblem(f"{run_dir.journal}: cannot be written: {error.strerror}") from None
+    write_rollback_anew(run_dir)

@@ -1,0 +1,73 @@
+"""The plan that leads back: every partition's replicas from before the run, which Kafka forgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ktui.durable import write_whole
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.state_dir import RunDir
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.run.events import Brokers, Event, PlannedPart
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.planning.plan import PartitionTarget, Plan, written
+
+
+def rollback_plan(run: Run) -> Plan:
+    """Give the originals of a run's partitions, as its journal knows them by now.
+
+    Those whose topics are gone are left out: no tool takes a plan that has them.
+    """
+    tracks = (track for track in run.tracks.values() if track.state is not State.TOPIC_GONE)
+    return _plan((t.tp.topic, t.tp.partition, t.original) for t in tracks)
+
+
+def write_rollback(run: RunDir, first: Sequence[Event]) -> None:
+    """Write the plan that leads back beside the journal of a run that is being made.
+
+    Args:
+        run: its folder.
+        first: what its journal begins with.
+
+    Raises:
+        RunProblem: it cannot be written.
+    """
+    planned = (
+        each for event in first if isinstance(event, PlannedPart) for each in event.partitions
+    )
+    plan = _plan((each.topic, each.partition, each.original) for each in planned)
+    _write(run, plan)
+
+
+def write_rollback_anew(run: RunDir) -> None:
+    """Put what extra plans brought into the plan beside the journal that leads back.
+
+    Raises:
+        RunProblem: the journal cannot be read, or it cannot be written; says what to do instead.
+    """
+    with RunFollower(run.journal) as follower:
+        follower.refresh()
+    try:
+        _write(run, rollback_plan(follower.run))
+    except RunProblem as problem:
+        fix = f"The same plan is given by: ktui plan rollback {run.name}"
+        raise RunProblem(f"{problem}. {fix}") from None
+
+
+def _write(run: RunDir, plan: Plan) -> None:
+    """Write it whole, or leave what is there."""
+    try:
+        write_whole(run.rollback, written(plan).encode())
+    except OSError as error:
+        raise RunProblem(f"{run.rollback}: cannot be written: {error.strerror}") from None
+
+
+def _plan(originals: Iterable[tuple[str, int, Brokers]]) -> Plan:
+    """Put originals in the format of Kafka's tool, with KIP-236's `original_replicas`."""
+    return Plan(
+        tuple(
+            PartitionTarget(topic, partition, original, original_replicas=original)
+            for topic, partition, original in originals
+        )
+    )

@@ -1,0 +1,194 @@
+"""The events in a journal's file: written all or none, and believed only as far as the chain."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal.file import problem, tells_of_damage
+from ktui.execution.journal.tail_marker import Head, read_head
+from ktui.execution.run.events import Entry, Event, decode, encode
+from ktui.json_input import checked_moment
+
+GENESIS = bytes(32)
+"""What the first event is chained to."""
+
+
+def link(previous: bytes, seq: int, at: bytes, body: bytes) -> bytes:
+    """Give the hash of an event: SHA-256 over the hash before it, its number, time and body.
+
+    Args:
+        previous: the hash of the event before it, 32 bytes.
+        seq: its number.
+        at: its time as it is stored, which holds no line break.
+        body: its JSON as it is stored.
+    """
+    return hashlib.sha256(b"%b%d\n%b\n%b" % (previous, seq, at, body)).digest()
+
+
+_AT_ONCE = 500
+"""Rows of one read: short, so that no reader keeps the write-ahead log from being begun anew."""
+
+Row = tuple[Any, ...]
+"""seq, at, body and hash as the file has them; where it is damaged, of any type."""
+
+
+class _Damaged(Exception):
+    """What is wrong with the next event, and where."""
+
+
+class EventTable:
+    """The events of one file, through one connection."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self._verified = Head(0, GENESIS)
+        self.written = Head(0, GENESIS)
+        """The last event that this connection has written."""
+        self.damage: str | None = None
+        """What the last reading stumbled over, and where."""
+        self.newer = False
+        """Whether that was a whole event, of a kind that only a newer ktui knows."""
+
+    def append(self, events: Sequence[Event], now: datetime) -> list[Entry]:
+        """Write events in one transaction; they are on the disk when this returns.
+
+        Raises:
+            JournalProblem: none of them is in.
+        """
+        return self.append_timed([(now, event) for event in events])
+
+    def append_timed(self, events: Sequence[tuple[datetime, Event]]) -> list[Entry]:
+        """Write events in one transaction, each with its own time.
+
+        Raises:
+            JournalProblem: none of them is in.
+        """
+        self._connection.execute("BEGIN IMMEDIATE")
+        head = self.head()
+        rows, entries = [], []
+        for seq, (moment, event) in enumerate(events, start=head.seq + 1):
+            at, body = spelled(moment), encode(event)
+            head = Head(seq, link(head.hash, seq, at.encode(), body))
+            rows.append((seq, at, body.decode(), head.hash.hex()))
+            entries.append(Entry(seq, datetime.fromisoformat(at), event))
+        self.insert(rows)
+        self._connection.execute("COMMIT")
+        self.written = head
+        return entries
+
+    def insert(self, rows: Sequence[Row]) -> None:
+        """Put rows in as they are."""
+        self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
+
+    def last_seq(self) -> int:
+        """Give the number of the last event, whole or not; 0 where there is none."""
+        (seq,) = self._connection.execute("SELECT ifnull(max(seq), 0) FROM events").fetchone()
+        return int(seq)
+
+    def head(self) -> Head:
+        """Give the last event's number and hash, as they are stored."""
+        return self._stored(self.last_seq())
+
+    def count_after(self, seq: int) -> int | None:
+        """Count the events after one, whole or not; None where the file does not let that."""
+        try:
+            query = "SELECT count(*) FROM events WHERE seq > ?"
+            (count,) = self._connection.execute(query, (seq,)).fetchone()
+        except sqlite3.Error:
+            return None
+        return int(count)
+
+    def verified(self, after: int = 0) -> Iterator[tuple[Entry, Row]]:
+        """Give event for event with its row, as long as each is whole; then set `damage`.
+
+        Raises:
+            JournalProblem: the file is whole, and cannot be read all the same.
+        """
+        self.damage, self.newer = None, False
+        written = read_head(self._path)
+        try:
+            last = self._verified if after == self._verified.seq else self._stored(after)
+            for row in self._rows(after):
+                entry, last = self._checked(row, last)
+                _hold_against(written, last)
+                self._verified = last
+                yield entry, row
+            _miss(written, last)
+        except _Damaged as damaged:
+            self.damage = f"{self._path}: {damaged}"
+        except (sqlite3.Error, MemoryError) as error:
+            if not tells_of_damage(error):
+                raise problem(self._path, "cannot be read", error) from None
+            self.damage = f"{self._path}: after event {last.seq}: {error or 'it is damaged'}"
+
+    def _stored(self, seq: int) -> Head:
+        """Give an event's hash as it is stored, to go on from there."""
+        if seq == 0:
+            return Head(0, GENESIS)
+        row = self._connection.execute("SELECT hash FROM events WHERE seq = ?", (seq,)).fetchone()
+        try:
+            return Head(seq, bytes.fromhex(row[0].decode()))
+        except (TypeError, ValueError, AttributeError):
+            raise JournalProblem(f"{self._path}: event {seq} is missing or damaged") from None
+
+    def _rows(self, after: int) -> Iterator[Row]:
+        """Read in short reads; before an error, what could be read is given."""
+        query = "SELECT seq, at, body, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+        while True:
+            rows, error = self._some(query, after)
+            yield from rows
+            if error is not None:
+                raise error
+            if len(rows) < _AT_ONCE:
+                return
+            after = rows[-1][0]
+
+    def _some(self, query: str, after: int) -> tuple[list[Row], Exception | None]:
+        rows: list[Row] = []
+        try:
+            rows.extend(self._connection.execute(query, (after, _AT_ONCE)))
+        except (sqlite3.Error, MemoryError) as error:
+            return rows, error
+        return rows, None
+
+    def _checked(self, row: Row, last: Head) -> tuple[Entry, Head]:
+        seq, at, body, stored = row
+        if seq != last.seq + 1:
+            raise _Damaged(f"event {last.seq + 1} is missing")
+        if not isinstance(at, bytes) or not isinstance(body, bytes):
+            raise _Damaged(f"event {seq} is damaged: it is not text")
+        linked = link(last.hash, seq, at, body)
+        if stored != linked.hex().encode():
+            raise _Damaged(f"event {seq} is damaged, or was changed: it does not match its hash")
+        try:
+            moment = checked_moment(datetime.fromisoformat(at.decode()))
+            return Entry(seq, moment, decode(body)), Head(seq, linked)
+        except (ValueError, msgspec.MsgspecError) as error:
+            self.newer = True
+            raise _Damaged(f"event {seq} is none that this ktui knows: {error}") from None
+
+
+def spelled(moment: datetime) -> str:
+    """Spell a moment as the journal keeps it: ISO 8601, UTC, to the microsecond."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _miss(written: Head | None, last: Head) -> None:
+    """See that nothing is missing after what turned out to be the last event."""
+    if written is not None and last.seq < written.seq:
+        raise _Damaged(f"events {last.seq + 1} to {written.seq} are missing")
+
+
+def _hold_against(written: Head | None, last: Head) -> None:
+    """See that the event which was noted as the last one is still the same."""
+    if written is not None and written.seq == last.seq and written.hash != last.hash:
+        raise _Damaged(f"event {last.seq} is not the one that was written: events were replaced")

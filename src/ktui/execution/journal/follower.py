@@ -1,0 +1,98 @@
+"""Keeps up with a run that another process owns, by its journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Entry, Recovered
+from ktui.execution.run.run import Run
+
+
+class RunFollower:
+    """A run as its journal has it, of which only what is new is read. It writes nothing.
+
+    Raises:
+        JournalProblem: the journal cannot be opened, or is none.
+    """
+
+    def __init__(self, journal: Path, clock: Clock | None = None) -> None:
+        self.path = journal
+        self._clock = clock or SystemClock()
+        self._version: int | None = None
+        self._open()
+
+    def refresh(self) -> list[Entry]:
+        """Read what is new, and give it; `run` has it afterwards. With nothing new it is cheap.
+
+        Where the journal was replaced by what could be recovered of it, `run` is a new one, and
+        what is given begins with the recovery.
+
+        Raises:
+            JournalProblem: the journal cannot be read.
+        """
+        if self._identity != _identity(self.path):
+            self.close()
+            self._open()
+            return _since_recovery(self._read())
+        version = self._journal.data_version()
+        if version == self._version:
+            return []
+        new = self._read()
+        self._version = version  # where the reading fails, the next call reads anew
+        return new
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self._journal.close()
+
+    def __enter__(self) -> Self:
+        """Give the follower itself, to be closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let go of the journal."""
+        self.close()
+
+    def _open(self) -> None:
+        self._identity = _identity(self.path)
+        self._journal = Journal.open(self.path, self._clock, read_only=True)
+        self._version = None
+        self.run = Run(self.path.parent.name)
+        self.damage: str | None = None
+        """What is wrong with the journal, and where; None as long as all of it is whole."""
+
+    def _read(self) -> list[Entry]:
+        new: list[Entry] = []
+        for entry in self._journal.entries(self.run.seq):
+            try:
+                self.run.apply(entry)
+            except LookupError:
+                self.damage = f"{self.path}: event {entry.seq} is of a partition the run has not"
+                return new
+            new.append(entry)
+        self.damage = self._journal.damage
+        return new
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def _since_recovery(entries: list[Entry]) -> list[Entry]:
+    for index in reversed(range(len(entries))):
+        if isinstance(entries[index].event, Recovered):
+            return entries[index:]
+    return entries

@@ -1,0 +1,162 @@
+"""A damaged journal: what is whole is gone on with, and what is not is kept beside it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ktui.durable import sync_folder
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal.event_table import EventTable, Row
+from ktui.execution.journal.file import beside, connect, create, problem
+from ktui.execution.journal.tail_marker import write_head
+from ktui.execution.run.events import By, Paused, Recovered
+
+_ROWS_AT_ONCE = 500
+_PAUSED = Paused(
+    by=By.RECOVERY,
+    reason="the journal was damaged, and a pause or limits may be lost with it: "
+    "check them, then continue",
+)
+"""Commands do not tell what is lost: the newest of them may be lost with it, and nothing shows."""
+
+
+def recover(path: Path, now: datetime) -> None:
+    """Put a whole journal in the place of a damaged one; one that is whole is left as it is.
+
+    The run is paused in it until an operator lifts that: a pause may be among what was lost, and a
+    run that was told to stand still does not go on by itself.
+
+    At every moment there is a journal under its name that is either whole or seen to be damaged,
+    so that this can be done again after a crash in the middle of it.
+
+    Raises:
+        JournalProblem: not one event can be read, a newer ktui wrote it, or the disk is full.
+    """
+    try:
+        ready = next(path.parent.glob(f"{path.stem}.recovered-*.db"), None) or _mended(path, now)
+        if ready is not None:
+            _swap(path, ready)
+    except (sqlite3.Error, OSError) as error:
+        raise problem(path, "cannot be recovered", error) from None
+
+
+def _mended(path: Path, now: datetime) -> Path | None:
+    """Make a file of what is whole; None where all of it is."""
+    connection = connect(path, read_only=True)
+    try:
+        damaged = EventTable(connection, path)
+        last = 0
+        for entry, _ in damaged.verified():
+            last = entry.seq
+        if damaged.damage is None:
+            return None
+        _refuse_hopeless(path, damaged, last)
+        stamp = _free_stamp(path, now)
+        building = path.with_name(f"{path.stem}.recovering.db")
+        _build(
+            building, connection, damaged, Recovered(lost=_lost(path, damaged, last, stamp)), now
+        )
+    finally:
+        connection.close()
+    ready = path.with_name(f"{path.stem}.recovered-{stamp}.db")
+    building.rename(ready)
+    return ready
+
+
+def _refuse_hopeless(path: Path, damaged: EventTable, last: int) -> None:
+    if damaged.newer:
+        fix = "Resume it with the ktui that wrote it, or a newer one"
+        raise JournalProblem(f"{damaged.damage}. {fix}")
+    if last == 0:
+        raise JournalProblem(f"{path}: nothing of it can be read: {damaged.damage}")
+
+
+def _free_stamp(path: Path, now: datetime) -> str:
+    """Name the moment, so that no damaged journal that is kept already is overwritten."""
+    stamp, number = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}", 1
+    name = stamp
+    while _kept(path, name).exists():
+        number += 1
+        name = f"{stamp}-{number}"
+    return name
+
+
+def _kept(path: Path, stamp: str) -> Path:
+    return path.with_name(f"{path.stem}.damaged-{stamp}.db")
+
+
+def _lost(path: Path, damaged: EventTable, last: int, stamp: str) -> str:
+    behind = damaged.count_after(last)
+    left = "an unknown number of events" if behind is None else f"{behind:,} stored events"
+    kept = _kept(path, stamp).name
+    return f"{damaged.damage}; {left} after event {last} left out; the damaged file is {kept}"
+
+
+def _build(
+    building: Path,
+    connection: sqlite3.Connection,
+    damaged: EventTable,
+    recovered: Recovered,
+    now: datetime,
+) -> None:
+    """Copy what is whole into a new file, rows as they are, and add what was lost."""
+    for leftover in (building, *beside(building)):
+        leftover.unlink(missing_ok=True)
+    new = create(building)
+    try:
+        table = EventTable(new, building)
+        new.execute("BEGIN")
+        rows = (row for _, row in damaged.verified())
+        while some := [_as_text(row) for row in islice(rows, _ROWS_AT_ONCE)]:
+            table.insert(some)
+        new.executemany("INSERT INTO commands VALUES (?, ?, ?, ?, ?)", _commands(connection))
+        new.execute("COMMIT")
+        table.append([recovered, _PAUSED], now)
+    finally:
+        new.close()
+
+
+def _commands(connection: sqlite3.Connection) -> list[Row]:
+    """Give the commands, as far as they can be read: no state rests on them."""
+    rows: list[Row] = []
+    try:
+        rows.extend(map(_as_text, connection.execute("SELECT * FROM commands ORDER BY id")))
+    except (sqlite3.Error, MemoryError, UnicodeDecodeError):
+        return rows
+    return rows
+
+
+def _as_text(row: Iterable[Any]) -> Row:
+    return tuple(value.decode() if isinstance(value, bytes) else value for value in row)
+
+
+def _swap(path: Path, ready: Path) -> None:
+    """Put the new file in the old one's place, each step such that it can be done again.
+
+    From the moment at which the new file's last event is noted, the old file is seen to be
+    damaged, until it is replaced.
+    """
+    kept = _kept(path, ready.stem.removeprefix(f"{path.stem}.recovered-"))
+    wal, shared_memory = beside(path)
+    _keep(path, kept)
+    _keep(wal, beside(kept)[0])
+    connection = connect(ready, read_only=False)
+    try:
+        write_head(path, EventTable(connection, ready).head())
+    finally:
+        connection.close()
+    wal.unlink(missing_ok=True)
+    shared_memory.unlink(missing_ok=True)
+    ready.replace(path)
+    sync_folder(path.parent)
+
+
+def _keep(file: Path, under: Path) -> None:
+    if file.exists() and file.stat().st_size and not under.exists():
+        os.link(file, under)

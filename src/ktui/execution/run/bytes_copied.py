@@ -1,0 +1,75 @@
+"""What a run copies: the bytes of every replica that it adds, as of its start, and where to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Brokers
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+
+
+class _Copy(msgspec.Struct, frozen=True, gc=False):
+    done: int = 0
+    whole: int = 0
+    missing: Brokers = ()
+    turned: Brokers = ()
+    """Where it goes in place of its first target; empty where it goes there."""
+
+    def towards(self, goal: Brokers, now: Brokers, size: int) -> _Copy:
+        """Turn to another goal: what it still needs comes on top of what was copied so far."""
+        missing = tuple(broker for broker in goal if broker not in now)
+        left = len(missing) * size
+        whole = self.whole if self.turned == goal else self.done + left
+        return _Copy(whole - left, whole, missing, goal)
+
+
+_NOTHING = _Copy()
+
+
+class Copies(msgspec.Struct):
+    """Adds up what is to be copied and what has been: finished steps count, no others."""
+
+    whole: int = 0
+    """Bytes. Of a partition that is given up, what the run has copied of it."""
+    done: int = 0
+    onto: Counter[int] = msgspec.field(default_factory=Counter)
+    """How many replicas each broker is still to get, or is getting."""
+    topics: Counter[str] = msgspec.field(default_factory=Counter)
+    """How many partitions of each topic still get replicas."""
+    of: dict[TopicPartition, _Copy] = {}
+
+    def count(self, track: Track) -> None:
+        """Take in where a partition stands.
+
+        One that is called off counts as what was copied so far; what it still needs to get its
+        original replicas back, or to its target of an extra plan, comes on top.
+        """
+        planned, now = track.planned, track.replicas
+        before = self.of.get(planned.tp, _NOTHING)
+        if track.cancel is CancelKind.ROLLBACK and not track.state.ended:
+            copy = before.towards(track.original, now, planned.size)
+        elif track.cancel is not None or (track.state.ended and track.state is not State.DONE):
+            copy = _Copy(before.done, before.done)
+        elif track.turned:
+            copy = before.towards(planned.target, now, planned.size)
+        else:
+            added = [broker for broker in planned.target if broker not in track.original]
+            missing = tuple(b for b in added if track.state is not State.DONE and b not in now)
+            done = (len(added) - len(missing)) * planned.size
+            copy = _Copy(done, len(added) * planned.size, missing)
+        self.of[planned.tp] = copy
+        self._tally(before, -1, planned.topic)
+        self._tally(copy, 1, planned.topic)
+
+    def _tally(self, copy: _Copy, sign: int, topic: str) -> None:
+        self.done += sign * copy.done
+        self.whole += sign * copy.whole
+        for broker in copy.missing:
+            self.onto[broker] += sign
+        if copy.missing:
+            self.topics[topic] += sign

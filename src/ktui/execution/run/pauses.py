@@ -1,0 +1,71 @@
+"""Who has paused what of a run."""
+
+from __future__ import annotations
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.events import By, CancelAsked, Continued, Paused
+
+_WHO = {
+    By.OPERATOR: "the operator",
+    By.SIGNAL: "an interrupt (Ctrl-C)",
+    By.UNTIL: "the time given with --until",
+    By.FAILURE: "a failure",
+    By.RECOVERY: "the recovery of a damaged journal",
+}
+
+
+class Pauses:
+    """The pauses in force: of the whole run, by whom and why, and of topics and partitions."""
+
+    def __init__(self) -> None:
+        self.whole: dict[By, str] = {}
+        self.topics: set[str] = set()
+        self.partitions: set[TopicPartition] = set()
+        self.freed: set[TopicPartition] = set()
+        """Called off since the last pause: an operator who rolls back means now."""
+
+    @property
+    def reason(self) -> str | None:
+        """Say why nothing of the run is submitted; None where it goes on."""
+        return "; ".join(why or f"by {_WHO[by]}" for by, why in self.whole.items()) or None
+
+    def holds(self, tp: TopicPartition) -> bool:
+        """Whether a partition is paused by itself or with its topic."""
+        return tp not in self.freed and self._paused(tp)
+
+    def stop(self, tp: TopicPartition) -> bool:
+        """Whether a pause, of whatever, lets nothing be submitted for a partition."""
+        return self.holds(tp) or (bool(self.whole) and tp not in self.freed)
+
+    def apply(self, event: Paused | Continued | CancelAsked) -> None:
+        """Take in a pause, the end of one, or partitions that none of them binds any more.
+
+        A continue without topics and partitions ends the pauses of its kind; an operator's ends
+        all there are.
+        """
+        if isinstance(event, Paused):
+            self._pause(event)
+        elif isinstance(event, CancelAsked):
+            self.freed.update(event.partitions)
+        elif event.topics or event.partitions:
+            self.topics -= set(event.topics)
+            lifted = (tp for tp in self.partitions if tp.topic in event.topics)
+            self.partitions -= {*event.partitions, *lifted}
+        elif event.by is By.OPERATOR:
+            self.whole.clear()
+            self.topics.clear()
+            self.partitions.clear()
+        else:
+            self.whole.pop(event.by, None)
+
+    def _pause(self, event: Paused) -> None:
+        if event.topics or event.partitions:
+            self.topics |= set(event.topics)
+            self.partitions |= set(event.partitions)
+            self.freed = {tp for tp in self.freed if not self._paused(tp)}
+        else:
+            self.whole[event.by] = event.reason
+            self.freed.clear()
+
+    def _paused(self, tp: TopicPartition) -> bool:
+        return tp in self.partitions or tp.topic in self.topics

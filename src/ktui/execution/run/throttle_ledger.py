@@ -1,0 +1,242 @@
+"""What a run has put, or may have put, into the throttles of brokers and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Setting,
+    Verdict,
+)
+from ktui.cluster.resources import by_resource
+from ktui.cluster.throttle_settings import entries
+from ktui.execution.run.events import (
+    Configure,
+    Configured,
+    SettingChanged,
+    SettingsFound,
+    SettingsLeft,
+    ThrottleChanged,
+    ThrottleEvent,
+)
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
+Key = tuple[ConfigResource, str]
+"""One setting of one resource."""
+Entries = Mapping[Key, frozenset[str]]
+"""Some of each list."""
+
+
+class Ours(msgspec.Struct, frozen=True):
+    """What of one setting is the run's."""
+
+    before: Setting | None
+    """As it stood when the run last looked at it before it touched it."""
+    values: frozenset[str] = frozenset()
+    """Of a list, the entries that the run has put into it, or may have; of a rate, each value of
+    the run that may be there."""
+    touched: bool = False
+    """Whether the run has ever asked to change it."""
+    unsure: bool = False
+    """Whether some of the values may not be there: an answer about them is out, or was lost."""
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    intent: Configure
+    before: Mapping[str, Ours]
+    """How it was before the intent, by key: a refusal brings that back."""
+
+
+class Throttled(msgspec.Struct):
+    """The throttles of a run: the fold of its events."""
+
+    rates: ThrottleRates = NO_THROTTLE
+    """Those that are wanted."""
+    ours: dict[Key, Ours] = {}
+    """Every setting that the run owns, until it has put it back."""
+    foreign: dict[Key, str] = {}
+    """The rates that somebody else has set in place of the run's."""
+    refusals: dict[ConfigResource, str] = {}
+    """Why Kafka would not take the last change of a throttle of these."""
+    asked: dict[ConfigResource, _Asked] = {}
+    """The last intents that were not answered, or whose answers were lost."""
+    lost: set[ConfigResource] = set()
+    """Of whom something was changed again after an answer was lost: that first one may come yet."""
+    open_nodes: dict[ConfigResource, tuple[int, ...]] = {}
+    """The brokers that changes of these went to and did not answer, where known."""
+    late: dict[Key, frozenset[str]] = {}
+    """The entries that were to be put in by requests that were not answered: they may come later,
+    also when they were taken off meanwhile."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing of the run's is left anywhere."""
+        return not self.ours
+
+    @property
+    def partitions(self) -> set[TopicPartition]:
+        """The partitions of which a replica may stand in a list by the run's doing."""
+        return {
+            TopicPartition(resource.name, int(listed.partition(":")[0]))
+            for (resource, _), ours in self.ours.items()
+            if resource.scope is ConfigScope.TOPIC
+            for listed in ours.values
+        }
+
+    @property
+    def brokers(self) -> list[int]:
+        """The brokers whose rates may be the run's."""
+        rates = (r for (r, _), o in self.ours.items() if r.scope is ConfigScope.BROKER and o.values)
+        return sorted({int(resource.name) for resource in rates})
+
+    @property
+    def refusal(self) -> str:
+        """Why Kafka would not take a change of a throttle; empty where it took them all."""
+        return next(iter(self.refusals.values()), "")
+
+    def held(self, key: Key) -> frozenset[str]:
+        """Give what of a setting may be the run's."""
+        ours = self.ours.get(key)
+        return frozenset() if ours is None else ours.values
+
+    def apply(self, event: ThrottleEvent) -> None:
+        """Take in the next event."""
+        match event:
+            case ThrottleChanged():
+                self.rates = event.new
+                self.refusals.clear()
+                self._set_anew()
+                self.look_anew()
+            case SettingsFound():
+                self._found(event)
+            case SettingChanged():
+                self._changed_by_others(event)
+            case Configure():
+                self._intend(event)
+            case Configured():
+                self._answered(event)
+            case SettingsLeft():
+                self.asked.pop(event.resource, None)
+                self.refusals.pop(event.resource, None)
+                for key in event.keys:
+                    self._forget((event.resource, key))
+
+    def _set_anew(self) -> None:
+        """Take it that the rates of others go: whoever chose the run's rates wants them set."""
+        for key in self.foreign.keys() & self.ours.keys():
+            self.ours[key] = msgspec.structs.replace(self.ours[key], unsure=True)
+        self.foreign.clear()
+
+    def _found(self, event: SettingsFound) -> None:
+        for found in event.found:
+            ours = self.ours.get((found.resource, found.key))
+            if ours is None or not ours.touched:
+                self.ours[found.resource, found.key] = Ours(found.before)
+
+    def _changed_by_others(self, event: SettingChanged) -> None:
+        """Note what is there now in place of what the run has set."""
+        key, ours = (event.resource, event.key), self.ours.get((event.resource, event.key))
+        self.foreign.pop(key, None)
+        if ours is None:
+            return
+        is_list = event.resource.scope is ConfigScope.TOPIC
+        there = entries(event.found or "") if is_list else {event.found}
+        if not is_list and event.found is not None and event.found not in ours.values:
+            self.foreign[key] = event.found
+        elif not ours.unsure:
+            kept = frozenset(value for value in ours.values if value in there)
+            self.ours[key] = msgspec.structs.replace(ours, values=kept)
+
+    def look_anew(self) -> None:
+        """Forget what was found and not touched: others may have changed it since."""
+        self.ours = {key: ours for key, ours in self.ours.items() if ours.touched}
+
+    def _intend(self, intent: Configure) -> None:
+        """Take it that what is asked for may be there from now on."""
+        for resource, changes in by_resource(intent.changes).items():
+            before = {c.key: self.ours.get((resource, c.key), Ours(None)) for c in changes}
+            own = msgspec.structs.replace(intent, changes=tuple(changes))
+            if resource in self.asked:
+                self.lost.add(resource)
+            self.asked[resource] = _Asked(own, before)
+            for change in changes:
+                ours, adds = before[change.key], _adds(change) and not intent.puts_back
+                key = resource, change.key
+                if change.op is ConfigOp.APPEND:
+                    self.late[key] = self.late.get(key, frozenset()) | _values(change)
+                self.ours[key] = Ours(
+                    ours.before,
+                    ours.values | (_values(change) if adds else frozenset()),
+                    touched=True,
+                    unsure=True,
+                )
+
+    def _answered(self, event: Configured) -> None:
+        """Settle an intent; after a lost answer everything that may be there still may."""
+        if event.verdict is Verdict.UNKNOWN:
+            if event.node is not None:
+                nodes = self.open_nodes.get(event.resource, ())
+                self.open_nodes[event.resource] = tuple(dict.fromkeys((*nodes, event.node)))
+            return
+        asked = self.asked.pop(event.resource, None)
+        if asked is None:
+            return
+        refused = event.verdict is Verdict.REFUSED
+        if not asked.intent.puts_back:
+            self.refusals.pop(event.resource, None)
+            if refused:
+                self.refusals[event.resource] = event.message or event.code or ""
+        for change in asked.intent.changes:
+            key = event.resource, change.key
+            if change.op is ConfigOp.APPEND:
+                self._came(key, _values(change))
+            if refused:
+                before = asked.before[change.key]
+                self.ours[key] = msgspec.structs.replace(before, touched=True)
+            elif asked.intent.puts_back:
+                self._forget(key)
+            else:
+                self._taken(key, change, asked.before[change.key])
+
+    def _came(self, key: Key, values: frozenset[str]) -> None:
+        """Note that the request for entries was answered: it comes no more."""
+        if left := self.late.pop(key, frozenset()) - values:
+            self.late[key] = left
+
+    def _forget(self, key: Key) -> None:
+        """Let a setting be the run's no more."""
+        self.ours.pop(key, None)
+        self.late.pop(key, None)
+        self.foreign.pop(key, None)
+        if not any(resource == key[0] for resource, _ in self.ours):
+            self.lost.discard(key[0])
+            self.open_nodes.pop(key[0], None)
+
+    def _taken(self, key: Key, change: ConfigChange, before: Ours) -> None:
+        """Note that Kafka has made one change."""
+        ours, values = self.ours[key], _values(change)
+        match change.op:
+            case ConfigOp.SUBTRACT:
+                values, unsure = ours.values - values, before.unsure
+            case ConfigOp.APPEND:
+                values, unsure = ours.values, before.unsure and not before.values <= values
+            case _:
+                unsure = False
+        self.ours[key] = msgspec.structs.replace(ours, values=values, unsure=unsure)
+
+
+def _adds(change: ConfigChange) -> bool:
+    return change.op in (ConfigOp.SET, ConfigOp.APPEND)
+
+
+def _values(change: ConfigChange) -> frozenset[str]:
+    if change.op is ConfigOp.SET:
+        return frozenset((change.value or "",))
+    return entries(change.value or "")

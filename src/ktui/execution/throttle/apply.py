@@ -1,0 +1,344 @@
+"""Throttles set before a step, taken off as soon as its replicas are in sync, and put back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import inf
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Observations
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Setting,
+    Verdict,
+    Ways,
+    WriteResult,
+)
+from ktui.cluster.resources import of_topic
+from ktui.cluster.send_guard import Guard, Unguarded
+from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries
+from ktui.execution.run.events import SettingChanged
+from ktui.execution.run.options import OnForeignThrottle
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import Key
+from ktui.execution.run.unanswered import Heard, always_heard
+from ktui.execution.throttle.desired import RATE_OF, Due
+from ktui.execution.throttle.early_release import Near, Timelines
+from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Configuring, Record
+
+
+class Throttling:
+    """The throttles of a run, changed as its steps come and go.
+
+    Every value that was there is in the journal before it is touched, and every change before it
+    is sent. After a crash the fold of the journal tells all that may be left behind.
+
+    Args:
+        run: the fold of the journal.
+        ways: tell settings as they stand, and change them.
+        source: what is seen of the cluster, told to read anew what has changed.
+        clock: time.
+        record: writes events down and applies them.
+        heard: tells which brokers answer.
+        guard: decides whether anything may be changed.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        ways: Ways,
+        source: Observations,
+        clock: Clock,
+        record: Record,
+        *,
+        heard: Heard = always_heard,
+        guard: Guard | None = None,
+    ) -> None:
+        self._run = run
+        self._guard = guard or Unguarded()
+        self._throttled = run.throttled
+        self._clock = clock
+        self._near = Near(run)
+        self._record = record
+        self._settings = Configuring(
+            run.throttled, ways, source, clock, record, heard=heard, guard=self._guard
+        )
+        self._unread: frozenset[ConfigResource] = frozenset()
+        """The topics that did not tell what others have in their lists."""
+        self._read_back_s: dict[Key, float] = {}
+        """When each setting was read back last that the run relies on."""
+
+    def look(self, timelines: Timelines) -> None:
+        """Take in how far the replicas are that are being added."""
+        self._near.look(timelines)
+
+    async def loosen(self, seen: Observation, *, leaving: bool = False) -> None:
+        """Take off what is not wanted any more, and put back what is not needed any more.
+
+        A broker that is down is left until it is back; so is, for a while, whoever would not take
+        a change. Where an answer was lost, a list is emptied at once, and once more when what was
+        lost cannot come any more; only then is anything put back.
+
+        Args:
+            seen: the last look at the cluster.
+            leaving: whether the process goes, and only what is in flight still needs anything.
+        """
+        self._settings.look(seen.monotonic_s)
+        if not self._throttled.ours:
+            return
+        if self._guard.is_due:  # the look may have taken long
+            await self._guard.ask()
+        removals = self._due(seen).removals(self._settings.late_by_now)
+        await self._settings.change(self._left_out(self._settings.refusing, removals))
+        await self._put_back(self._done_with(seen, leaving=leaving))
+        if leaving and (rest := self._done_with(seen, leaving=True)):
+            await self._clock.sleep(SETTLE_S)
+            await self._put_back(rest)
+
+    async def tighten(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
+        """Throttle the replicas that steps are about to add; they are in the journal already.
+
+        The rates may change, and the throttles be given up, while anything here is awaited: each
+        change follows from how the run is when it is sent. `not_in_force` tells what came of it.
+
+        Args:
+            seen: the look that led to the steps.
+            adding: their partitions.
+        """
+        self._settings.denied = ""
+        self._unread = frozenset()
+        if not self._throttled.rates:
+            return
+        counted_on = self._due(seen).counted_on() if adding else ()
+        self._unread = frozenset(await self._settings.look_at_lists(counted_on))
+        resting = self.resting
+        due = {*self._due(seen).unread(), *self._settings.outdated()}
+        await self._settings.find([key for key in sorted(due) if key[0] not in resting])
+        begins = any(self._run.tracks[tp].cancel is None for tp in adding)
+        await self._set(seen, begins_step=begins)
+        for again in (True, False):
+            await self._read_back(seen, adding)
+            if not again or not self._lacks(seen):
+                return
+            await self._set(seen, begins_step=begins)
+
+    def not_in_force(
+        self, seen: Observation, adding: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Return the partitions that must not be sent, for their throttle does not hold, with why.
+
+        It holds if every rate and list entry is set, and was read back a moment ago.
+        """
+        if not self._throttled.rates:
+            return {}
+        due, now_s = self._due(seen), self._clock.monotonic()
+        held: dict[TopicPartition, WriteResult] = {}
+        for tp in adding:
+            keys = due.promised([tp])
+            old = any(now_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S for key in keys)
+            if of_topic(tp.topic) in self._unread or not due.in_force(tp) or old:
+                held[tp] = self._not_sent(keys)
+        return held
+
+    def holds_for_s(self, seen: Observation, adding: Collection[TopicPartition]) -> float:
+        """Return for how long what was read back for some steps still counts; inf for nothing."""
+        keys = self._due(seen).promised(adding) if self._throttled.rates else set()
+        read_s = min((self._read_back_s.get(key, -inf) for key in keys), default=inf)
+        return read_s + FOUND_STALE_S - self._clock.monotonic()
+
+    @property
+    def silent_brokers(self) -> set[int]:
+        """The brokers that have answered nothing since they got a change of settings."""
+        return self._settings.unanswered.silent
+
+    async def _set(self, seen: Observation, *, begins_step: bool) -> None:
+        """Set the rates that are lacking, and then the entries of lists."""
+        rates = self._left_out(self.resting, self._due(seen).rates())
+        await self._change(rates, begins_step=begins_step)
+        if rates:
+            await self._guard.ask()
+        additions = self._left_out(self.resting, self._due(seen).additions())
+        await self._change(additions, begins_step=begins_step)
+
+    async def _change(self, changes: Sequence[ConfigChange], *, begins_step: bool) -> None:
+        """Set something that steps rely on; what was read of it before tells nothing any more."""
+        for change in changes:
+            self._read_back_s.pop((change.resource, change.key), None)
+        await self._settings.change(changes, begins_step=begins_step)
+
+    def _lacks(self, seen: Observation) -> bool:
+        due, resting = self._due(seen), self.resting
+        changes = (*due.rates(), *due.additions())
+        return any(change.resource not in resting for change in changes)
+
+    async def _read_back(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
+        """Read what the run relies on, and note what somebody else has changed of it."""
+        resting, asked_s = self.resting, self._clock.monotonic()
+        theirs = {
+            key
+            for key in self._throttled.foreign
+            if asked_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S
+        }
+        relied = self._due(seen).promised(adding) | self._suspicious(seen) | theirs
+        found = await self._settings.read(sorted(key for key in relied if key[0] not in resting))
+        due = self._due(seen)
+        for key, setting in found.items():
+            ours = self._throttled.ours.get(key)
+            if due.as_promised(key, setting):
+                self._read_back_s[key] = asked_s
+                if key in self._throttled.foreign and key[1] not in RATE_OF and setting is not None:
+                    self._note_rate(key, setting.own)
+            else:
+                self._read_back_s.pop(key, None)  # no step rests on what was read before
+                if ours is not None and ours.touched and self._settings.settled(key[0]):
+                    self._note(key, setting)
+
+    def _note(self, key: Key, setting: Setting | None) -> None:
+        is_list = key[1] in RATE_OF
+        found = None if setting is None else (setting.value if is_list else setting.own)
+        self._record([SettingChanged(resource=key[0], key=key[1], found=found)])
+
+    def _note_rate(self, key: Key, own: str | None) -> None:
+        """Note that a rate of the run is back in the place of somebody else's."""
+        if own != self._throttled.foreign[key]:
+            self._record([SettingChanged(resource=key[0], key=key[1], found=own)])
+
+    def _suspicious(self, seen: Observation) -> set[Key]:
+        """Return the settings of what is in flight that the last look shows otherwise."""
+        due = self._due(seen)
+        return {
+            key
+            for key in due.promised(self._run.flying)
+            if (ours := self._throttled.ours.get(key)) is not None
+            and ours.touched
+            and key not in self._throttled.foreign
+            and not _shows(key, ours.values, seen)
+        }
+
+    @property
+    def resting(self) -> frozenset[ConfigResource]:
+        """The topics and brokers that are not asked again yet, while any is to be throttled.
+
+        No step is begun that would need them.
+        """
+        if not self._throttled.rates:
+            return frozenset()
+        return frozenset((*self._settings.refusing, *self._settings.unanswered))
+
+    @property
+    def hindered(self) -> Mapping[ConfigResource, str]:
+        """The topics and brokers that no step may count on now, each with why."""
+        why: dict[ConfigResource, str] = {}
+        for resource in self.resting:
+            node = self._settings.unanswered.node(resource)
+            words = self._throttled.refusals.get(resource) or self._settings.denied
+            silent = f"broker {node} has answered nothing since it was to change it"
+            told = words or (silent if node is not None else "no answer, or not in time")
+            why[resource] = f"{resource.scope} {resource.name}: {told}"
+        if self._run.options.on_foreign_throttle is OnForeignThrottle.HOLD:
+            why |= {key[0]: self._foreign_in_words(key) for key in self._throttled.foreign}
+        return why
+
+    @property
+    def denied(self) -> str:
+        """Why throttles may not be set: what permission is missing. Empty while none is."""
+        return self._settings.denied
+
+    def _left_out(
+        self, resting: frozenset[ConfigResource], changes: Iterable[ConfigChange]
+    ) -> list[ConfigChange]:
+        return [change for change in changes if change.resource not in resting]
+
+    def _done_with(self, seen: Observation, *, leaving: bool) -> list[Key]:
+        ours = self._throttled.ours
+        return [
+            key
+            for key in self._due(seen).done_with(leaving=leaving)
+            if key not in self._settings.late
+            and (not ours[key].touched or self._reachable(key[0], seen))
+        ]
+
+    async def _put_back(self, keys: Sequence[Key]) -> None:
+        """Give settings back what stood there, unless someone has changed them since."""
+        for key in [key for key in keys if not self._throttled.ours[key].touched]:
+            self._settings.let_go(key[0], [key[1]], "")
+        asked_s = self._clock.monotonic()
+        ours = self._throttled.ours
+        found = await self._settings.read(key for key in keys if key in ours)
+        changes = []
+        for key, now in found.items():
+            if key not in self._throttled.ours:
+                continue  # it was given up meanwhile
+            if change := self._putting_back(key, now):
+                changes.append(change)
+            elif self._settings.settled(key[0]):
+                self._settings.let_go(key[0], [key[1]], self._why_left(key, now))
+        left_s = FOUND_STALE_S - (self._clock.monotonic() - asked_s)
+        await self._settings.change(changes, puts_back=True, leaves_within_s=left_s)
+
+    def _putting_back(self, key: Key, now: Setting | None) -> ConfigChange | None:
+        """Return the change that restores a setting; None if nothing of the run is left there.
+
+        If a list was not empty before and is now, its owners have removed their entries.
+        """
+        ours, own = self._throttled.ours[key], None if now is None else now.own
+        before = None if ours.before is None else ours.before.own
+        is_list = key[1] in RATE_OF
+        if own == before or own is None or not (own == "" if is_list else own in ours.values):
+            return None
+        if before is None or is_list:
+            return ConfigChange(key[0], key[1], ConfigOp.DELETE)
+        return ConfigChange(key[0], key[1], ConfigOp.SET, before)
+
+    def _why_left(self, key: Key, now: Setting | None) -> str:
+        ours, own = self._throttled.ours[key], None if now is None else now.own
+        was_there = ours.values and not ours.unsure and key[0] not in self._throttled.asked
+        is_back = own == (None if ours.before is None else ours.before.own)
+        if key[1] in RATE_OF or (is_back and not was_there):
+            return ""
+        return f"someone else set it to {own}" if own is not None else "someone else deleted it"
+
+    def _due(self, seen: Observation) -> Due:
+        settings, near = self._settings, self._near.replicas
+        return Due(self._run, seen.partitions, settings.covered, settings.gone, near)
+
+    def _reachable(self, resource: ConfigResource, seen: Observation) -> bool:
+        if resource in self._settings.unanswered or resource in self._settings.refusing:
+            return False
+        return resource.scope is not ConfigScope.BROKER or seen.alive(int(resource.name))
+
+    def _foreign_in_words(self, key: Key) -> str:
+        resource, name = key
+        return (
+            f"somebody else set {name} of broker {resource.name} to "
+            f"{self._throttled.foreign[key]}. Delete that, or set the run's rate again: "
+            f"ktui throttle {self._run.name} RATE"
+        )
+
+    def _not_sent(self, keys: Collection[Key]) -> WriteResult:
+        foreign = self._throttled.foreign
+        for key in sorted(keys & foreign.keys()):
+            why = self._foreign_in_words(key)
+            return WriteResult(Verdict.REFUSED, message=f"its throttle does not hold: {why}")
+        unasked = self._guard.why_not(begins_step=True)
+        denied = self._settings.denied
+        why = self._throttled.refusal or unasked or denied or "no answer, or not in time"
+        return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
+
+
+def _shows(key: Key, values: frozenset[str], seen: Observation) -> bool:
+    """Whether the last look shows a setting with the values of the run, as far as it was read."""
+    resource, name = key
+    if name == FOLLOWER_REPLICAS:
+        topic = seen.topic_configs.get(resource.name)
+        listed = frozenset(() if topic is None else entries(topic.follower_throttled_replicas))
+        return topic is None or ALL in listed or values <= listed
+    if name == FOLLOWER_RATE:
+        broker = seen.broker_configs.get(int(resource.name))
+        return broker is None or str(broker.follower_throttle_rate) in values
+    return True

@@ -1,0 +1,265 @@
+"""What is to be changed in throttles now, by what a run has in flight and has set: on values."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Setting
+from ktui.cluster.resources import of_broker, of_topic
+from ktui.cluster.throttle_settings import (
+    ALL,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LONGEST_LIST,
+    entries,
+    entry,
+)
+from ktui.execution.run.events import StepBegun
+from ktui.execution.run.options import OnForeignThrottle
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import Entries, Key, Ours
+from ktui.pacing.decision import Move
+
+RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
+"""The rate of brokers that binds the replicas of a list."""
+
+Brokers = frozenset[int]
+Resources = frozenset[ConfigResource]
+States = Mapping[TopicPartition, PartitionState]
+Lists = Mapping[Key, Mapping[TopicPartition, Brokers]]
+
+_NOTHING = Ours(None)
+
+
+class Due:
+    """Holds what the run has set against what it wants.
+
+    Wanted on the lists are the replicas that are being added and are not about to be in sync: one
+    that is still listed when it is stalls producers once the quota is used up. With throttled
+    leaders, each replica that may lead meanwhile is on the leaders' list.
+
+    Args:
+        run: its steps in flight, also those about to be sent, its rates and what it has set.
+        states: the partitions as they were seen last.
+        covered: lists in which someone has put every replica of a topic.
+        gone: the entries of others that lists had when they were found, and have no more.
+        near: replicas that are about to be in sync.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        states: States,
+        covered: AbstractSet[Key],
+        gone: Entries = MappingProxyType({}),
+        near: Collection[Replica] = (),
+    ) -> None:
+        self._run = run
+        self._throttled = run.throttled
+        self._covered = covered
+        self._gone = gone
+        self._wanted = _wanted(run, states, near)
+
+    def removals(self, late: Entries = MappingProxyType({})) -> Iterator[ConfigChange]:
+        """Give the entries of ours to take off: whoever is not wanted on a list any more.
+
+        Args:
+            late: those that may have come after they were taken off.
+        """
+        for key, ours in self._throttled.ours.items():
+            mine = ours.values | (late.get(key, frozenset()) - self._theirs(key))
+            if key[1] in RATE_OF and (gone := mine - self._listed(key)):
+                yield ConfigChange(key[0], key[1], ConfigOp.SUBTRACT, ",".join(sorted(gone)))
+
+    def done_with(self, *, leaving: bool) -> list[Key]:
+        """Give the settings of ours that neither what is in flight nor what comes needs.
+
+        Args:
+            leaving: whether the run's process goes, so that nothing comes.
+        """
+        used = {
+            (of_broker(int(listed.partition(":")[2])), RATE_OF[key])
+            for (_, key), ours in self._throttled.ours.items()
+            if key in RATE_OF
+            for listed in ours.values
+        }
+        comes = not leaving and bool(self._throttled.rates)
+        return [
+            key
+            for key, ours in self._throttled.ours.items()
+            if key not in used
+            and not (key[1] in RATE_OF and ours.values)
+            and not (comes and self._comes(key))
+        ]
+
+    def rates(self) -> Iterator[ConfigChange]:
+        """Give the rates to set on the brokers that are to copy throttled replicas."""
+        for key in sorted(self._rates() - self._throttled.foreign.keys()):
+            if not self._rate_there(key):
+                rate = self._throttled.rates.of(int(key[0].name))
+                yield ConfigChange(key[0], key[1], ConfigOp.SET, str(rate))
+
+    def additions(self) -> Iterator[ConfigChange]:
+        """Give the entries to put in, as far as a list may grow: those not there for certain.
+
+        None comes before its broker's rate. The first is tried also where others have filled the
+        list: they may have made room.
+        """
+        for key in self._wanted:
+            if self._all_listed(key):
+                continue
+            ours, theirs = self._ours(key), self._theirs(key)
+            bound = self._bound_by_others(key)
+            there = bound if ours.unsure else ours.values | bound
+            room = LONGEST_LIST - sum(len(each) + 1 for each in ours.values | theirs)
+            adding: list[str] = []
+            for each in sorted(self._rated(key) - there):
+                room -= 0 if each in ours.values else len(each) + 1
+                if room >= 0 or not (adding or ours.values):
+                    adding.append(each)
+            if adding:
+                yield ConfigChange(key[0], key[1], ConfigOp.APPEND, ",".join(adding))
+
+    def unread(self) -> list[Key]:
+        """Give the settings that are about to be touched, and were not looked at before."""
+        return sorted({*self._wanted, *self._rates()} - self._throttled.ours.keys())
+
+    def counted_on(self) -> list[Key]:
+        """Give the lists in which entries of others bind replicas to be throttled, or did."""
+        return [
+            key
+            for key in self._wanted
+            if key in self._covered or self._theirs(key) & {ALL, *self._listed(key)}
+        ]
+
+    def promised(self, partitions: Collection[TopicPartition]) -> set[Key]:
+        """Return the settings that are to throttle the new replicas of some partitions."""
+        lists = {
+            key: {b for tp in partitions for b in there.get(tp, ())}
+            for key, there in self._wanted.items()
+        }
+        rates = {(of_broker(b), RATE_OF[key[1]]) for key, some in lists.items() for b in some}
+        return rates | {key for key, brokers in lists.items() if brokers}
+
+    def as_promised(self, key: Key, found: Setting | None) -> bool:
+        """Whether a setting that was read is as the run relies on."""
+        value = "" if found is None else found.value
+        if key[1] in RATE_OF:
+            listed = entries(value)
+            return ALL in listed or self._ours(key).values <= listed
+        own = None if found is None else found.own
+        rate = self._throttled.rates.of(int(key[0].name))
+        return own is not None and own in (str(rate), self._throttled.foreign.get(key))
+
+    def in_force(self, tp: TopicPartition) -> bool:
+        """Whether everything that is to throttle a partition's new replicas is in place."""
+        return all(
+            self._listed_there(key, tp, b) and self._rate_there((of_broker(b), RATE_OF[key[1]]))
+            for key, partitions in self._wanted.items()
+            for b in partitions.get(tp, ())
+        )
+
+    def _listed_there(self, key: Key, tp: TopicPartition, b: int) -> bool:
+        ours, each = self._ours(key), entry(tp.partition, b)
+        theirs = self._all_listed(key) or each in self._bound_by_others(key)
+        return theirs or (each in ours.values and not ours.unsure)
+
+    def _rate_there(self, key: Key) -> bool:
+        if key in self._throttled.foreign:
+            return self._run.options.on_foreign_throttle is OnForeignThrottle.GO_ON
+        rate, ours = str(self._throttled.rates.of(int(key[0].name))), self._ours(key)
+        if ours.touched:
+            return ours.values == {rate} and not ours.unsure
+        return ours.before is not None and ours.before.own == rate
+
+    def _rates(self) -> set[Key]:
+        return {
+            (of_broker(b), RATE_OF[key])
+            for (_, key), partitions in self._wanted.items()
+            for brokers in partitions.values()
+            for b in brokers
+        }
+
+    def _comes(self, key: Key) -> bool:
+        """Whether what is still to be copied needs a setting."""
+        resource, name = key
+        if resource.scope is ConfigScope.TOPIC:
+            return self._run.copies.topics[resource.name] > 0
+        if self._throttled.rates.of(int(resource.name)) is None:
+            return False
+        if name == LEADER_RATE:
+            return self._run.over < len(self._run.tracks)
+        return self._run.copies.onto[int(resource.name)] > 0
+
+    def _listed(self, key: Key) -> set[str]:
+        partitions = self._wanted.get(key, {})
+        return {entry(tp.partition, b) for tp, brokers in partitions.items() for b in brokers}
+
+    def _rated(self, key: Key) -> set[str]:
+        """Give those of a list's replicas whose brokers have their rate."""
+        brokers = {b for there in self._wanted[key].values() for b in there}
+        rated = {b for b in brokers if self._rate_there((of_broker(b), RATE_OF[key[1]]))}
+        return {each for each in self._listed(key) if int(each.partition(":")[2]) in rated}
+
+    def _ours(self, key: Key) -> Ours:
+        return self._throttled.ours.get(key, _NOTHING)
+
+    def _theirs(self, key: Key) -> frozenset[str]:
+        before = self._ours(key).before
+        return entries("" if before is None else before.value)
+
+    def _all_listed(self, key: Key) -> bool:
+        return key in self._covered or ALL in self._bound_by_others(key)
+
+    def _bound_by_others(self, key: Key) -> frozenset[str]:
+        return self._theirs(key) - self._gone.get(key, frozenset())
+
+
+def needed(move: Move, states: States, *, leaders: bool = False) -> Resources:
+    """Return the topics and brokers that the throttle of a step stands on; none if it adds nothing.
+
+    Args:
+        move: the step.
+        states: the partitions as they were seen last.
+        leaders: whether leaders are throttled, too.
+    """
+    state = states.get(move.tp)
+    leading = _may_lead(state.replicas, state) if leaders and state is not None else ()
+    needs = {of_topic(move.tp.topic), *map(of_broker, (*move.step.adds, *leading))}
+    return frozenset(needs if move.step.adds else ())
+
+
+def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
+    """Give whom the lists are to hold."""
+    lists: defaultdict[Key, dict[TopicPartition, Brokers]] = defaultdict(dict)
+    rates = run.throttled.rates
+    for tp, track in run.flying.items() if rates else ():
+        begun = None if track.step is None else track.step.begun
+        state = states.get(tp)
+        if begun is None or not (joining := _joining(begun, state, near)):
+            continue
+        sides = {FOLLOWER_REPLICAS: joining}
+        if run.options.throttle_leaders:
+            sides[LEADER_REPLICAS] = _may_lead(begun.before, state)
+        for name, brokers in sides.items():
+            if rated := frozenset(b for b in brokers if rates.of(b) is not None):
+                lists[of_topic(tp.topic), name][tp] = rated
+    return lists
+
+
+def _joining(begun: StepBegun, state: PartitionState | None, near: Collection[Replica]) -> Brokers:
+    # After a cancel the ISR may still name a replica that was dropped. It copies from the start.
+    in_sync = () if state is None else {*state.isr} & {*state.replicas}
+    joining = (b for b in begun.adding if b not in in_sync)
+    return frozenset(b for b in joining if Replica(begun.tp, b) not in near)
+
+
+def _may_lead(replicas: tuple[int, ...], state: PartitionState | None) -> Brokers:
+    """Give those that may lead. None that is down: no rate can be set there until it is back."""
+    return frozenset(replicas) - frozenset(() if state is None else state.offline)

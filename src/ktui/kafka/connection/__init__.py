@@ -1,0 +1,1 @@
+"""How to reach one cluster: settings, secrets, TLS and OAuth."""

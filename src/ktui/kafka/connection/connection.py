@@ -1,0 +1,187 @@
+"""How to reach one cluster: checked settings, handed to either client in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ktui.kafka.connection.property_table import PROPERTIES
+from ktui.kafka.connection.secret import Secret
+from ktui.kafka.connection.sources import Given, from_file, from_mapping
+from ktui.kafka.connection.validate import checked, complete, unused
+
+DEFAULT_TIMEOUT_S = 10.0
+
+_UNVERIFIED = (
+    (
+        "enable.ssl.certificate.verification",
+        "false",
+        "whoever is on the way may pose as a broker, see what is sent, and change it",
+    ),
+    (
+        "ssl.endpoint.identification.algorithm",
+        "none",
+        "whoever has any certificate of a trusted authority may pose as a broker",
+    ),
+)
+"""Settings that turn off a part of what TLS protects from, and what follows."""
+
+_SECRET_FILES = ("ssl.key.location", "sasl.kerberos.keytab")
+"""Settings that name a file which is a secret as a whole."""
+
+
+class Connection:
+    """The settings of one cluster's connection, under librdkafka's names.
+
+    Immutable. Neither `repr` nor an error shows a secret. `warnings` are sentences about settings
+    that have no effect, for the person who wrote them.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Given], *, where: str, warnings: tuple[str, ...] = ()
+    ) -> None:
+        self._values = checked(settings)
+        self._origin = {name: given.where for name, given in settings.items()}
+        complete(self._values, self._origin, where)
+        self._kept_in = {name: given.kept_in for name, given in settings.items()}
+        self._tls = self._ssl_context() if self.protocol.endswith("SSL") else None
+        idle = tuple(
+            f"{self._origin[name]}: {name} has no effect with security.protocol={self.protocol}"
+            for name in unused(self._values)
+        )
+        self.warnings = warnings + idle
+
+    @classmethod
+    def of(
+        cls,
+        properties: Mapping[str, object] | None = None,
+        *,
+        where: str = "properties",
+        folder: Path | None = None,
+        file: Path | None = None,
+        command_config: Path | None = None,
+        bootstrap_server: str | None = None,
+    ) -> Connection:
+        """Put a connection together; what is named later here wins.
+
+        Args:
+            command_config: a client properties file, Java's or librdkafka's.
+            properties: librdkafka's names and values; a value may be `{file: PATH}`,
+                `{env: NAME}` or `{command: LINE}`.
+            where: what an error calls `properties`: "config.yaml, context prod".
+            file: the file that has `properties`; None where they are from no file.
+            folder: what relative paths in `properties` are relative to; else the current one.
+            bootstrap_server: the option --bootstrap-server.
+
+        Raises:
+            ConnectionProblem: names the place, the key and the fix.
+        """
+        settings: dict[str, Given] = {}
+        warnings: tuple[str, ...] = ()
+        if command_config is not None:
+            settings, ignored = from_file(command_config)
+            where = where if properties else str(command_config)
+            if ignored:
+                warnings = (f"{command_config}: not used by ktui: {', '.join(ignored)}",)
+        settings |= from_mapping(properties or {}, where, folder or Path(), file)
+        if bootstrap_server is not None:
+            option = Given(bootstrap_server, "--bootstrap-server", Path())
+            settings["bootstrap.servers"] = option
+        return cls(settings, where=where, warnings=warnings)
+
+    @classmethod
+    def to(cls, bootstrap_server: str) -> Connection:
+        """Connect in the clear to `host:port[,host:port...]`."""
+        return cls.of(bootstrap_server=bootstrap_server)
+
+    @property
+    def protocol(self) -> str:
+        """The security protocol, in Kafka's spelling."""
+        return str(self._values.get("security.protocol", "PLAINTEXT"))
+
+    @property
+    def mechanism(self) -> str:
+        """The SASL mechanism; empty if there is no login."""
+        return str(self._values.get("sasl.mechanism", ""))
+
+    @property
+    def bootstrap_servers(self) -> list[str]:
+        """The addresses to begin with, each `host:port`."""
+        return str(self._values["bootstrap.servers"]).split(",")
+
+    @property
+    def timeout_s(self) -> float:
+        """The limit of one call, seconds: socket.timeout.ms or Java's request.timeout.ms."""
+        given = self._values.get("socket.timeout.ms")
+        return DEFAULT_TIMEOUT_S if given is None else int(str(given)) / 1000
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """What TLS does not verify, by whose word: a sentence for each such setting."""
+        if self._tls is None:
+            return ()
+        return tuple(
+            f"{self._origin[name]}: {name}={value}: {what}"
+            for name, value, what in _UNVERIFIED
+            if self._values.get(name) == value
+        )
+
+    @property
+    def secret_files(self) -> dict[Path, tuple[str, ...]]:
+        """The files that have secrets of this connection, each with the settings it has."""
+        files: dict[Path, tuple[str, ...]] = {}
+        for name, value in self._values.items():
+            path = self._kept_in.get(name) if isinstance(value, Secret) else None
+            if name in _SECRET_FILES:
+                path = Path(str(value))
+            if path is not None:
+                files[path] = (*files.get(path, ()), name)
+        return files
+
+    def __repr__(self) -> str:
+        return f"Connection({self._values!r})"
+
+    def for_confluent(self) -> dict[str, str]:
+        """Give the settings to confluent-kafka. The result holds secrets in the clear."""
+        values = {"client.id": "ktui"} | {n: _revealed(v) for n, v in self._values.items()}
+        if values.get("sasl.mechanism") == "OAUTHBEARER":
+            values["sasl.oauthbearer.method"] = "oidc"
+        return values
+
+    def for_kafka_python(self) -> dict[str, Any]:
+        """Give the settings to kafka-python. The result holds secrets in the clear."""
+        values: dict[str, Any] = {"client_id": "ktui", "ssl_context": self._tls}
+        for name, value in self._values.items():
+            if key := PROPERTIES[name].kafka_python:
+                values[key] = _revealed(value)
+        values["bootstrap_servers"] = self.bootstrap_servers
+        mechanism = values.get("sasl_mechanism", "")
+        if mechanism.startswith("SCRAM"):  # RFC 5802, 5.1; kafka-python leaves it to its caller
+            name = values["sasl_plain_username"]
+            values["sasl_plain_username"] = name.replace("=", "=3D").replace(",", "=2C")
+        if mechanism == "OAUTHBEARER":
+            values["sasl_oauth_token_provider"] = self._token_provider()
+        return values
+
+    def _token_provider(self) -> Any:
+        from ktui.kafka.connection.oauth import ClientCredentials  # noqa: PLC0415 -- slow to import, seldom used
+
+        settings = {n.removeprefix("sasl.oauthbearer."): v for n, v in self._values.items()}
+        pairs = str(settings.get("extensions", "")).split(",")
+        return ClientCredentials(
+            str(settings["token.endpoint.url"]),
+            str(settings["client.id"]),
+            Secret(_revealed(settings["client.secret"])),
+            scope=str(settings["scope"]) if "scope" in settings else None,
+            extensions=dict(pair.split("=", 1) for pair in pairs if "=" in pair),
+        )
+
+    def _ssl_context(self) -> Any:
+        from ktui.kafka.connection.tls import context_for  # noqa: PLC0415 -- slow to import, not always used
+
+        return context_for(self._values, self._origin)
+
+
+def _revealed(value: str | Secret) -> str:
+    return value.reveal() if isinstance(value, Secret) else value

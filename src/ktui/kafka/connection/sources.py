@@ -1,0 +1,291 @@
+"""Connection settings as people write them, brought under librdkafka's names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ktui.inputfile import Unreadable, read_input
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.keystores import store_settings
+from ktui.kafka.connection.property_table import (
+    CANONICAL,
+    JAVA_ONLY,
+    JAVA_STORES,
+    PROPERTIES,
+    Kind,
+    may_be_ignored,
+)
+from ktui.kafka.connection.secret import fetched
+
+_MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
+    "PlainLoginModule": (("PLAIN",), {"username": "sasl.username", "password": "sasl.password"}),
+    "ScramLoginModule": (
+        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        {"username": "sasl.username", "password": "sasl.password"},
+    ),
+    "OAuthBearerLoginModule": (
+        ("OAUTHBEARER",),
+        {
+            "clientId": "sasl.oauthbearer.client.id",
+            "clientSecret": "sasl.oauthbearer.client.secret",
+            "scope": "sasl.oauthbearer.scope",
+        },
+    ),
+    "Krb5LoginModule": (
+        ("GSSAPI",),
+        {
+            "serviceName": "sasl.kerberos.service.name",
+            "principal": "sasl.kerberos.principal",
+            "keyTab": "sasl.kerberos.keytab",
+        },
+    ),
+}
+"""Each login module: the mechanisms it is for, and its options under librdkafka's names."""
+
+_ENTRY = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*);\s*", re.DOTALL)
+_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s"';]+)""")
+
+_FORM = (
+    "Write it as org.apache.kafka.common.security.scram.ScramLoginModule required "
+    'username="..." password="...";'
+)
+
+
+def jaas_settings(text: str, mechanism: str | None, where: str) -> dict[str, str]:
+    """Translate a JAAS entry into librdkafka's settings.
+
+    Raises:
+        ConnectionProblem: not a JAAS entry, a login module of another mechanism than
+            `mechanism`, or one that ktui does not know. The text itself is never repeated.
+    """
+
+    def problem(what: str, fix: str = _FORM) -> ConnectionProblem:
+        return ConnectionProblem(where, "sasl.jaas.config", what, fix)
+
+    entry = _ENTRY.fullmatch(text)
+    if entry is None:
+        if not text.rstrip().endswith(";"):
+            raise problem("it does not end with a semicolon")
+        raise problem("it is not `module flag options;`")
+    module = entry[1].rpartition(".")[2]
+    if module not in _MODULES:
+        raise problem(f"ktui does not know {module}", f"It knows {', '.join(_MODULES)}")
+    mechanisms, names = _MODULES[module]
+    if mechanism is not None and mechanism not in mechanisms:
+        raise problem(f"{module} is not for sasl.mechanism={mechanism}", "Make the two agree")
+    options = _options(entry[3])
+    if options is None:
+        raise problem('its options are not all of the form name="value"')
+    return {names[name]: value for name, value in options.items() if name in names}
+
+
+def _options(text: str) -> dict[str, str] | None:
+    options, at = {}, 0
+    while found := _OPTION.match(text, at):
+        options[found[1]] = _unquoted(found[2])
+        at = found.end()
+    return options if not text[at:].strip() else None
+
+
+def _unquoted(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
+
+
+class Entry(NamedTuple):
+    """One setting of a file, with the line that it begins on."""
+
+    key: str
+    value: str
+    line: int
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """Read a file in java.util.Properties' format; a later entry for a key wins, as in Java.
+
+    Raises:
+        ConnectionProblem: the file cannot be read, or has an escape that Java would refuse.
+    """
+    try:
+        data = read_input(path)
+    except Unreadable as why:
+        raise ConnectionProblem(str(path), "", f"cannot be read: {why}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")  # which is how Java reads these files
+    entries = {}
+    for number, line in _logical_lines(text):
+        key, value = _cut(line)
+        where = f"{path}:{number}"
+        entry = Entry(_unescaped(key, where), _unescaped(value, where), number)
+        entries[entry.key] = entry
+    return list(entries.values())
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Give each entry's line with its continuations joined, and the number of its first."""
+    whole, first = "", 0
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
+        line = raw.lstrip(" \t\f")
+        if not whole and (not line or line[0] in "#!"):
+            continue
+        first = first or number
+        whole += line
+        backslashes = len(whole) - len(whole.rstrip("\\"))
+        if backslashes % 2:
+            whole = whole[:-1]
+            continue
+        yield first, whole
+        whole, first = "", 0
+    if whole:
+        yield first, whole
+
+
+def _cut(line: str) -> tuple[str, str]:
+    """Split at the first `=`, `:` or blank that is not escaped."""
+    found = re.match(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
+    return (found[1], found[2]) if found else (line, "")
+
+
+_ESCAPE = re.compile(r"\\(u([0-9A-Fa-f]{4})|.)", re.DOTALL)
+_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _unescaped(text: str, where: str) -> str:
+    def plain(found: re.Match[str]) -> str:
+        if found[2]:
+            return chr(int(found[2], 16))
+        if found[1] == "u":
+            raise ConnectionProblem(
+                where,
+                "",
+                r"\u is not followed by four hexadecimal digits",
+                "Write two backslashes for one that is meant as such",
+            )
+        return _NAMED.get(found[1], found[1])
+
+    return _ESCAPE.sub(plain, text)
+
+
+_ALIKE = 0.85
+"""How alike an unknown name and a known one must be to be a misspelling."""
+
+
+class Given(NamedTuple):
+    """One setting as it was written."""
+
+    value: str
+    where: str
+    """The file with its line, the context, or the option."""
+    folder: Path
+    """What a relative path in it is relative to."""
+    kept_in: Path | None = None
+    """The file that has the value; None where no file has it."""
+
+
+def from_mapping(
+    properties: Mapping[str, object], where: str, folder: Path, file: Path | None = None
+) -> dict[str, Given]:
+    """Read a context's `properties`, which `file` has; a name that is not known is an error.
+
+    Raises:
+        ConnectionProblem: names `where` and the key.
+    """
+    given = {
+        str(name): Given(
+            _text(value, where, str(name), folder), where, folder, _kept_in(value, folder, file)
+        )
+        for name, value in properties.items()
+    }
+    for name in given.keys() - CANONICAL.keys() - JAVA_ONLY:
+        raise ConnectionProblem(where, name, "is no connection setting", _meant(name))
+    return _translated(given)
+
+
+def from_file(path: Path) -> tuple[dict[str, Given], list[str]]:
+    """Read a client properties file, Java's or librdkafka's.
+
+    Returns:
+        The settings, and the names of those that a connection has no use for.
+
+    Raises:
+        ConnectionProblem: names the file, the line and the key.
+    """
+    given, ignored = {}, []
+    for key, value, line in read_entries(path):
+        where = f"{path}:{line}"
+        if key in CANONICAL or key in JAVA_ONLY:
+            if value.startswith("${"):
+                raise ConnectionProblem(
+                    where,
+                    key,
+                    "Java's config providers are not read",
+                    "Use a context, whose values may come from {env: NAME}, {file: PATH} or "
+                    "{command: LINE}",
+                )
+            given[key] = Given(value, where, Path(), path)
+        elif may_be_ignored(key) and not _near(key):
+            ignored.append(key)
+        else:
+            raise ConnectionProblem(where, key, "is not known", _meant(key))
+    return _translated(given), ignored
+
+
+def _kept_in(value: object, folder: Path, file: Path | None) -> Path | None:
+    """Find the file that has a value: that of the settings, or the one that it points to."""
+    if not isinstance(value, Mapping):
+        return file
+    return folder / Path(str(value["file"])).expanduser() if "file" in value else None
+
+
+def _text(value: object, where: str, key: str, folder: Path) -> str:
+    match value:
+        case bool() | int() | float() if _secret(key):  # YAML takes 0123 for 83 and yes for true
+            raise ConnectionProblem(where, key, "is not a text", "Put it in quotes")
+        case bool():
+            return "true" if value else "false"
+        case str() | int():
+            return str(value)
+        case list() if key in CANONICAL and CANONICAL[key] == "bootstrap.servers":
+            return ",".join(str(item) for item in value)
+        case Mapping():
+            return fetched(value, where, key, folder)
+        case _:
+            raise ConnectionProblem(where, key, "expected a text, or where to get it from")
+
+
+def _secret(name: str) -> bool:
+    return name in CANONICAL and PROPERTIES[CANONICAL[name]].kind is Kind.SECRET
+
+
+def _translated(given: Mapping[str, Given]) -> dict[str, Given]:
+    """Bring every name under librdkafka's, Java's stores and login modules included."""
+    settings = {CANONICAL[name]: value for name, value in given.items() if name in CANONICAL}
+    stores = {name: (v.value, v.where) for name, v in given.items() if name in JAVA_STORES}
+    folder = next((v.folder for v in given.values()), Path())
+    for name, (value, where) in store_settings(stores).items():
+        kept_in = given["ssl.keystore.key"].kept_in if name == "ssl.key.pem" else None
+        settings.setdefault(name, Given(value, where, folder, kept_in))
+    if jaas := given.get("sasl.jaas.config"):
+        mechanism = settings.get("sasl.mechanism")
+        told = jaas_settings(jaas.value, mechanism and mechanism.value.upper(), jaas.where)
+        for name, value in told.items():
+            settings.setdefault(name, jaas._replace(value=value))
+    algorithm = settings.get("ssl.endpoint.identification.algorithm")
+    if algorithm and not algorithm.value:  # how Java is told not to compare names
+        settings["ssl.endpoint.identification.algorithm"] = algorithm._replace(value="none")
+    return settings
+
+
+def _near(name: str) -> list[str]:
+    import difflib  # noqa: PLC0415 -- slow to import, and only a mistake needs it
+
+    return difflib.get_close_matches(name, [*CANONICAL, *JAVA_ONLY], n=1, cutoff=_ALIKE)
+
+
+def _meant(name: str) -> str:
+    near = _near(name)
+    return f"Did you mean {near[0]}?" if near else "docs/connecting.md lists the settings"

@@ -1,0 +1,1 @@
+"""One file for each kind of request: what it asks, and how the answer is read."""

@@ -1,0 +1,162 @@
+"""Changes sent in several requests, and what became of each part of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, TimedOut
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.cluster.text import clean
+from ktui.kafka.transport import error_codes
+from ktui.kafka.transport.client import AnswerLost, Build, Wire
+from ktui.kafka.transport.send_deadline import ANY_TIME, Leave
+from ktui.kafka.transport.translate_errors import Purpose, most_telling
+
+_T = TypeVar("_T")
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Group partition numbers by topic, each once, keeping the order they come in."""
+    grouped: dict[str, dict[int, None]] = {}
+    for tp in partitions:
+        grouped.setdefault(tp.topic, {})[tp.partition] = None
+    return {topic: list(numbers) for topic, numbers in grouped.items()}
+
+
+def chunks(items: Iterable[_T], size: int) -> Iterator[Sequence[_T]]:
+    """Cut into runs of at most `size`."""
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+_CLOCK = SystemClock()
+Part = TypeVar("Part")
+
+Told = Callable[[Any], Iterator[tuple[Part, int, str | None]]]
+"""Reads an answer: each part with its error code and the broker's message."""
+
+
+class Change(msgspec.Struct, Generic[Part], frozen=True):
+    """One request, and the partitions or resources that it is about."""
+
+    parts: Collection[Part]
+    build: Build
+    broker: int | None = None
+    """Whom it must reach; None for any broker, which forwards it to the controller."""
+
+
+class Sender(Generic[Part]):
+    """Sends changes of one kind, each once."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        purpose: Purpose,
+        told: Told[Part],
+        needs: Callable[[Part], str] | None = None,
+    ) -> None:
+        self._wire = wire
+        self._purpose = purpose
+        self._told = told
+        self._needs = needs or (lambda _: purpose.needs)
+        """The permission to change one part."""
+
+    async def in_turn(
+        self, changes: Sequence[Change[Part]], leave: Leave = ANY_TIME
+    ) -> dict[Part, WriteResult]:
+        """Send one after the other, all within the wire's limit.
+
+        Raises:
+            ClusterError: nothing at all was sent.
+        """
+        until = _CLOCK.monotonic() + self._wire.timeout_s
+        outcomes = []
+        for change in changes:
+            outcomes.append(await self._outcome(change, until - _CLOCK.monotonic(), leave))
+            if isinstance(outcomes[0], ClusterError):
+                raise outcomes[0]
+        return _joined(changes, outcomes)
+
+    async def together(
+        self, changes: Sequence[Change[Part]], leave: Leave = ANY_TIME
+    ) -> dict[Part, WriteResult]:
+        """Send all at once.
+
+        Raises:
+            ClusterError: nothing at all was sent.
+        """
+        limit = self._wire.timeout_s
+        outcomes = await asyncio.gather(*(self._outcome(each, limit, leave) for each in changes))
+        failures = [outcome for outcome in outcomes if isinstance(outcome, ClusterError)]
+        if failures and len(failures) == len(outcomes):
+            raise most_telling(failures)
+        return _joined(changes, outcomes)
+
+    async def _outcome(
+        self, change: Change[Part], limit_s: float, leave: Leave
+    ) -> Mapping[Part, WriteResult] | ClusterError:
+        """Give the result for each part, or the error if the request was not sent."""
+        if limit_s <= 0:
+            return TimedOut(self._purpose.attempted, answer="no time was left to send it")
+        try:
+            answer = await self._wire.send(
+                self._purpose, change.build, broker=change.broker, limit_s=limit_s, leave=leave
+            )
+        except AnswerLost as lost:
+            unknown = WriteResult(Verdict.UNKNOWN, message=str(lost), node=lost.node)
+            return dict.fromkeys(change.parts, unknown)
+        except (NotAuthorized, Refused) as refused:
+            code = refused.answer.partition(":")[0]
+            needs = refused.needs if isinstance(refused, NotAuthorized) else ""
+            result = WriteResult(Verdict.REFUSED, code, str(refused), needs=needs)
+            return dict.fromkeys(change.parts, result)
+        except ClusterError as error:
+            return error
+        silent = WriteResult(Verdict.UNKNOWN, message="the answer does not mention it")
+        told = {
+            part: _result(code, message, _needed(code, part, self._needs(part)))
+            for part, code, message in self._told(answer)
+        }
+        return {part: told.get(part, silent) for part in change.parts}
+
+
+def _needed(code: int, part: object, needs: str) -> str:
+    """Return the permission that a denial is about: where the topic's is missing, that one."""
+    if code == error_codes.TOPIC_DENIED and isinstance(part, TopicPartition):
+        return f"{needs.partition(' on ')[0]} on topic {part.topic}"
+    return needs
+
+
+def _result(code: int, message: str | None, needs: str) -> WriteResult:
+    if code == error_codes.NONE:
+        return WriteResult(Verdict.ACCEPTED)
+    words = clean(message or "")
+    if code in error_codes.DENIED:
+        words = ". ".join(filter(None, (words.rstrip("."), error_codes.grant(needs))))
+        return WriteResult(Verdict.REFUSED, error_codes.name_of(code), words, needs=needs)
+    if code == error_codes.ELECTION_NOT_NEEDED:
+        return WriteResult(Verdict.ACCEPTED, error_codes.name_of(code), words)
+    verdict = Verdict.UNKNOWN if code in error_codes.UNDECIDED else Verdict.REFUSED
+    return WriteResult(verdict, error_codes.name_of(code), words)
+
+
+def _joined(
+    changes: Sequence[Change[Part]],
+    outcomes: Sequence[Mapping[Part, WriteResult] | ClusterError],
+) -> dict[Part, WriteResult]:
+    results: dict[Part, WriteResult] = {}
+    for change, outcome in zip(changes, outcomes, strict=True):
+        if isinstance(outcome, ClusterError):
+            not_sent = WriteResult(Verdict.REFUSED, message=f"not sent: {outcome}")
+            results |= dict.fromkeys(change.parts, not_sent)
+        else:
+            results |= outcome
+    return results

@@ -1,0 +1,1 @@
+"""Forecasts held against what came, and insights for later runs."""

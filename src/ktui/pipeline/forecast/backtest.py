@@ -1,0 +1,135 @@
+"""The time left as the live view told it, at every moment of every recorded run, and the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BinaryType
+
+from ktui.pipeline.forecast.replay import RUN, EtaReplay, Forecast
+from ktui.pipeline.forecast.session_stream import session_events
+from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.schema import TEXT, column, require, struct_of
+from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, POLLS, RUNS
+from ktui.pipeline.tables.windows import moment
+from ktui.recording.lines import Head
+from ktui.recording.reading import Good, lines
+
+_SEGMENTS = struct_of(
+    column("cluster_id", TEXT),
+    column("session", TEXT),
+    column("content", BinaryType(), "of a segment's file"),
+)
+
+
+def forecasts(segments: DataFrame) -> DataFrame:
+    """Fold each session by itself in an executor, by the live view's own fold and estimate.
+
+    Args:
+        segments: `content` is a segment's file, compressed; other columns are not looked at.
+    """
+    sessions = segments.select("content").mapInArrow(_headed, _SEGMENTS)
+    told = sessions.groupBy("cluster_id", "session").applyInArrow(_replayed, FORECASTS.schema)
+    return shaped(told, FORECASTS)
+
+
+def eta_backtest(told: DataFrame, polls: DataFrame, runs: DataFrame) -> DataFrame:
+    """Make the table of what was foretold.
+
+    Args:
+        told: as `forecasts` gives it.
+        polls: tells which looks are shadowed: what those tell is left out.
+        runs: tells when each run ended; those that did not end, all of them done, are left out.
+    """
+    told = require(told, FORECASTS)
+    polls = require(polls, POLLS, ("cluster_id", "session", "seq", "shadowed"))
+    seen = polls.where(~F.col("shadowed")).select("cluster_id", "session", "seq")
+    told = told.join(seen, ["cluster_id", "session", "seq"], "left_semi")
+    told = told.join(_ended(runs), ["cluster_id", "run_id"], "left")
+    of_run = (F.col("run_ended_t") - F.col("t")) / 1000
+    truth = F.when(F.col("scope") == RUN, of_run).otherwise(F.col("truth_s"))
+    told = told.withColumns({"truth_s": truth, "at": moment("t")}).where("truth_s >= 0")
+    return shaped(told, ETA_BACKTEST)
+
+
+def _ended(runs: DataFrame) -> DataFrame:
+    """Give the runs that have done all that they were to do."""
+    runs = require(runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions"))
+    return runs.where("ended_t is not null and outcomes['done'] = partitions").select(
+        "cluster_id", "run_id", F.col("ended_t").alias("run_ended_t")
+    )
+
+
+_AT_ONCE = 10_000
+"""Rows that are held as Python's objects: a long session has millions."""
+
+
+def _headed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Say of each segment whose it is; those without a head tell nothing."""
+    for batch in batches:
+        for content in batch.column("content"):
+            head = _head(content.as_py())
+            if head is not None:
+                row = {
+                    "cluster_id": [head.cluster_id],
+                    "session": [head.session],
+                    "content": pa.array([content.as_py()], pa.binary()),
+                }
+                yield pa.RecordBatch.from_pydict(row)
+
+
+def _head(content: bytes) -> Head | None:
+    first = next(iter(lines(content)), None)
+    return first.line if isinstance(first, Good) and isinstance(first.line, Head) else None
+
+
+def _replayed(table: pa.Table) -> pa.Table:
+    """Give what was told in one session; nothing of one that the fold cannot take."""
+    with suppress(Exception):  # a recording may say anything, and others have sessions beside it
+        return _told_in(table)
+    return _none()
+
+
+def _told_in(table: pa.Table) -> pa.Table:
+    contents = [content.as_py() for content in table.column("content")]
+    cluster_id, session = (table.column(name)[0].as_py() for name in ("cluster_id", "session"))
+    told = EtaReplay().forecasts(session_events(contents, cluster_id))
+    rows = ({"cluster_id": cluster_id, "session": session, **_row(each)} for each in told)
+    lots = iter(lambda: pa.Table.from_pylist([*islice(rows, _AT_ONCE)], _arrow_schema()), _none())
+    return pa.concat_tables([_none(), *lots])
+
+
+def _row(told: Forecast) -> dict[str, Any]:
+    left = told.told
+    return {
+        "seq": told.seq,
+        "run_id": told.run_id,
+        "scope": told.scope,
+        "topic": told.topic,
+        "partition": told.partition,
+        "t": told.t,
+        "share": told.share,
+        "left_s": None if left is None else left.middle,
+        "low_s": None if left is None else left.low,
+        "high_s": None if left is None else left.high,
+        "linear_s": told.linear_s,
+        "recent_s": told.recent_s,
+        "truth_s": told.truth_s,
+    }
+
+
+@cache
+def _arrow_schema() -> pa.Schema:
+    return to_arrow_schema(FORECASTS.schema)
+
+
+def _none() -> pa.Table:
+    return _arrow_schema().empty_table()

@@ -1,0 +1,135 @@
+"""Tables beyond what was seen: forecasts held against the truth, what might have been, insights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import msgspec
+from pyspark.sql import DataFrame
+
+from ktui import __version__
+from ktui.insights.insights import ClusterInsights, Insights
+from ktui.pipeline.forecast.backtest import eta_backtest, forecasts
+from ktui.pipeline.forecast.insights import Sources, insights, rows
+from ktui.pipeline.lake import tables
+from ktui.pipeline.lake import tables as schemas
+from ktui.pipeline.lake import tables as stage_schemas
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.tables.listings import listed
+from ktui.pipeline.tables.measures import rate_pairs
+from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.what_if.fit import figures, inflows, moving, steps
+from ktui.pipeline.what_if.grid import Cell, usual_grid
+from ktui.pipeline.what_if.table import Models, models, what_if
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What is played."""
+
+    cells: tuple[Cell, ...] = msgspec.field(default_factory=usual_grid)
+    window_s: float | None = None
+    """Seconds in which a run should end; None where nobody gave any."""
+    anew: bool = False
+    """Whether all runs of the lake are played, or only those of clusters with something new."""
+
+
+PLAYED_BY = (
+    schemas.SAMPLES,
+    schemas.RUN_EVENTS,
+    stage_schemas.STATES,
+    stage_schemas.MOVES,
+    stage_schemas.BATCHES,
+    stage_schemas.RUNS,
+    stage_schemas.BROKERS_BY_MINUTE,
+    tables.ETA_BACKTEST,
+)
+"""The tables that `played` goes by."""
+
+
+def foretold(
+    written: Mapping[str, DataFrame], told_before: DataFrame, segments: DataFrame
+) -> Iterator[tuple[Table, DataFrame]]:
+    """Give what was foretold; each table is to be written before the next is asked for.
+
+    Args:
+        written: all tables that come before, by name, as they are in the lake; each that is given
+            is put there by whoever writes it.
+        told_before: the forecasts of sessions that are not replayed now.
+        segments: all `content` there is of the sessions of which some is new.
+    """
+    yield tables.FORECASTS, told_before.unionByName(forecasts(segments))
+    polls, runs = written[schemas.POLLS.name], written[stage_schemas.RUNS.name]
+    yield tables.ETA_BACKTEST, eta_backtest(written[tables.FORECASTS.name], polls, runs)
+
+
+def played(written: Mapping[str, DataFrame], asked: Asked) -> Iterator[tuple[Table, DataFrame]]:
+    """Give what might have been, and insights, as `foretold` gives its tables.
+
+    Args:
+        written: those of `PLAYED_BY`, and each that is given.
+        asked: what is played.
+    """
+    pairs = rate_pairs(listed(written[schemas.SAMPLES.name])).persist()
+    folds = run_folds(written[schemas.RUN_EVENTS.name])
+    taken = steps(written[schemas.RUN_EVENTS.name], folds, written[stage_schemas.STATES.name])
+    taken = taken.persist()
+    try:
+        fitted = _fitted(written, pairs, taken)
+        yield tables.WHAT_IF, _what_if(written, fitted, asked)
+        yield tables.INSIGHTS, _insights(written, pairs, taken, fitted)
+    finally:
+        pairs.unpersist()
+        taken.unpersist()
+
+
+def whole_insights(table: DataFrame) -> Insights:
+    """Put the insights of all clusters together from the table of that name.
+
+    Those with a figure that cannot be, as of a recording that was made up, are left out.
+    """
+    clusters = []
+    for row in table.orderBy("cluster_id").collect():
+        with suppress(msgspec.ValidationError):
+            clusters.append(msgspec.json.decode(row["insights"], type=ClusterInsights))
+    made_at = datetime.now(UTC).replace(microsecond=0)
+    return Insights(made_at=made_at, version=__version__, clusters=tuple(clusters))
+
+
+def _fitted(written: Mapping[str, DataFrame], pairs: DataFrame, taken: DataFrame) -> Models:
+    runs = written[stage_schemas.RUNS.name]
+    known = figures(inflows(pairs, runs), taken, moving(written[schemas.SAMPLES.name]))
+    of_runs = runs.select("cluster_id", "run_id").collect()
+    return models(known, [(row.cluster_id, row.run_id) for row in of_runs])
+
+
+def _what_if(written: Mapping[str, DataFrame], fitted: Models, asked: Asked) -> DataFrame:
+    return what_if(
+        written[schemas.RUN_EVENTS.name],
+        written[stage_schemas.RUNS.name],
+        written[stage_schemas.BATCHES.name],
+        models=fitted,
+        cells=asked.cells,
+        window_s=asked.window_s,
+    )
+
+
+def _insights(
+    written: Mapping[str, DataFrame], pairs: DataFrame, taken: DataFrame, fitted: Models
+) -> DataFrame:
+    made = insights(
+        Sources(
+            samples=written[schemas.SAMPLES.name],
+            states=written[stage_schemas.STATES.name],
+            moves=written[stage_schemas.MOVES.name],
+            runs=written[stage_schemas.RUNS.name],
+            eta_backtest=written[tables.ETA_BACKTEST.name],
+            what_if=written[tables.WHAT_IF.name],
+            curves={cluster: model.curve for cluster, model in fitted.whole.items()},
+            pairs=pairs,
+            steps=taken,
+        )
+    )
+    spark = pairs.sparkSession
+    return spark.createDataFrame(list(rows(made)), tables.INSIGHTS.schema)

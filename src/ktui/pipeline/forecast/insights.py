@@ -1,0 +1,302 @@
+"""Insights: the little of a lake that a live view, and whoever plans a run, can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+
+from ktui.insights.curve import Curve
+from ktui.insights.insights import (
+    ClusterInsights,
+    EtaError,
+    PairRate,
+    RunAdvice,
+    SizeRate,
+    StallCause,
+    Withheld,
+)
+from ktui.insights.prior import Prior
+from ktui.insights.spread import Spread
+from ktui.pacing.limits import Limits
+from ktui.pipeline.lake.records import Sample
+from ktui.pipeline.tables.stall_cause import (
+    HELD_AFTER_MS,
+    IN_SYNC,
+    LOOKED_AT_MS,
+    MOST_TELLING,
+    STALLED,
+    cause_in,
+)
+from ktui.pipeline.tables.windows import PARTITION
+from ktui.recording.milliseconds import moment
+
+TELLING_BYTES = 1_000_000
+"""Smaller copies say nothing of a rate."""
+CLASSES = (0, 100 << 20, 1 << 30, 10 << 30)
+"""Bytes from which on a partition is of the next size class."""
+TELLING_S = 5.0
+"""Of moments that are nearer to the end it matters to nobody how far off a forecast is."""
+LATEST = 20
+"""Of so many runs of a cluster, the last ones, it is told what is advised."""
+STEP_S = 3.0
+"""What a step takes beside copying, where no recorded one tells."""
+
+_SPREAD = (0.1, 0.5, 0.9)
+_JUDGED = (
+    "topic", "partition", "t", "leader", "replicas", "isr", "adding", "removing", "offline", "down",
+    "described", "ends", "rates",
+)  # fmt: skip
+"""The columns of a sample that tell why nothing goes on."""
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """The tables that insights are made of, and two that are no tables of the lake."""
+
+    samples: DataFrame
+    states: DataFrame
+    moves: DataFrame
+    runs: DataFrame
+    eta_backtest: DataFrame
+    what_if: DataFrame
+    curves: Mapping[str, Curve]
+    """What brokers take in, by cluster."""
+    pairs: DataFrame
+    """As `measures.rate_pairs` gives them."""
+    steps: DataFrame
+    """As `what_if_figures.steps` gives them."""
+
+
+def insights(of: Sources) -> list[ClusterInsights]:
+    """Sum up every cluster; what is fetched is some hundred rows of each."""
+    parts: list[Mapping[str, dict[str, Any]]] = [
+        _by_cluster("pairs", _pairs(of.pairs), _pair),
+        _by_cluster("sizes", _sizes(of.moves), _size),
+        _by_cluster("stalls", _stalls(of.states, of.samples), _stall),
+        _by_cluster("eta", _eta(of.eta_backtest), _eta_error),
+        _by_cluster("advice", _advice(of.what_if, of.runs).where("recommended"), _advised),
+        _by_cluster("withheld", _advice(of.what_if, of.runs).where("NOT recommended"), _withheld),
+        _priors(of.moves, of.steps, of.curves),
+    ]
+    return [_put_together(row, parts) for row in _clusters(of.moves, of.runs).collect()]
+
+
+def _put_together(row: Row, parts: Iterable[Mapping[str, dict[str, Any]]]) -> ClusterInsights:
+    known: dict[str, Any] = {}
+    for part in parts:
+        known |= part.get(row.cluster_id, {})
+    return ClusterInsights(
+        cluster_id=row.cluster_id,
+        runs=row.runs,
+        moves=row.moves,
+        began=None if row.began_t is None else moment(row.began_t),
+        ended=None if row.ended_t is None else moment(row.ended_t),
+        **known,
+    )
+
+
+def _by_cluster(name: str, rows: DataFrame, read: Any) -> dict[str, dict[str, Any]]:
+    found: dict[str, list[Any]] = {}
+    for row in rows.collect():
+        found.setdefault(row.cluster_id, []).append(read(row))
+    return {cluster: {name: tuple(each)} for cluster, each in found.items()}
+
+
+def _clusters(moves: DataFrame, runs: DataFrame) -> DataFrame:
+    moved = moves.groupBy("cluster_id").agg(
+        F.count("*").alias("moves"),
+        F.min("began_t").alias("began_t"),
+        F.max("ended_t").alias("ended_t"),
+    )
+    ran = runs.groupBy("cluster_id").agg(F.count("*").alias("runs"))
+    both = moved.join(ran, "cluster_id", "full")
+    return both.na.fill(0, ["moves", "runs"]).orderBy("cluster_id")
+
+
+def _percentiles(figure: str) -> tuple[Column, Column]:
+    return F.percentile(figure, list(_SPREAD)).alias("spread"), F.count(figure).alias("count")
+
+
+def _spread(row: Row) -> Spread:
+    p10, p50, p90 = row.spread
+    return Spread(p10, p50, p90, row["count"])
+
+
+def _pairs(pairs: DataFrame) -> DataFrame:
+    rate = F.col("messages") * F.col("message_bytes") * 1000 / F.col("ms")
+    grew = pairs.where("messages > 0 AND message_bytes IS NOT NULL AND leader IS NOT NULL")
+    by = ("cluster_id", "leader", "broker")
+    return grew.withColumn("bytes_s", rate).groupBy(*by).agg(*_percentiles("bytes_s")).orderBy(*by)
+
+
+def _pair(row: Row) -> PairRate:
+    return PairRate(row.leader, row.broker, _spread(row))
+
+
+def _of_size(moves: DataFrame) -> DataFrame:
+    """Give moves that tell a rate, with what a replica of each has."""
+    each = F.col("bytes") / F.size("added")
+    return moves.where("rate_bytes_p50 > 0 AND size(added) > 0").withColumn("each", each)
+
+
+def _sizes(moves: DataFrame) -> DataFrame:
+    reached = [F.when(F.col("each") >= start, F.lit(n)) for n, start in enumerate(CLASSES)]
+    place = F.greatest(*reached)
+    by = ("cluster_id", "size_class")
+    sized = _of_size(moves).where("each IS NOT NULL").withColumn("size_class", place)
+    return sized.groupBy(*by).agg(*_percentiles("rate_bytes_p50")).orderBy(*by)
+
+
+def _size(row: Row) -> SizeRate:
+    ends = (*CLASSES[1:], None)
+    return SizeRate(CLASSES[row.size_class], ends[row.size_class], _spread(row))
+
+
+def _priors(
+    moves: DataFrame, steps: DataFrame, curves: Mapping[str, Curve]
+) -> dict[str, dict[str, Any]]:
+    telling = _of_size(moves).where(F.col("each") >= TELLING_BYTES)
+    rates = telling.groupBy("cluster_id").agg(
+        *_percentiles("rate_bytes_p50"), F.count_distinct("run_id").alias("runs")
+    )
+    beside = F.median((F.col("took_ms") - F.col("copying_ms")) / 1000)
+    taken = steps.where("adds").groupBy("cluster_id").agg(beside.alias("step_s")).collect()
+    step_s = {row.cluster_id: row.step_s for row in taken}
+    return {
+        row.cluster_id: {
+            "prior": Prior(
+                replica_bytes_s=_spread(row),
+                step_s=max(0.0, step_s.get(row.cluster_id, STEP_S)),
+                curve=curves[row.cluster_id],
+                runs=row.runs,
+            )
+        }
+        for row in rates.collect()
+        if row.cluster_id in curves
+    }
+
+
+def _stalls(states: DataFrame, samples: DataFrame) -> DataFrame:
+    """Tell each stall by what the samples of its first minute show, as `stall_cause` judges them.
+
+    Stalls are what `stall_cause.stalls` gives, and their samples those of `stall_cause.looked_at`.
+    """
+    held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > HELD_AFTER_MS)
+    from_t = F.when(held, F.col("began_t") + HELD_AFTER_MS).otherwise(F.col("began_t"))
+    stalled = states.where((F.col("state") == STALLED) | held).select(
+        *PARTITION, from_t.alias("from_t"), "ended_t"
+    )
+    seen = samples.where(~F.col("shadowed")).select(*PARTITION, "t", F.struct(*_JUDGED).alias("it"))
+    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in PARTITION]
+    until_t = F.greatest(F.least("ended_t", F.col("from_t") + LOOKED_AT_MS), F.col("from_t") + 1)
+    both = stalled.alias("one").join(
+        seen.alias("other"), [*same, F.col("t") >= F.col("from_t"), F.col("t") < until_t], "left"
+    )
+    # Spark warns of annotations that it cannot evaluate: a lambda has none
+    place = F.udf(lambda sample: _place(sample), "int", useArrow=False)  # noqa: PLW0108
+    each = (*(f"one.{name}" for name in PARTITION), "from_t", "ended_t")
+    told = both.groupBy(*each).agg(F.min(place("it")).alias("place"))
+    lasted = (F.sum(F.col("ended_t") - F.col("from_t")) / 1000).alias("seconds")
+    return (
+        told.groupBy("cluster_id", "place")
+        .agg(F.count("*").alias("count"), lasted)
+        .orderBy("cluster_id", F.desc("seconds"))
+    )
+
+
+def _place(sample: Row | None) -> int:
+    """Judge a sample, by the place of its cause among all of them."""
+    if sample is None:
+        return len(MOST_TELLING) - 1
+    cause, _ = cause_in(msgspec.convert(sample.asDict(recursive=True), Sample))
+    return MOST_TELLING.index(cause)
+
+
+def _stall(row: Row) -> StallCause:
+    return StallCause(MOST_TELLING[row.place].value, row["count"], row.seconds)
+
+
+def _eta(table: DataFrame) -> DataFrame:
+    """Hold forecasts against each other at the moments at which all of them told something."""
+    all_told = F.expr("left_s IS NOT NULL AND linear_s IS NOT NULL AND recent_s IS NOT NULL")
+    decile = F.least(F.floor(F.col("share") * 10), F.lit(9)).cast("int")
+
+    def off(name: str) -> Column:
+        error = F.abs(F.col(name) - F.col("truth_s")) / F.col("truth_s")
+        return F.median(F.when(all_told, error))
+
+    by = ("cluster_id", "scope", "decile")
+    telling = table.where((F.col("truth_s") >= TELLING_S) & F.col("share").isNotNull())
+    return (
+        telling.withColumn("decile", decile)
+        .groupBy(*by)
+        .agg(
+            F.count_if(all_told).alias("moments"),
+            off("left_s").alias("ktui"),
+            off("linear_s").alias("linear"),
+            off("recent_s").alias("recent"),
+            F.avg(F.col("left_s").isNotNull().cast("int")).alias("told"),
+        )
+        .orderBy(*by)
+    )
+
+
+def _eta_error(row: Row) -> EtaError:
+    figures = (row.moments, row.ktui, row.linear, row.recent, row.told)
+    return EtaError(row.scope, row.decile, *figures)
+
+
+def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
+    """Give what is advised of the latest runs, or why nothing is, with how long each really took.
+
+    A reason is told of one row of each run, which is recommended or not.
+    """
+    own = table.where("own").select("cluster_id", "run_id", F.col("actual_s").alias("took_s"))
+    began = runs.select("cluster_id", "run_id", "began_t")
+    advised = table.where("reason IS NOT NULL").join(own, ["cluster_id", "run_id"])
+    rows = advised.join(began, ["cluster_id", "run_id"]).select("*")
+    latest = F.slice(
+        F.sort_array(F.collect_list(F.struct("began_t", "run_id")), asc=False), 1, LATEST
+    )
+    kept = rows.groupBy("cluster_id").agg(latest.alias("latest"))
+    kept = kept.select("cluster_id", F.inline("latest")).select("cluster_id", "run_id")
+    return rows.join(kept, ["cluster_id", "run_id"], "left_semi").orderBy("cluster_id", "began_t")
+
+
+def _advised(row: Row) -> RunAdvice:
+    return RunAdvice(
+        run=row.run,
+        run_id=row.run_id,
+        partitions=row.partitions,
+        bytes=row["bytes"],
+        limits=options(row.limits),
+        throttle=row.throttle,
+        predicted_s=row.predicted_s,
+        low_s=row.low_s,
+        high_s=row.high_s,
+        actual_s=row.took_s,
+        held_out_error=row.error_held_out,
+        reason=row.reason,
+    )
+
+
+def _withheld(row: Row) -> Withheld:
+    return Withheld(run=row.run, run_id=row.run_id, reason=row.reason)
+
+
+def options(limits: str) -> dict[str, str | int | None]:
+    """Give limits by option; those that are as Kafka's own tool would have them are left out."""
+    given = msgspec.to_builtins(msgspec.json.decode(limits, type=Limits))
+    usual = msgspec.to_builtins(Limits())
+    return {
+        name.replace("_", "-"): value for name, value in given.items() if value != usual.get(name)
+    }
+
+
+def rows(made: Iterable[ClusterInsights]) -> Iterator[tuple[str, str]]:
+    """Give the rows of the table `insights`."""
+    for each in made:
+        yield each.cluster_id, msgspec.json.encode(each).decode()

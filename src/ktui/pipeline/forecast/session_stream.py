@@ -1,0 +1,51 @@
+"""One recorded session as a stream: each line once, in order, its looks decoded."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+
+from ktui.cluster.observation import Observation
+from ktui.pipeline.forecast.replay import Seen
+from ktui.recording.decoding import Decoder, Incoherent
+from ktui.recording.lines import AnyLine, Look, RunLine
+from ktui.recording.reading import Good, lines
+
+
+def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[Seen | RunLine]:
+    """Give looks and events of runs from the segments of one session, each line once, in order.
+
+    Looks that do not follow on those before them are left out, up to the next whole one.
+    """
+    streams = [_decoded(content, cluster_id) for content in contents]
+    last, anchor = -1, None
+    for line, seen in heapq.merge(*streams, key=_place):
+        anchor = anchor or line
+        if line.seq == last:
+            continue
+        last = line.seq
+        if isinstance(line, RunLine):
+            yield line
+        elif seen is not None:
+            yield Seen(line.seq, anchor.at + line.ms - anchor.ms, seen)
+
+
+def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observation | None]]:
+    """Decode a segment by itself; it goes forward only, whatever its lines' numbers say."""
+    decoder, last, follows = Decoder(cluster_id), -1, True
+    for read in lines(content):
+        if not isinstance(read, Good) or read.line.seq <= last:
+            continue
+        line, seen = read.line, None
+        follows = follows and (last < 0 or line.seq == last + 1)
+        last = line.seq
+        if isinstance(line, Look) and (follows or line.whole):
+            try:
+                seen, follows = decoder.observation(line), True
+            except Incoherent:
+                follows = False
+        yield line, seen
+
+
+def _place(decoded: tuple[AnyLine, Observation | None]) -> int:
+    return decoded[0].seq

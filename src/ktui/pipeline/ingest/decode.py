@@ -1,0 +1,316 @@
+"""Segments into rows, in Spark's executors: each segment by itself, with ktui's own decoder.
+
+Whatever a segment holds, it becomes rows: what no table can hold is quarantined with its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from ktui.cluster.observation import Observation, Reading
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.pipeline.lake.schema import TEXT, column, struct_of
+from ktui.pipeline.lake.tables import LINES, QUARANTINE, SAMPLES
+from ktui.recording.decoding import Decoder, Incoherent
+from ktui.recording.lines import AnyLine, Head, Look, Lost, RunLine
+from ktui.recording.milliseconds import to_ms
+from ktui.recording.reading import Bad, Good, lines
+
+NO_HEAD = "unknown"
+"""The cluster of lines before any head."""
+SEGMENT_DIGITS = 16
+_SHOWN = 200
+"""Characters of a bad line that are kept."""
+_AT_ONCE = 10_000
+"""Rows of one batch."""
+MOST_SAMPLES = 50_000_000
+"""Of one segment: a look may tell in a few bytes that all partitions are as they were."""
+_LONGEST_ID = 200
+"""Characters of a cluster's id as it stands in the names of folders; Kafka's have 22."""
+_NO_ID = ("", "__HIVE_DEFAULT_PARTITION__")
+"""Spark takes a folder of such a name for one of no cluster."""
+_NO_FIGURE = "a figure in it is larger than a table holds"
+
+_LATER = ("date", "at", "shadowed")
+RAW_SAMPLE = struct_of(*(field for field in SAMPLES.schema if field.name not in _LATER))
+"""A sample before its times are normalised: all of them are of the monotonic clock, as `ms`."""
+KINDS: Mapping[str, StructType] = {
+    "line": LINES.schema,
+    "sample": RAW_SAMPLE,
+    "quarantine": QUARANTINE.schema,
+}
+DECODED = struct_of(
+    column("kind", TEXT, "which of the others it is"),
+    *(column(name, schema, null=True) for name, schema in KINDS.items()),
+)
+
+Row = tuple[Any, ...]
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """Which segments are wanted: those with any line in the time, of these clusters."""
+
+    since_ms: int | None = None
+    """Wall time, since 1970 in UTC."""
+    until_ms: int | None = None
+    clusters: frozenset[str] = frozenset()
+    """Empty for all."""
+
+    def wants(self, head: Head | None, at: Iterable[int]) -> bool:
+        """Whether a segment is wanted, by its head and the wall times of its lines."""
+        if self.clusters and (head is None or head.cluster_id not in self.clusters):
+            return False
+        times = list(at)
+        if not times:
+            return self.since_ms is None and self.until_ms is None
+        early = self.since_ms is not None and max(times) < self.since_ms
+        late = self.until_ms is not None and min(times) > self.until_ms
+        return not (early or late)
+
+
+ALL = Choice()
+
+
+def decode(choice: Choice = ALL) -> Callable[[DataFrame], DataFrame]:
+    """Make rows of segments.
+
+    Args:
+        choice: segments that it does not want give no row.
+
+    Returns:
+        What makes, of a DataFrame of files (`path`, `content`: the bytes), one of DECODED: for each
+        line its copy in `line`, or what is wrong with it in `quarantine`; for each look and
+        partition a `sample`.
+    """
+    schema = to_arrow_schema(DECODED)
+
+    def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for file in batch.select(["path", "content"]).to_pylist():
+                yield from _batches(file["path"], file["content"], choice, schema)
+
+    def apply(files: DataFrame) -> DataFrame:
+        return files.select("path", "content").mapInArrow(decoded, DECODED)
+
+    return apply
+
+
+def _batches(
+    path: str, content: bytes, choice: Choice, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    if choice != ALL and not _wanted(content, choice):
+        return
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
+    for kind, row in rows_of(path, content):
+        rows[kind].append(row)
+        if len(rows[kind]) == _AT_ONCE:
+            yield from _held(path, kind, rows.pop(kind), schema)
+    for kind, rest in rows.items():
+        yield from _held(path, kind, rest, schema)
+
+
+def _wanted(content: bytes, choice: Choice) -> bool:
+    head: Head | None = None
+    times: list[int] = []
+    for each in lines(content):
+        if isinstance(each, Good):
+            head = head or (each.line if isinstance(each.line, Head) else None)
+            times = [min([*times, each.line.at]), max([*times, each.line.at])]
+    return choice.wants(head, times)
+
+
+def _held(path: str, kind: str, rows: list[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Make a batch of rows; where a table cannot hold one of them, it goes into quarantine."""
+    try:
+        yield _batch(kind, rows, schema)
+    except (pa.ArrowException, OverflowError):
+        if len(rows) == 1:
+            yield _batch("quarantine", [_quarantined(path, kind, rows[0])], schema)
+            return
+        half = len(rows) // 2
+        for part in (rows[:half], rows[half:]):
+            yield from _held(path, kind, part, schema)
+
+
+def _quarantined(path: str, kind: str, row: Row) -> Row:
+    """Make a row of quarantine of one that its own table cannot hold."""
+    told = dict(zip(KINDS[kind].names, row, strict=True))
+    return (told["cluster_id"], path, told["segment"], told["line"], _NO_FIGURE, "")
+
+
+def _batch(kind: str, rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+    columns: list[pa.Array] = []
+    for field in schema:
+        if field.name == "kind":
+            columns.append(pa.array([kind] * len(rows), field.type))
+        elif field.name == kind:
+            parts = [
+                pa.array(values, part.type)
+                for values, part in zip(zip(*rows, strict=True), field.type, strict=True)
+            ]
+            columns.append(pa.StructArray.from_arrays(parts, fields=list(field.type)))
+        else:
+            columns.append(pa.nulls(len(rows), field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def rows_of(path: str, content: bytes) -> Iterator[tuple[str, Row]]:
+    """Give the rows that a segment's file becomes, each with the kind of DECODED that it is."""
+    segment, samples = _Segment(path, content), 0
+    for each in lines(content):
+        if isinstance(each, Bad):
+            yield segment.bad(each.number, each.text, each.reason)
+            continue
+        reason = _nowhere(each.line)
+        if reason is None and samples > MOST_SAMPLES:
+            reason = f"it tells of more than {MOST_SAMPLES:,} partitions and looks"
+        if reason is not None:
+            yield segment.bad(each.number, each.text, f"{reason}; the rest is left out")
+            return
+        for kind, row in segment.good(each):
+            samples += kind == "sample"
+            yield kind, row
+
+
+def _nowhere(line: AnyLine) -> str | None:
+    """Say why there can be no folder for what a head begins; None where there can be."""
+    if not isinstance(line, Head):
+        return None
+    folder = quote(line.cluster_id, safe="")
+    if folder in _NO_ID or len(folder) > _LONGEST_ID:
+        return "its cluster's id can be no folder's name"
+    return None
+
+
+class _Segment:
+    """Where one file has got to."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        self._path = path
+        self._id = hashlib.sha256(content).hexdigest()[:SEGMENT_DIGITS]
+        self._head: Head | None = None
+        self._decoder = Decoder("")
+        self._seen: set[tuple[str, int]] = set()
+
+    def good(self, good: Good) -> Iterator[tuple[str, Row]]:
+        line = good.line
+        if isinstance(line, Head):
+            self._head, self._decoder = line, Decoder(line.cluster_id)
+        if self._head is None:
+            yield self.bad(good.number, good.text, "there is no head before it")
+            return
+        head, key = self._head, (self._head.session, line.seq)
+        seen: Observation | None = None
+        again = key in self._seen
+        self._seen.add(key)
+        if isinstance(line, Look) and not again:
+            try:
+                seen = self._decoder.observation(line)
+            except Incoherent as error:
+                yield self.bad(good.number, good.text, f"does not follow: {error}")
+        where = (self._id, good.number)
+        decoded = seen is not None or not isinstance(line, Look)
+        yield "line", (*_line_row(head, good, where, decoded=decoded), *_told(line, seen))
+        if seen is not None:
+            for state, figures in _samples(seen):
+                yield "sample", _sample_row(head, line, seen, state, (*figures, line.ms, *where))
+
+    def bad(self, number: int, text: bytes, reason: str) -> tuple[str, Row]:
+        cluster = self._head.cluster_id if self._head is not None else NO_HEAD
+        shown = text[: 4 * _SHOWN].decode(errors="replace")[:_SHOWN]
+        return "quarantine", (cluster, self._path, self._id, number, reason, shown)
+
+
+def _line_row(head: Head, good: Good, where: tuple[str, int], *, decoded: bool) -> Row:
+    line = good.line
+    sha = hashlib.sha256(good.text).hexdigest()
+    kind = str(line.__struct_config__.tag)
+    return (head.cluster_id, head.session, line.seq, *where, sha, kind, line.at, line.ms, decoded)
+
+
+def _told(line: AnyLine, seen: Observation | None) -> Row:
+    """The columns of LINES that only some kinds of lines have."""
+    look: Row = (None,) * 6
+    run: Row = (None,) * 4
+    if seen is not None:
+        brokers = sorted(seen.brokers)
+        look = (
+            to_ms(seen.took_s),
+            seen.controller,
+            brokers,
+            sorted(seen.online),
+            sum(state.reassigning for state in seen.partitions.values()),
+            [failure.sentence for failure in seen.failures],
+        )
+    if isinstance(line, RunLine):
+        event = bytes(line.event).decode(errors="replace")
+        run = (line.run, line.run_id, line.entry, event)
+    return (*look, *run, line.reason if isinstance(line, Lost) else None)
+
+
+def _samples(seen: Observation) -> Iterator[tuple[PartitionState, Row]]:
+    """Give each partition with its figures: the columns of SAMPLES from `ends` to `down`."""
+    ends, sizes = _by_partition(seen.ends), _by_partition(seen.sizes)
+    throttled = {
+        broker: (broker, config.follower_throttle_rate, config.leader_throttle_rate)
+        for broker, config in seen.broker_configs.items()
+        if (config.follower_throttle_rate, config.leader_throttle_rate) != (None, None)
+    }
+    alive = seen.online
+    for tp, state in seen.partitions.items():
+        start = seen.starts.get(tp)
+        yield (
+            state,
+            (
+                sorted(ends.get(tp, ())),
+                None if start is None else start.value,
+                None if start is None else to_ms(start.at_s),
+                sorted(sizes.get(tp, ())),
+                [throttled[broker] for broker in sorted(state.replicas) if broker in throttled],
+                [broker for broker in state.replicas if broker not in alive],
+            ),
+        )
+
+
+def _by_partition(
+    figures: Mapping[Replica, Reading],
+) -> Mapping[TopicPartition, list[tuple[int, int, int]]]:
+    found: defaultdict[TopicPartition, list[tuple[int, int, int]]] = defaultdict(list)
+    for replica, reading in figures.items():
+        found[replica.tp].append((replica.broker, reading.value, to_ms(reading.at_s)))
+    return found
+
+
+def _sample_row(
+    head: Head, line: AnyLine, seen: Observation, state: PartitionState, rest: Row
+) -> Row:
+    return (
+        head.cluster_id,
+        head.session,
+        line.seq,
+        line.ms,  # t, until it is normalised
+        to_ms(seen.took_s),
+        state.tp.topic,
+        state.topic_id,
+        state.tp.partition,
+        state.replicas,
+        state.isr,
+        state.leader,
+        state.leader_epoch,
+        state.adding,
+        state.removing,
+        state.offline,
+        state.elr,
+        state.described,
+        *rest,
+    )

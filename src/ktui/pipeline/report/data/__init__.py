@@ -1,0 +1,1 @@
+"""What a report reads of a lake, without Spark."""

@@ -1,0 +1,89 @@
+"""What a report rests on: by which version it was made, from which segments, and what was lost."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+import pyarrow.compute as pc
+
+from ktui import __version__
+from ktui.pipeline.lake.records import Facts
+from ktui.pipeline.report.data.lake import ArrowLake, records, values
+from ktui.pipeline.report.data.subject import Subject
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """A file of a recording that the lake was made from."""
+
+    path: str
+    sha256: str
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """A line of a recording that could not be used."""
+
+    file: str
+    line: int | None
+    reason: str
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """What the foot of the page tells."""
+
+    made_at: datetime
+    version: str
+    lake: str
+    segments: tuple[Segment, ...]
+    lost: tuple[Lost, ...]
+
+
+_DIGITS = 16
+"""Of a segment's checksum, that rows name it by."""
+
+
+class _Bad(msgspec.Struct, frozen=True):
+    segment: str
+    file: str
+    line: int
+    reason: str
+
+
+def trace(lake: ArrowLake, place: str, subject: Subject, facts: Facts) -> Provenance:
+    """Say what a report rests on.
+
+    Args:
+        lake: it was read from this one.
+        place: where that is, as it was named.
+        subject: what it is about.
+        facts: what it tells.
+    """
+    used = _segments(lake, subject, facts)
+    cluster = pc.field("cluster_id")
+    concerned = (cluster == subject.cluster_id) | (cluster == "")
+    bad = records(lake, "quarantine", _Bad, concerned)
+    of_run = subject.run is not None
+    return Provenance(
+        made_at=datetime.now(UTC),
+        version=__version__,
+        lake=place,
+        segments=tuple(
+            Segment(one.path, one.sha256)
+            for one in lake.manifest.segments
+            if one.sha256[:_DIGITS] in used
+        ),
+        lost=tuple(
+            Lost(one.file, one.line, one.reason) for one in bad if not of_run or one.segment in used
+        ),
+    )
+
+
+def _segments(lake: ArrowLake, subject: Subject, facts: Facts) -> set[str]:
+    """Give the first 16 digits of the checksums of all segments that tell of the subject."""
+    cluster = subject.where(of_run=False)
+    if subject.run is None:
+        return values(lake, "lines", "segment", cluster)
+    began, ended = facts.span
+    t = pc.field("t")
+    looks = values(lake, "samples", "segment", cluster & (t >= began) & (t <= ended))
+    return looks | values(lake, "lines", "segment", subject.where())

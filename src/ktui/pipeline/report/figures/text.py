@@ -1,0 +1,79 @@
+"""Names of a cluster as a drawing may show them: they are anybody's text, and never markup."""
+
+from __future__ import annotations
+
+import html
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from ktui.cluster.text import clean
+from ktui.pipeline.lake.records import OfPartition
+
+T = TypeVar("T")
+
+_MOST_POINTS = 400
+
+
+def as_time(t: int) -> str:
+    """Give date and time: `2026-05-04 13:37:00`."""
+    return datetime.fromtimestamp(t / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def grid(span: tuple[int, int]) -> list[int]:
+    """Give moments that are equally far from each other, both ends among them."""
+    began, ended = span
+    step = max(1000, -(-(ended - began) // _MOST_POINTS))
+    return [*range(began, ended, step), ended]
+
+
+class Counter:
+    """Counts how many of some intervals hold a moment; one holds its beginning, not its end."""
+
+    def __init__(self, intervals: Iterable[tuple[int, int | None]]) -> None:
+        known = list(intervals)
+        self._began = sorted(began for began, _ in known)
+        self._ended = sorted(ended for _, ended in known if ended is not None)
+
+    def at(self, t: int) -> int:
+        """How many hold this moment."""
+        return bisect_right(self._began, t) - bisect_right(self._ended, t)
+
+    def most(self) -> int:
+        """How many one moment held, at the most."""
+        return max((self.at(t) for t in self._began), default=0)
+
+
+def thinned(points: Sequence[T], most: int = _MOST_POINTS) -> Sequence[T]:
+    """Leave out so many points that few enough are left, the last one never."""
+    if len(points) <= most:
+        return points
+    every = -(-len(points) // most)
+    return [*points[:-1:every], points[-1]]
+
+
+_LONGEST = 26
+
+
+def plain(text: str) -> str:
+    """Take from a text all that the drawing library would read as markup."""
+    return html.escape(clean(text), quote=False)
+
+
+def full(row: OfPartition) -> str:
+    """Name a partition."""
+    return f"{clean(row.topic)}-{row.partition}"
+
+
+def short(row: OfPartition) -> str:
+    """Name a partition so that it fits beside a drawing: a long topic loses its middle."""
+    name = full(row)
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[: _LONGEST // 2]}…{name[-(_LONGEST // 2 - 1) :]}"
+
+
+def brokers(ids: tuple[int, ...] | None) -> str:
+    """Name some brokers, in their order."""
+    return "-" if ids is None else ", ".join(map(str, ids))

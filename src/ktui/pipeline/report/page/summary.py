@@ -1,0 +1,121 @@
+"""The report in a few words and figures: what a reader sees first."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+
+import msgspec
+
+from ktui.cluster.text import clean
+from ktui.pipeline.lake.records import Facts, Move
+from ktui.pipeline.report.figures.text import as_time
+from ktui.pipeline.tables.stall_cause import stalls
+from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
+
+DONE = "done"
+STILL_MOVING = "still moving"
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """The head of the page."""
+
+    title: str
+    words: tuple[str, ...]
+    figures: tuple[tuple[str, str], ...]
+    """A name and what it comes to, each."""
+
+
+def summary(facts: Facts) -> Summary:
+    """Sum up a run or a cluster."""
+    return Summary(
+        title=_title(facts),
+        words=tuple(word for word in (_when(facts), _what(facts), _stalls(facts)) if word),
+        figures=_figures(facts),
+    )
+
+
+def outcome(move: Move) -> str:
+    """Name what became of a move."""
+    if move.ended is None and move.outcome == "unknown":
+        return STILL_MOVING
+    return move.outcome.replace("_", " ")
+
+
+def _title(facts: Facts) -> str:
+    if facts.of_run:
+        return f"Run {clean(facts.runs[0].run)}"
+    return f"Cluster {clean(facts.cluster_id)}"
+
+
+def _when(facts: Facts) -> str:
+    if not facts.moves:
+        return "No partition has moved."
+    began, ended = facts.span
+    lasted = as_duration((ended - began) / 1000)
+    when = f"from {as_time(began)} to {as_time(ended)} UTC, {lasted}"
+    if not facts.of_run:
+        runs = f" in {as_count(len(facts.runs), 'run')} and outside of them" if facts.runs else ""
+        return f"What was recorded of cluster {clean(facts.cluster_id)}{runs}, {when}."
+    run = facts.runs[0]
+    went_on = "" if run.ended is not None else " It had not ended when the recording did."
+    return f"{clean(run.plan)} on cluster {clean(facts.cluster_id)}, {when}.{went_on}"
+
+
+def _what(facts: Facts) -> str:
+    if not facts.moves:
+        return ""
+    counts = Counter(map(outcome, facts.moves))
+    told = ", ".join(f"{count:,} {word}" for word, count in counts.most_common())
+    copied = _copied(facts)
+    much = f" {as_bytes(copied)} were copied." if copied else ""
+    return f"{as_count(len(facts.moves), 'move')} of partitions: {told}.{much}{_never_begun(facts)}"
+
+
+def _never_begun(facts: Facts) -> str:
+    if not facts.of_run:
+        return ""
+    left = facts.runs[0].partitions - len({move.key for move in facts.moves})
+    return f" Of the plan, {as_count(left, 'partition')} never began." if left > 0 else ""
+
+
+def _stalls(facts: Facts) -> str:
+    stood = list(stalls(facts.intervals))
+    if not facts.moves:
+        return ""
+    if not stood:
+        return "No move stood still for 30 seconds."
+    total = as_duration(sum(one.ended - one.began for one in stood) / 1000)
+    which = as_count(len({one.key for one in stood}), "partition")
+    return f"{which} stood still, {as_count(len(stood), 'time')}, {total} in all."
+
+
+def _copied(facts: Facts) -> int | None:
+    known = [move.bytes for move in facts.moves if move.bytes is not None]
+    return sum(known) if known else None
+
+
+def median_rate(facts: Facts) -> float | None:
+    """Give the median of the moves' median rates of one replica, in bytes a second."""
+    rates = [m.rate_bytes_p50 for m in facts.moves if m.rate_bytes_p50 is not None]
+    return statistics.median(rates) if rates else None
+
+
+def _figures(facts: Facts) -> tuple[tuple[str, str], ...]:
+    began, ended = facts.span
+    done = sum(outcome(move) == DONE for move in facts.moves)
+    stood = sum(1 for _ in stalls(facts.intervals))
+    told = [
+        ("took", as_duration((ended - began) / 1000) if facts.moves else UNKNOWN),
+        ("moves", f"{len(facts.moves):,}"),
+        ("done", f"{done:,}"),
+        ("copied", as_bytes(_copied(facts))),
+        ("median rate of a replica", as_rate(median_rate(facts))),
+        ("stalls", f"{stood:,}"),
+    ]
+    if facts.of_run:
+        run = facts.runs[0]
+        told += [("batches", f"{run.batches:,}"), ("changes of limits", f"{run.limit_changes:,}")]
+    else:
+        told.append(("runs", f"{len(facts.runs):,}"))
+    return tuple(told)

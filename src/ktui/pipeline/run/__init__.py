@@ -1,0 +1,1 @@
+"""A run of the pipeline: new recordings go into the next version of a lake."""

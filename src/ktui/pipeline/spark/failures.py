@@ -1,0 +1,67 @@
+"""What Spark raises, told in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from ktui.pipeline.errors import SparkFailed
+
+_FULL = "no space is left on the disk of the lake, or of Spark's temporary files"
+_TRACEBACK = "Traceback (most recent call last):\n"
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """Tell what Spark raises in a line.
+
+    Raises:
+        SparkFailed: it raised something.
+    """
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise SparkFailed(spark_words(error)) from error
+
+
+def spark_words(error: Exception) -> str:
+    """Say in a sentence what went wrong in Spark."""
+    cause = cause_in_words(error)
+    return cause if cause == _FULL else f"Spark failed: {cause}"
+
+
+def cause_in_words(error: Exception) -> str:
+    """Name the cause behind all others."""
+    causes = [str(error), *_causes(error)]
+    if any("No space left on device" in cause for cause in causes):
+        return _FULL
+    raised = _raised_in_python(causes[-1])
+    if raised is not None:
+        return f"in Python on an executor: {raised}"
+    lines = [line.strip() for line in causes[-1].splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _raised_in_python(cause: str) -> str | None:
+    """Give the line that a traceback of Python ends with; None where there is no traceback."""
+    _, found, traceback = cause.rpartition(_TRACEBACK)
+    lines = [line for line in traceback.splitlines() if line.strip()] if found else []
+    ends = (line.strip() for line in lines if _indent(line) < _indent(lines[0]))
+    return next(ends, None)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _causes(error: Exception) -> Iterator[str]:
+    """Give what the JVM says of an error, the outermost first; nothing where it has died."""
+    thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    with suppress(Py4JError, OSError):
+        while thrown is not None:
+            yield str(thrown.toString())
+            thrown = thrown.getCause()

@@ -1,0 +1,1 @@
+"""The tables made of samples, polls and the events of runs."""

@@ -1,0 +1,87 @@
+"""Listings: times in which the controller listed a partition as being reassigned, without a gap."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+
+from ktui.pipeline.lake.schema import require
+from ktui.pipeline.lake.tables import SAMPLES
+from ktui.pipeline.tables.windows import PARTITION, in_order, so_far
+
+GAP_MS = 60_000
+"""Samples that are further apart tell nothing of the time between them."""
+
+_NEEDED = (
+    *PARTITION, "t", "session", "seq", "replicas", "isr", "leader", "adding", "removing",
+    "described", "ends", "log_start", "sizes", "rates",
+)  # fmt: skip
+
+
+def listed(samples: DataFrame) -> DataFrame:
+    """Give the samples of partitions being reassigned, each with the listing that it is in.
+
+    Shadowed samples are left out. New columns: `listing` (counts the listings of a partition),
+    `listing_t` (ms, its first sample's), `next_t` (ms), `next_replicas` and `next_isr` (of the
+    partition's next sample, listed or not; null for the last one).
+    """
+    samples = require(samples, SAMPLES, (*_NEEDED, "shadowed"))
+    order, past = in_order(*PARTITION), so_far(*PARTITION)
+    is_listed = (F.size("adding") > 0) | (F.size("removing") > 0)
+    follows = F.lag(is_listed).over(order) & (F.col("t") - F.lag("t").over(order) <= GAP_MS)
+    begins = is_listed & ~F.coalesce(follows, F.lit(col=False))
+    return (
+        samples.where(~F.col("shadowed"))
+        .select(
+            *_NEEDED,
+            is_listed.alias("is_listed"),
+            begins.alias("begins"),
+            F.lead("t").over(order).alias("next_t"),
+            F.lead("replicas").over(order).alias("next_replicas"),
+            F.lead("isr").over(order).alias("next_isr"),
+        )
+        .withColumn("listing", F.count_if("begins").over(past))
+        .withColumn("listing_t", F.max(F.when(F.col("begins"), F.col("t"))).over(past))
+        .where("is_listed")
+        .drop("is_listed", "begins")
+    )
+
+
+def by_broker(listed: DataFrame, *figures: str) -> DataFrame:
+    """Give each listed sample once for each broker that is being added, or has one of `figures`.
+
+    A sample with no such broker is there once, with a null `broker`. New columns: `missing` (those
+    being added that are not in the ISR), `broker`, `nth` (counts those of a sample, from 0),
+    `is_adding`, `is_missing`; `end`, `read_t`, `bytes` and `throttle` (the follower rate) of that
+    broker, or null.
+
+    Args:
+        listed: as `listed` gives it.
+        figures: of the columns `ends` and `sizes`.
+    """
+    brokers = F.col("adding")
+    for each in figures:
+        brokers = F.array_union(brokers, F.col(f"{each}.broker"))
+    return (
+        listed.withColumn("missing", F.array_except("adding", "isr"))
+        .select("*", F.posexplode_outer(brokers).alias("nth", "broker"))
+        .select(
+            "*",
+            _has(F.col("adding")).alias("is_adding"),
+            _has(F.col("missing")).alias("is_missing"),
+            figure("ends", "end"),
+            figure("ends", "read_t"),
+            figure("sizes", "bytes"),
+            figure("rates", "follower").alias("throttle"),
+        )
+    )
+
+
+def _has(brokers: Column) -> Column:
+    return F.coalesce(F.array_contains(brokers, F.col("broker")), F.lit(col=False))
+
+
+def figure(figures: str, name: str, of: str = "broker") -> Column:
+    """Give a figure of the broker that a column names; null where there is none."""
+    at = F.array_position(F.col(f"{figures}.broker"), F.col(of)) - 1
+    return F.get(F.col(f"{figures}.{name}"), at.cast("int")).alias(name)

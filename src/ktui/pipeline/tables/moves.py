@@ -1,0 +1,150 @@
+"""The table `moves`: one row for each time that a partition was moved, by a run or by others.
+
+Everything known of a move is a row with the move's key; one grouping puts these together.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+
+from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.tables import MOVES
+from ktui.pipeline.tables.intervals import ADDING, CATCHING_UP, IN_SYNC, STALLED
+from ktui.pipeline.tables.listings import GAP_MS
+from ktui.pipeline.tables.measures import of_listings, rate_pairs
+from ktui.pipeline.tables.run_folds import partitions, with_run
+from ktui.pipeline.tables.run_story import UNKNOWN
+from ktui.pipeline.tables.windows import PARTITION, moment
+
+DONE = "done"
+CANCELLED = "cancelled"
+CHANGED_ELSEWHERE = "changed_elsewhere"
+
+_MOVE = (*PARTITION, "run_id", "foreign")
+"""A run's move is known by its run, another one by its listing, in `foreign`."""
+_PERCENTILES = (10, 50, 90)
+
+
+def moves(listed: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFrame:
+    """Put together what is known of each move.
+
+    Args:
+        listed: as `listings.listed` gives it.
+        intervals: as `intervals.intervals` gives them.
+        folds: as `run_folds.run_folds` gives them.
+    """
+    rows = _by_runs(folds)
+    for seen in (of_listings(listed), _lengths(intervals), _rates(listed)):
+        rows = rows.unionByName(_with_move(seen, folds), allowMissingColumns=True)
+    whole = (
+        rows.groupBy(*_MOVE)
+        .agg(*_figures())
+        .withColumn("move", F.coalesce("move", _by_others()))
+        .select("*", "move.*")
+    )
+    return shaped(
+        whole.withColumns({"began": moment("began_t"), "ended": moment("ended_t")}), MOVES
+    )
+
+
+def _by_runs(folds: DataFrame) -> DataFrame:
+    """Give the moves of runs, with what their events tell as `move`."""
+    first = F.col("steps")[0]
+    told = F.struct(
+        "run",
+        first.t.alias("began_t"),
+        "ended_t",
+        "outcome",
+        F.size("steps").alias("steps"),
+        first.batch.alias("batch"),
+        "limits",
+        "original",
+        "target",
+    )
+    begun = partitions(folds).where(F.size("steps") > 0)
+    return begun.select(*PARTITION, "run_id", _no("bigint").alias("foreign"), told.alias("move"))
+
+
+def _by_others() -> Column:
+    """Tell of a move that no run made what its only listing shows, as `_by_runs` does."""
+    first, last = F.col("first"), F.col("last")
+    original = F.array_except(first.replicas, first.adding)
+    target = F.array_except(last.replicas, last.removing)
+    is_followed = last.next_t - last.t <= GAP_MS
+    outcome = (
+        F.when(~F.coalesce(is_followed, F.lit(col=False)), UNKNOWN)
+        .when(last.next_replicas == target, DONE)
+        .when(F.array_sort(last.next_replicas) == F.array_sort(original), CANCELLED)
+        .otherwise(CHANGED_ELSEWHERE)
+    )
+    return F.struct(
+        _no("string").alias("run"),
+        first.t.alias("began_t"),
+        F.when(is_followed, last.next_t).alias("ended_t"),
+        outcome.alias("outcome"),
+        F.lit(1).alias("steps"),
+        _no("int").alias("batch"),
+        _no("string").alias("limits"),
+        original.alias("original"),
+        target.alias("target"),
+    )
+
+
+def _lengths(intervals: DataFrame) -> DataFrame:
+    length = F.col("ended_t") - F.col("began_t")
+    return intervals.select(*PARTITION, "listing", "listing_t", "state", length.alias("ms"))
+
+
+def _rates(listed: DataFrame) -> DataFrame:
+    messages_s = F.col("messages") * 1000 / F.col("ms")
+    return rate_pairs(listed).select(
+        *PARTITION,
+        "listing",
+        "listing_t",
+        messages_s.alias("messages_s"),
+        (messages_s * F.col("message_bytes")).alias("bytes_s"),
+    )
+
+
+def _with_move(rows: DataFrame, folds: DataFrame) -> DataFrame:
+    """Tell of rows of listings which move they belong to."""
+    foreign = F.when(F.col("run_id").isNull(), F.col("listing"))
+    return (
+        with_run(rows, folds, "listing_t")
+        .withColumn("foreign", foreign)
+        .drop("run", "listing", "listing_t")
+    )
+
+
+def _figures() -> list[Column]:
+    """Sum up a move's rows."""
+    percentiles = [percent / 100 for percent in _PERCENTILES]
+    return [
+        F.first("move", ignorenulls=True).alias("move"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
+        F.coalesce(F.sum("looks"), F.lit(0)).alias("looks"),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_list("added")))).alias("added"),
+        F.sum("messages").alias("messages"),
+        F.sum("bytes").alias("bytes"),
+        F.min("throttle_min").alias("throttle_min"),
+        F.max("throttle_max").alias("throttle_max"),
+        F.count_if(F.col("state") == STALLED).alias("stalls"),
+        *(_spent(state) for state in (STALLED, CATCHING_UP, IN_SYNC, ADDING)),
+        *(
+            F.percentile(f"{what}_s", share).alias(f"rate_{what}_p{percent}")
+            for what in ("messages", "bytes")
+            for percent, share in zip(_PERCENTILES, percentiles, strict=True)
+        ),
+    ]
+
+
+def _spent(state: str) -> Column:
+    """Give how long a move was in a state, ms."""
+    length = F.sum(F.when(F.col("state") == state, F.col("ms")))
+    return F.coalesce(length, F.lit(0)).alias(f"{state.replace(' ', '_')}_ms")
+
+
+def _no(kind: str) -> Column:
+    return F.lit(None).cast(kind)

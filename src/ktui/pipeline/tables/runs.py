@@ -1,0 +1,57 @@
+"""The table `runs`: one row a run, by its last recorded event."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+
+from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.tables import BATCHES, RUNS
+from ktui.pipeline.tables.run_folds import steps
+from ktui.pipeline.tables.windows import moment
+
+
+def batches(folds: DataFrame) -> DataFrame:
+    """Sum up the steps of each decision.
+
+    Args:
+        folds: as `run_folds.run_folds` gives them.
+    """
+    all_over = F.bool_and(F.col("over_t").isNotNull())
+    rows = (
+        steps(folds)
+        .groupBy("cluster_id", "run", "run_id", "batch")
+        .agg(
+            F.min("t").alias("began_t"),
+            F.when(all_over, F.max("over_t")).alias("ended_t"),
+            F.count_distinct("topic", "partition").alias("partitions"),
+            F.count("*").alias("steps"),
+            F.count_if("alters").alias("alters"),
+            F.count_if("elects").alias("elections"),
+        )
+    )
+    return shaped(
+        rows.withColumns({"began": moment("began_t"), "ended": moment("ended_t")}), BATCHES
+    )
+
+
+def runs(folds: DataFrame) -> DataFrame:
+    """Count what each run did.
+
+    Args:
+        folds: as `run_folds.run_folds` gives them.
+    """
+    steps = F.flatten("partitions.steps")
+    planned = F.aggregate(
+        F.map_values("outcomes"), F.lit(0).cast("long"), lambda sum_, count: sum_ + count
+    )
+    rows = folds.withColumns(
+        {
+            "began": moment("began_t"),
+            "ended": moment("ended_t"),
+            "batches": F.size(F.array_distinct(steps.batch)),
+            "steps": F.size(steps),
+            "partitions": planned,
+        }
+    )
+    return shaped(rows, RUNS)

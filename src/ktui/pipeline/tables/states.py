@@ -1,0 +1,28 @@
+"""The table `states`: what each partition was at, from when to when."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+
+from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.tables import STATES
+from ktui.pipeline.tables.run_folds import partitions, with_run
+from ktui.pipeline.tables.windows import PARTITION, moment
+
+
+def states(intervals: DataFrame, folds: DataFrame) -> DataFrame:
+    """Put together how far listed partitions were, and what those of runs waited for.
+
+    Args:
+        intervals: as `intervals.intervals` gives them.
+        folds: as `run_folds.run_folds` gives them.
+    """
+    waits = partitions(folds).select(*PARTITION, "run", "run_id", F.inline("waits"))
+    rows = with_run(intervals, folds, "began_t").unionByName(waits, allowMissingColumns=True)
+    return shaped(
+        rows.withColumns({"began": moment("began_t"), "ended": moment("ended_t")}).withColumn(
+            "date", F.to_date("began")
+        ),
+        STATES,
+    )

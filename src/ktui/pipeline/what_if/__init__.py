@@ -1,0 +1,1 @@
+"""Recorded runs, replayed under other limits and throttles."""

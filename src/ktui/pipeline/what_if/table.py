@@ -1,0 +1,264 @@
+"""The table `what_if`: each recorded run, played under many limits and throttles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from ktui.execution.run.events import Event, decode
+from ktui.pacing.limits import Limits
+from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.schema import require, struct_of
+from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS, WHAT_IF
+from ktui.pipeline.what_if.evidence import too_far_off
+from ktui.pipeline.what_if.fit import Figures
+from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.what_if.model import Model, fit
+from ktui.pipeline.what_if.play import Played, RecordedRun, advise, play, recorded_run
+from ktui.planning.preflight.moves import Moves
+from ktui.planning.throttle_rates import ThrottleRates, rates_from
+
+_MEGA = 1_000_000
+
+
+class Lasted(msgspec.Struct, frozen=True):
+    """How long a run really took, and who may foretell it."""
+
+    ms: int | None
+    """From its first step to the end of its last; None where it has not ended."""
+    held_out: Model | None
+    """Fitted on all but this run; None where there is none, or the run did not do all of it."""
+
+
+def played_rows(
+    run: RecordedRun, cells: Sequence[Cell], model: Model, lasted: Lasted
+) -> Iterator[dict[str, Any]]:
+    """Play a run under some cells; none where nothing of it was to be moved."""
+    moves = run.moves()
+    actual_s = None if lasted.ms is None else lasted.ms / 1000
+    for cell in cells if moves.wanted else ():
+        own = cell == run.cell
+        told = play(moves, cell, model, own=own)
+        yield {
+            "run": run.name,
+            "partitions": len(moves.wanted),
+            "bytes": moves.bytes_to_copy,
+            "limits": msgspec.json.encode(cell.limits, order="deterministic").decode(),
+            "throttle": spelled(cell.throttle),
+            "own": own,
+            "predicted_s": told.predicted_s,
+            "low_s": told.low_s,
+            "high_s": told.high_s,
+            "peak_extra_replicas": told.peak_extra_replicas,
+            "batches": told.batches,
+            "broker_bytes_s": told.broker_bytes_s,
+            "actual_s": actual_s if own else None,
+            "error_held_out": _error(run, moves, lasted) if own else None,
+            "calibrated_on": list(model.runs),
+            "beyond": list(told.beyond),
+        }
+
+
+def _error(run: RecordedRun, moves: Moves, lasted: Lasted) -> float | None:
+    """Hold what the other runs foretell against what it took; None where it was not left alone."""
+    if lasted.held_out is None or not lasted.ms or not run.steady:
+        return None
+    return play(moves, run.cell, lasted.held_out).predicted_s / (lasted.ms / 1000) - 1
+
+
+def advised_rows(
+    rows: Sequence[Mapping[str, Any]], window_s: float | None
+) -> Iterator[dict[str, Any]]:
+    """Add to all rows of one run which is recommended and why, and how far off the model was."""
+    error = next(row["error_held_out"] for row in rows if row["own"])
+    off = [*too_far_off(error)]
+    rows = [{**row, "beyond": [*row["beyond"], *off]} for row in rows]
+    advice = advise([_played(row) for row in rows], window_s)
+    for place, row in enumerate(rows):
+        yield {
+            **row,
+            "error_held_out": error,
+            "recommended": place == advice.place,
+            "reason": advice.reason if place == advice.told_of else None,
+        }
+
+
+def _played(row: Mapping[str, Any]) -> Played:
+    limits = msgspec.json.decode(row["limits"], type=Limits)
+    return Played(
+        cell=Cell(limits, rates_from(row["throttle"])),
+        own=row["own"],
+        predicted_s=row["predicted_s"],
+        low_s=row["low_s"],
+        high_s=row["high_s"],
+        peak_extra_replicas=row["peak_extra_replicas"],
+        batches=row["batches"],
+        broker_bytes_s=row["broker_bytes_s"],
+        beyond=tuple(row["beyond"]),
+    )
+
+
+def spelled(rates: ThrottleRates) -> str:
+    """Write rates as `--throttle` takes them: `50MB,3=20MB`, or `none`."""
+    every = [] if rates.every is None else [_rate(rates.every)]
+    own = [f"{each.broker}={_rate(each.bytes_s)}" for each in rates.brokers]
+    return ",".join([*every, *own]) or "none"
+
+
+def _rate(bytes_s: int | None) -> str:
+    if bytes_s is None:
+        return "none"
+    return f"{bytes_s // _MEGA}MB" if bytes_s % _MEGA == 0 else str(bytes_s)
+
+
+_KINDS = (
+    "started", "planned", "owned", "limits", "throttle", "paused", "gate", "outage", "added",
+    "recovered",
+)  # fmt: skip
+"""All that a run is played by: not the thousands of events of its steps."""
+_PLAYED = struct_of(
+    *(field for field in WHAT_IF.schema if field.name not in ("recommended", "reason"))
+)
+
+
+class Models(msgspec.Struct):
+    """Fitted on the driver, and sent to the executors with the work."""
+
+    whole: dict[str, Model]
+    """By cluster, on all that was recorded."""
+    held_out: dict[tuple[str, str], Model]
+    """By cluster and run, on all but what was recorded in that run's time."""
+
+
+def models(figures: Mapping[str, Figures], runs: Sequence[tuple[str, str]]) -> Models:
+    """Fit all models.
+
+    Args:
+        figures: by cluster.
+        runs: cluster and run id of each.
+    """
+    whole = {cluster: fit(of.inflows, of.steps, of.partitions) for cluster, of in figures.items()}
+    held_out = {
+        (cluster, run_id): _without(run_id, figures[cluster])
+        for cluster, run_id in runs
+        if cluster in figures
+    }
+    return Models(
+        {cluster: model for cluster, model in whole.items() if model is not None},
+        {key: model for key, model in held_out.items() if model is not None},
+    )
+
+
+def _without(run_id: str, of: Figures) -> Model | None:
+    inflows = [one for one in of.inflows if one.source != run_id]
+    steps = [one for one in of.steps if one.source != run_id]
+    return fit(inflows, steps)
+
+
+def what_if(
+    run_events: DataFrame,
+    runs: DataFrame,
+    batches: DataFrame,
+    *,
+    models: Models,
+    cells: Sequence[Cell],
+    window_s: float | None = None,
+) -> DataFrame:
+    """Play every run whose start was recorded, in the executors.
+
+    Args:
+        run_events: tell the plans, sizes, limits.
+        runs: tell which ended with all of it done.
+        batches: tell when the first step began and the last one ended.
+        models: of all clusters; runs of a cluster without one are left out.
+        cells: the limits and throttles, beside each run's own.
+        window_s: seconds in which a run should end; None where nobody asks for any.
+    """
+    lots = min(len(cells) + 1, 2 * run_events.sparkSession.sparkContext.defaultParallelism)
+    events = require(run_events, RUN_EVENTS, ("cluster_id", "run_id", "entry", "kind", "event"))
+    events = (
+        events.where(F.col("kind").isin(*_KINDS))
+        .select("cluster_id", "run", "run_id", "entry", "event")
+        .join(_lasted(runs, batches), ["cluster_id", "run_id"], "inner")
+        .withColumn("lot", F.explode(F.sequence(F.lit(0), F.lit(lots - 1))))
+    )
+    lot = _lot(tuple(cells), lots, models)
+    played = events.groupBy("cluster_id", "run_id", "lot").applyInArrow(lot, _PLAYED)
+    advised = played.groupBy("cluster_id", "run_id").applyInArrow(
+        _advised(window_s), WHAT_IF.schema
+    )
+    return shaped(advised, WHAT_IF)
+
+
+def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
+    """Give `lasted_ms` of each run, null where it has not ended, and whether all is `done`."""
+    runs = require(runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions"))
+    spans = require(batches, BATCHES, ("cluster_id", "run_id", "began_t", "ended_t"))
+    spans = spans.groupBy("cluster_id", "run_id").agg(
+        (F.max("ended_t") - F.min("began_t")).alias("lasted_ms")
+    )
+    ended = runs.select(
+        "cluster_id",
+        "run_id",
+        F.col("ended_t").isNotNull().alias("ended"),
+        F.coalesce(F.expr("outcomes['done'] = partitions"), F.lit(False)).alias("done"),  # noqa: FBT003 - Spark's own signature
+    )
+    lasted = F.when(F.col("ended"), F.col("lasted_ms")).alias("lasted_ms")
+    return ended.join(spans, ["cluster_id", "run_id"], "inner").select(
+        "cluster_id", "run_id", "done", lasted
+    )
+
+
+def _lot(
+    cells: Sequence[Cell], lots: int, models: Models
+) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    """Give what plays one lot of the cells of a run; of one that cannot be played, nothing."""
+    schema = to_arrow_schema(_PLAYED)
+
+    def played(key: tuple[pa.Scalar, ...], events: pa.Table) -> pa.Table:
+        with suppress(Exception):  # a recording may say anything, and others have runs beside it
+            return pa.Table.from_pylist(rows_of(key, events), schema)
+        return schema.empty_table()
+
+    def rows_of(key: tuple[pa.Scalar, ...], events: pa.Table) -> list[dict[str, Any]]:
+        cluster, run_id, lot = (part.as_py() for part in key)
+        model = models.whole.get(cluster)
+        rows = events.sort_by("entry").to_pylist()
+        run = recorded_run(rows[0]["run"], _events(rows))
+        given: list[dict[str, Any]] = []
+        if model is not None and run.known:
+            all_cells = [run.cell, *(cell for cell in cells if cell != run.cell)]
+            held_out = models.held_out.get((cluster, run_id)) if rows[0]["done"] else None
+            told = played_rows(
+                run, all_cells[lot::lots], model, Lasted(rows[0]["lasted_ms"], held_out)
+            )
+            given = [{"cluster_id": cluster, "run_id": run_id, **row} for row in told]
+        return given
+
+    return played
+
+
+def _advised(window_s: float | None) -> Callable[[pa.Table], pa.Table]:
+    """Give the step that says of each run's cells which to take."""
+    schema = to_arrow_schema(WHAT_IF.schema)
+
+    def advised(cells: pa.Table) -> pa.Table:
+        played = cells.to_pylist()
+        if not any(row["own"] for row in played):  # it could not be played as it was
+            return schema.empty_table()
+        return pa.Table.from_pylist([*advised_rows(played, window_s)], schema)
+
+    return advised
+
+
+def _events(rows: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+    for row in rows:
+        with suppress(msgspec.DecodeError):  # of a newer ktui
+            yield decode(row["event"].encode())

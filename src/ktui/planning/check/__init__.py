@@ -1,0 +1,1 @@
+"""Plans held against their cluster before anything is sent."""

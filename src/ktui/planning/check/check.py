@@ -1,0 +1,105 @@
+"""Holding a plan against its cluster, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.planning.check.findings import (
+    Allowances,
+    ClusterSnapshot,
+    Finding,
+    Kind,
+    Option,
+    Severity,
+)
+from ktui.planning.check.messages import Sentences
+from ktui.planning.check.rules import Remark, Rules
+from ktui.planning.plan import Plan
+from ktui.planning.read.positions import places
+from ktui.planning.read.problems import Place, Steps
+
+_PROBLEMS = frozenset(
+    {
+        Kind.TOPIC_UNKNOWN,
+        Kind.TOPIC_UNREADABLE,
+        Kind.PARTITION_UNKNOWN,
+        Kind.BROKER_UNKNOWN,
+        Kind.TOO_MANY_REPLICAS,
+    }
+)
+_ALLOWABLE = {
+    Kind.REPLICATION_FACTOR_CHANGE: Option.REPLICATION_FACTOR_CHANGE,
+    Kind.BELOW_MIN_ISR: Option.BELOW_MIN_ISR,
+}
+_ORDER = (*Severity,)
+
+
+class _Group(msgspec.Struct):
+    """The partitions with the same remark, and the index in the plan of the first."""
+
+    remark: Remark
+    first: int
+    partitions: list[TopicPartition]
+
+    @property
+    def steps(self) -> Steps:
+        """The path to the value that the first one's remark is about."""
+        return ("partitions", self.first, *self.remark.steps)
+
+
+def check_plan(
+    plan: Plan, cluster: ClusterSnapshot, allowed: Allowances | None = None
+) -> tuple[Finding, ...]:
+    """Say what stands against the plan on this cluster: problems, then warnings, then notes.
+
+    What is the same for many partitions is one finding that names them all. A plan may be started
+    when no finding is a problem.
+    """
+    rules = Rules(cluster)
+    groups = _grouped(plan, rules)
+    found = places(plan.text, [group.steps for group in groups]) if plan.text else {}
+    sentences = Sentences(plan, rules, cluster)
+    allowed = allowed or Allowances()
+    findings = [_finding(group, found.get(group.steps), sentences, allowed) for group in groups]
+    return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
+
+
+def _grouped(plan: Plan, rules: Rules) -> Iterable[_Group]:
+    groups: dict[tuple[Kind, tuple[object, ...]], _Group] = {}
+    for index, target in enumerate(plan.partitions):
+        for remark in rules.remarks(target):
+            key = (remark.kind, remark.cause)
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = _Group(remark, index, [])
+            group.partitions.append(target.tp)
+    return groups.values()
+
+
+def _finding(
+    group: _Group, place: Place | None, sentences: Sentences, allowed: Allowances
+) -> Finding:
+    kind = group.remark.kind
+    if kind is Kind.AT_TARGET and len(group.partitions) == sentences.plan_size:
+        kind = Kind.NOTHING_TO_DO
+    return Finding(
+        severity=_severity(kind, allowed),
+        kind=kind,
+        partitions=tuple(group.partitions),
+        sentence=sentences.of(kind, group.remark.cause, group.partitions, group.first),
+        place=place,
+        option=_ALLOWABLE.get(kind),
+    )
+
+
+def _severity(kind: Kind, allowed: Allowances) -> Severity:
+    if kind in _PROBLEMS:
+        return Severity.PROBLEM
+    if kind is Kind.REPLICATION_FACTOR_CHANGE:
+        return Severity.NOTE if allowed.replication_factor_change else Severity.PROBLEM
+    if kind is Kind.BELOW_MIN_ISR:
+        return Severity.WARNING if allowed.below_min_isr else Severity.PROBLEM
+    return Severity.NOTE if kind is Kind.AT_TARGET else Severity.WARNING

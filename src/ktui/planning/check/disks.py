@@ -1,0 +1,105 @@
+"""What a plan takes of brokers' disks, and which of them it should not be laid on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from ktui.cluster.broker import LogDir
+from ktui.planning.check.findings import Finding, Kind, Severity
+from ktui.quantities import as_bytes, as_count
+
+LOW = 0.1
+"""The share of a disk below which its room is low."""
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """Where new replicas of a broker can go: its log dirs that work and are not cordoned, in all.
+
+    Bytes; None where the broker does not tell.
+    """
+
+    total: int | None = None
+    room: int | None = None
+
+
+def disk_of(log_dirs: Iterable[LogDir]) -> Disk:
+    """Add up a broker's log dirs."""
+    usable = [each for each in log_dirs if each.error is None and not each.cordoned]
+    return Disk(_sum(d.total_bytes for d in usable), _sum(d.usable_bytes for d in usable))
+
+
+class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan brings to a broker and takes from it. Bytes; None where not known."""
+
+    broker: int
+    gains: int
+    loses: int
+    """Replicas."""
+    bytes_in: int | None
+    bytes_out: int | None
+    """Bytes of the replicas that it loses."""
+    disk_bytes: int | None
+    room_bytes: int | None
+    """Now, in the log dirs that work and are not cordoned."""
+    room_after_bytes: int | None
+    """Below 0, so much is lacking."""
+    room_at_peak_bytes: int | None
+    """The least at one time, while some of the old replicas are still there."""
+
+
+def log_dir_warnings(
+    gains: Mapping[int, int], log_dirs: Mapping[int, tuple[LogDir, ...]]
+) -> Iterator[Finding]:
+    """Warn of brokers that gain replicas and have log dirs that cannot take any."""
+    for broker in sorted(gains):
+        held = log_dirs.get(broker, ())
+        replicas = as_count(gains[broker], "replica")
+        if failed := [each for each in held if each.error is not None]:
+            paths = ", ".join(f"{each.path} ({each.error})" for each in failed)
+            told = f"broker {broker} shall have {replicas} more, and a log dir is offline: {paths}"
+            yield warning(Kind.LOG_DIR_OFFLINE, told)
+        working = [each for each in held if each.error is None]
+        if working and all(each.cordoned for each in working):
+            told = f"broker {broker} shall have {replicas} more, and all its log dirs are cordoned"
+            yield warning(Kind.CORDONED, told)
+
+
+def disk_warnings(loads: Iterable[BrokerLoad]) -> Iterator[Finding]:
+    """Warn of brokers whose disks would have no room left, or little."""
+    for load in loads:
+        if load.gains and (found := _room_warning(load)):
+            yield found
+
+
+def warning(kind: Kind, sentence: str) -> Finding:
+    """Give a warning that is about no partition of the plan in particular."""
+    return Finding(Severity.WARNING, kind, (), sentence)
+
+
+def _room_warning(load: BrokerLoad) -> Finding | None:
+    after, peak, disk = load.room_after_bytes, load.room_at_peak_bytes, load.disk_bytes
+    if after is None or peak is None or disk is None:
+        return None
+    least = min(after, peak)
+    when = "" if after <= peak else " before old replicas leave it"
+    comes = f"broker {load.broker} gets {as_bytes(load.bytes_in)}, has room for "
+    if least <= 0:
+        told = f"{comes}{as_bytes(load.room_bytes)} now, and would be full{when}"
+        lacking = f": {as_bytes(-least)} too much" if least else ""
+        return warning(Kind.DISK_FULL, f"{told}{lacking}")
+    if least < LOW * disk:
+        left = f"{as_bytes(least)}, {least / disk:.0%} of its disk"
+        told = f"{comes}{as_bytes(load.room_bytes)} now, and would have {left}, left{when}"
+        return warning(Kind.DISK_LOW, told)
+    return None
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    total: int | None = None
+    for value in values:
+        if value is None:
+            return None
+        total = (total or 0) + value
+    return total

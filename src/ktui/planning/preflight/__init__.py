@@ -1,0 +1,1 @@
+"""What a plan would do under given limits and throttles, in figures and words."""

@@ -1,0 +1,76 @@
+"""What a plan would do to a cluster, in figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.rules import Rules, at_target
+from ktui.planning.plan import PartitionTarget, Plan
+
+
+class BrokerChange(msgspec.Struct, frozen=True):
+    """How many replicas a broker gains and loses."""
+
+    broker: int
+    gains: int
+    loses: int
+
+
+class FactorChange(msgspec.Struct, frozen=True):
+    """How many partitions go from one replication factor to another."""
+
+    before: int = msgspec.field(name="from")
+    after: int = msgspec.field(name="to")
+    partitions: int
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """The plan in figures. What someone else is moving counts from where it was before."""
+
+    partitions: int
+    unknown: int
+    """Those that the cluster does not have, or does not show: all else is without them."""
+    at_target: int
+    replica_movements: int
+    """Replicas that are copied to a broker."""
+    leader_movements: int
+    """Partitions that are led, and shall be led by another broker."""
+    brokers: tuple[BrokerChange, ...]
+    replication_factor_changes: tuple[FactorChange, ...]
+
+
+def summarise(plan: Plan, cluster: ClusterSnapshot) -> Summary:
+    """Count what a plan asks of a cluster."""
+    rules = Rules(cluster)
+    pairs = [(target, rules.state(target.tp)) for target in plan.partitions]
+    known = [(target, state) for target, state in pairs if state is not None]
+    gains = Counter(
+        b for target, state in known for b in target.replicas if b not in state.original
+    )
+    loses = Counter(
+        b for target, state in known for b in state.original if b not in target.replicas
+    )
+    factors = Counter((len(state.original), len(target.replicas)) for target, state in known)
+    return Summary(
+        partitions=len(pairs),
+        unknown=len(pairs) - len(known),
+        at_target=sum(at_target(target, state) for target, state in known),
+        replica_movements=gains.total(),
+        leader_movements=sum(_moves_leader(target, state) for target, state in known),
+        brokers=tuple(
+            BrokerChange(b, gains[b], loses[b]) for b in sorted(gains.keys() | loses.keys())
+        ),
+        replication_factor_changes=tuple(
+            FactorChange(before, after, count)
+            for (before, after), count in sorted(factors.items())
+            if before != after
+        ),
+    )
+
+
+def _moves_leader(target: PartitionTarget, state: PartitionState) -> bool:
+    return state.leader is not None and state.leader != target.replicas[0]

@@ -1,0 +1,107 @@
+"""A run under a throttle, as a preflight plays it: what its findings go by."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.decision import Wanted
+from ktui.pacing.limits import Limits
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.names import among
+from ktui.planning.simulate.schedule import Schedule
+from ktui.planning.throttle_rates import ThrottleRates
+
+
+class Growing:
+    """The partitions that get replicas, whatever the limits and the throttle.
+
+    Attributes:
+        snapshot: the cluster.
+        wanted: the partitions.
+    """
+
+    def __init__(self, snapshot: ClusterSnapshot, wanted: Iterable[Wanted]) -> None:
+        self.snapshot = snapshot
+        self.wanted = [one for one in wanted if adds_of(one)]
+
+    @cached_property
+    def onto(self) -> Mapping[int, Sequence[tuple[int, TopicPartition]]]:
+        """Give, by broker, what is written to the partitions that come to it, the most first.
+
+        In bytes a second; those of which it is not known are left out.
+        """
+        coming: defaultdict[int, list[tuple[int, TopicPartition]]] = defaultdict(list)
+        for one in self.wanted:
+            bytes_s = self.snapshot.inbound.get(one.tp)
+            for broker in adds_of(one) if bytes_s is not None else ():
+                coming[broker].append((bytes_s or 0, one.tp))
+        return {broker: sorted(theirs, reverse=True) for broker, theirs in coming.items()}
+
+    @cached_property
+    def gaining(self) -> Sequence[int]:
+        """Give the brokers that get replicas."""
+        return sorted({broker for one in self.wanted for broker in adds_of(one)})
+
+    @cached_property
+    def holding(self) -> Sequence[int]:
+        """Give the brokers that may lead while replicas are added."""
+        return sorted({broker for one in self.wanted for broker in one.situation.replicas})
+
+
+class ThrottledRun:
+    """One run under one throttle.
+
+    Attributes:
+        growing: what gets replicas.
+        throttle: the run's rates; some broker has one.
+        leaders: whether what leaders send is throttled, too.
+        limits: those in force.
+        played: what comes of it, played beforehand.
+    """
+
+    def __init__(
+        self,
+        growing: Growing,
+        throttle: ThrottleRates,
+        limits: Limits,
+        played: Schedule,
+        *,
+        leaders: bool,
+    ) -> None:
+        self.growing = growing
+        self.throttle = throttle
+        self.limits = limits
+        self.played = played
+        self.leaders = leaders
+
+    def most_at_once(self, broker: int) -> int:
+        """Give the most that may be written at once to what comes to a broker, in bytes a second.
+
+        Whatever the order: the partitions with the most, as many as the limits let come together.
+        """
+        limits = self.limits
+        counts = (limits.per_broker, limits.partitions, limits.replica_movements)
+        together = min((count for count in counts if count is not None), default=None)
+        return sum(bytes_s for bytes_s, _ in self.growing.onto.get(broker, ())[:together])
+
+    def by_rate(self, brokers: Iterable[int]) -> Mapping[int, list[int]]:
+        """Put the brokers that the run throttles together by their rates, the lowest first."""
+        groups: defaultdict[int, list[int]] = defaultdict(list)
+        for broker in brokers:
+            rate = self.throttle.of(broker)
+            if rate is not None:
+                groups[rate].append(broker)
+        return dict(sorted(groups.items()))
+
+
+def adds_of(one: Wanted) -> list[int]:
+    """Give the brokers that get a replica of a partition."""
+    return [b for b in one.situation.target if b not in one.situation.replicas]
+
+
+def brokers_named(brokers: Sequence[int]) -> str:
+    """Name brokers: "broker 4", "brokers 4, 5 and 6"."""
+    return f"broker{'' if len(brokers) == 1 else 's'} {among(brokers)}"

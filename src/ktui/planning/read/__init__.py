@@ -1,0 +1,1 @@
+"""Plan files: read fast, and every mistake in one reported with its place."""

@@ -1,0 +1,38 @@
+"""Where in its file a partition of a sound plan stands: found when something must be said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ktui.planning.read.json_cursor import JsonText
+from ktui.planning.read.problems import Place, Problems, Steps
+
+
+def places(text: bytes, wanted: Iterable[Steps]) -> dict[Steps, Place]:
+    """Give the places of values, each by its path: ("partitions", 3, "replicas", 1).
+
+    `text` is a file that was read without a problem: all of it is ASCII, and each brace after the
+    first opens a partition.
+    """
+    ordered = sorted(set(wanted), key=lambda steps: steps[1])
+    decoded = text.decode("ascii")
+    problems = Problems(decoded)
+    openings = [found.start() for found in re.finditer(r"\{", decoded)]
+    found = {}
+    for steps in ordered:
+        cursor = JsonText(decoded, problems, openings[int(steps[1]) + 1])
+        found[steps] = problems.place(_offset(cursor, steps[2:]), steps)
+    return found
+
+
+def _offset(cursor: JsonText, steps: Steps) -> int:
+    for step in steps:
+        cursor.peek()
+        items = cursor.members() if isinstance(step, str) else cursor.elements()
+        for _ in items:
+            if cursor.path[-1] == step:
+                break
+            cursor.skip()
+    cursor.peek()
+    return cursor.at

@@ -1,0 +1,1 @@
+"""Runs simulated beforehand: which partition steps when, and how fast it copies."""

@@ -1,0 +1,295 @@
+"""A run, played beforehand on values: which partition steps when, if all goes well.
+
+What decides is what decides in a run: `pacing.choosing`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.limits import Limits, Order
+from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Done
+from ktui.pacing.steps import after
+from ktui.planning.simulate.fair_share import Copying, Inbounds
+from ktui.planning.simulate.peaks import Fetched, Held
+
+POLL_S = 1
+"""Ends are seen, and decisions made, poll by poll. A step that adds nothing takes about as long,
+and so does an election."""
+
+
+class Tempo(msgspec.Struct, frozen=True):
+    """How fast a run goes."""
+
+    bytes_s: Callable[[int, int], float]
+    """What a broker takes in, in bytes a second, while it copies so many replicas at once."""
+    joining_s: int = 0
+    """What a step that adds takes beside copying, until its end is seen."""
+    other_s: int = POLL_S
+    """What a step takes that adds nothing, and what an election takes."""
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What steps take beside copying, in seconds, as of a `Tempo`."""
+
+    joining_s: int = 0
+    other_s: int = POLL_S
+
+
+class Flying(msgspec.Struct, frozen=True):
+    """A step that is in flight as a play begins."""
+
+    wanted: Wanted
+    """The partition as it was before the step."""
+    move: Move
+    left: Mapping[int, float]
+    """By broker, the bytes that its replicas still lack; those that lack none are left out, and
+    where all are, the step is over with the next poll."""
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What is left of a run as a play begins."""
+
+    flying: Sequence[Flying]
+    waiting: Sequence[Wanted]
+    """The other partitions, in the plan's order, those that are under way `begun`."""
+
+
+Told = Callable[[int, Decision], None]
+"""Hears of each decision that submits something, and after how many seconds it does."""
+
+_WAITING = 2_000
+"""So many stand in the queue at least, or all: what a run does is the same, with less memory."""
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes of a run."""
+
+    copying_s: float
+    """How long something was being copied: this part of the time goes with the rate."""
+    waiting_s: float
+    """How long nothing was: for polls, removals and elections."""
+    batches: int
+    """Decisions that submitted something; in wave mode, waves."""
+    most_in_flight: int
+    """Partitions, at one time."""
+    peak_extra_replicas: int
+    """Of all partitions together, at one time; extra is what a partition holds beyond both what
+    it has at first and what it has at last."""
+    peak_bytes: Counter[int]
+    """By broker, the most that it held at one time beyond what it holds at first."""
+    peak_written: Counter[int]
+    """By broker, the most bytes a second that were written at one time to the partitions of which
+    it was adding a replica."""
+    peak_sent: Counter[int]
+    """By broker, what all followers must fetch of those partitions that it leads to keep up, the
+    new ones too; the most at one time, in bytes a second."""
+
+
+def schedule(
+    wanted: Sequence[Wanted],
+    limits: Limits,
+    tempo: Tempo,
+    told: Told | None = None,
+    inbound: Mapping[TopicPartition, int] | None = None,
+) -> Schedule:
+    """Play a run to its end.
+
+    Args:
+        wanted: its partitions, in the plan's order, online and in sync.
+        limits: those in force from first to last.
+        tempo: how fast brokers take in copies, and what steps take beside.
+        told: hears of each decision.
+        inbound: bytes a second that are written to partitions, where that is known.
+    """
+    beside = Beside(tempo.joining_s, tempo.other_s)
+    played = _Played(limits, beside, Inbounds(tempo.bytes_s), told, inbound)
+    played.take_on(wanted)
+    return played.result()
+
+
+def rest(
+    left: Left, limits: Limits, beside: Beside, copying: Copying, told: Told | None = None
+) -> Schedule:
+    """Play what is left of a run.
+
+    Args:
+        left: where it stands.
+        limits: those in force from now on.
+        beside: what steps take beside copying.
+        copying: how fast replicas are copied; none is being copied yet.
+        told: hears of each decision.
+    """
+    played = _Played(limits, beside, copying, told)
+    played.resume(left.flying)
+    played.take_on(left.waiting)
+    return played.result()
+
+
+class _Played:
+    """One run, as it is played."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        beside: Beside,
+        copying: Copying,
+        told: Told | None = None,
+        inbound: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        self._told = told
+        self._to_come: Iterator[Wanted] = iter(())
+        self._waiting = 0
+        self._roster = Roster(limits)
+        self._under_way: dict[TopicPartition, Wanted] = {}
+        """With those that wait in the queue."""
+        self._beside = beside
+        self._now_s = 0
+        self._copying_s = 0.0
+        self._copying = copying
+        self._copies_left: dict[TopicPartition, int] = {}
+        self._ends: list[tuple[int, TopicPartition]] = []
+        self._held = Held()
+        self._fetched = Fetched(inbound or {})
+        self._most_in_flight = 0
+
+    def take_on(self, wanted: Sequence[Wanted]) -> None:
+        limits = self._roster.limits
+        self._to_come = iter(_in_order(wanted, limits.order))
+        self._waiting = len(wanted)
+        if limits.partitions is not None:
+            self._waiting = max(_WAITING, 2 * limits.partitions)
+
+    def resume(self, flying: Sequence[Flying]) -> None:
+        """Put steps into the air that are in flight as the play begins."""
+        self._under_way.update({one.wanted.tp: one.wanted for one in flying})
+        self._roster.add(one.wanted for one in flying)
+        flying = [one for one in flying if one.wanted.tp in self._roster]
+        self._roster.submitted(Decision(1, steps=tuple(one.move for one in flying)))
+        for one in flying:
+            if one.left:
+                self._copy(one.move, one.left)
+            else:
+                heapq.heappush(self._ends, (POLL_S, one.wanted.tp))
+
+    def result(self) -> Schedule:
+        while self._submits() or self._roster.in_flight:
+            self._wait()
+        return Schedule(
+            copying_s=self._copying_s,
+            waiting_s=self._now_s - self._copying_s,
+            batches=self._roster.batch,
+            most_in_flight=self._most_in_flight,
+            peak_extra_replicas=self._held.peak_extra,
+            peak_bytes=self._held.peak_bytes,
+            peak_written=self._fetched.peak_written,
+            peak_sent=self._fetched.peak_sent,
+        )
+
+    def _submits(self) -> bool:
+        self._take_on()
+        decision = decide_steps(self._roster)
+        moves = list(decision.moves)
+        if moves:
+            if self._told is not None:
+                self._told(self._now_s, decision)
+            self._roster.submitted(decision)
+            self._most_in_flight = max(self._most_in_flight, len(self._roster.in_flight))
+        for move in moves:
+            self._begin(move)
+        return bool(moves)
+
+    def _take_on(self) -> None:
+        while len(self._roster.queue) <= self._waiting // 2:
+            more = {one.tp: one for one in itertools.islice(self._to_come, self._waiting)}
+            if not more:
+                return
+            self._under_way.update(more)
+            self._roster.add(more.values())
+
+    def _begin(self, move: Move) -> None:
+        tp, adds = move.tp, move.step.adds
+        one = self._under_way[tp]
+        self._held.begins(one, adds)
+        if not adds:
+            self._end_after(move, self._beside.other_s)
+            return
+        self._copy(move, dict.fromkeys(adds, one.size))
+
+    def _copy(self, move: Move, sizes: Mapping[int, float]) -> None:
+        tp, situation = move.tp, self._roster.situation(move.tp)
+        leader = situation.replicas[0] if situation.leader is None else situation.leader
+        self._copies_left[tp] = len(sizes)
+        self._fetched.begins(tp, situation, move.step.adds)
+        for broker, size in sizes.items():
+            self._copying.add(tp, (leader, broker), size, self._now_s)
+
+    def _end_after(self, move: Move, seconds: int) -> None:
+        """End a step, with its election if it has one."""
+        if move.step.elects is not None:
+            seconds += self._beside.other_s
+        heapq.heappush(self._ends, (self._now_s + seconds, move.tp))
+
+    def _wait(self) -> None:
+        """Let time pass until the poll that sees the end of a step."""
+        ends = self._ends
+        while True:
+            self._copy_until(self._next_poll())
+            if ends and ends[0][0] <= self._now_s:
+                break
+        while ends and ends[0][0] <= self._now_s:
+            self._over(heapq.heappop(ends)[1])
+
+    def _next_poll(self) -> int:
+        """Give the first poll at which something may have come to its end."""
+        end = self._copying.next_end_s
+        if self._ends:
+            end = min(end, self._ends[0][0])
+        return max(math.ceil(end / POLL_S) * POLL_S, self._now_s + POLL_S)
+
+    def _copy_until(self, poll_s: int) -> None:
+        busy_until_s = began_s = float(self._now_s)
+        self._now_s = poll_s
+        for end_s, tp, broker in self._copying.ended(poll_s):
+            busy_until_s = max(busy_until_s, end_s)
+            self._fetched.copied(tp, broker)
+            self._copied(tp)
+        if self._copying.next_end_s < math.inf:
+            busy_until_s = poll_s
+        self._copying_s += busy_until_s - began_s
+
+    def _copied(self, tp: TopicPartition) -> None:
+        left = self._copies_left[tp] - 1
+        if left:
+            self._copies_left[tp] = left
+        else:
+            del self._copies_left[tp]
+            self._end_after(self._roster.in_flight[tp], self._beside.joining_s)
+
+    def _over(self, tp: TopicPartition) -> None:
+        one, step = self._under_way[tp], self._roster.in_flight[tp].step
+        now = after(self._roster.situation(tp), step)
+        self._held.ends(one, step.drops, now)
+        self._fetched.over(tp)
+        if isinstance(self._roster.over(tp, now), Done):
+            del self._under_way[tp]
+
+
+def _in_order(wanted: Sequence[Wanted], order: Order) -> Sequence[Wanted]:
+    """Put partitions in the order in which a run's queue has them."""
+    if order is Order.PLAN:
+        return wanted
+    if order is Order.TOPIC:
+        return sorted(wanted, key=lambda one: one.tp)
+    sign = -1 if order is Order.SIZE_DESC else 1
+    return sorted(wanted, key=lambda one: (sign * one.size, one.tp))

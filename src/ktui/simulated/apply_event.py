@@ -1,0 +1,175 @@
+"""How each act from outside works on a simulated cluster."""
+
+from __future__ import annotations
+
+from ktui.simulated import events
+from ktui.simulated.core import SimulatedCore
+from ktui.simulated.events import Act
+from ktui.simulated.machines import Power
+from ktui.simulated.schedule import Deed
+
+_ELECTION_S = 1.0
+"""How long a cluster is without a controller when another takes over."""
+
+_BY_THE_CONTROLLER = (
+    events.Alter
+    | events.Elect
+    | events.Configure
+    | events.CreateTopic
+    | events.DeleteTopic
+    | events.Shutdown
+)
+
+
+def perform(cluster: SimulatedCore, act: Act) -> None:  # noqa: C901, PLR0912 - one line an act
+    """Have an act happen now, or as soon as there is a controller if it takes one."""
+    if isinstance(act, _BY_THE_CONTROLLER) and cluster.now_s < cluster.controller_from_s:
+        cluster.at(cluster.controller_from_s, lambda: perform(cluster, act))
+        return
+    match act:
+        case events.Kill(broker):
+            _fall_silent(cluster, broker, Power.DEAD)
+        case events.Hang(broker):
+            _fall_silent(cluster, broker, Power.HANGING)
+        case events.Shutdown(broker):
+            _shut_down(cluster, broker)
+        case events.Start(broker):
+            _start(cluster, broker)
+        case events.Resume(broker):
+            _resume(cluster, broker)
+        case events.Slow(broker, share):
+            cluster.replication.slow(broker, share)
+        case events.FillDisk(broker, leave):
+            cluster.replication.fill_disk(broker, leave)
+        case events.ChangeController():
+            cluster.controller_from_s = cluster.now_s + _ELECTION_S
+        case events.SetInbound(topic, inbound):
+            cluster.replication.set_inbound(topic, inbound)
+        case events.Append(tp, messages):
+            cluster.replication.append(tp, messages)
+        case events.CreateTopic(topic_spec):
+            cluster.create_topic(topic_spec)
+        case events.DeleteTopic(topic):
+            cluster.controller.delete_topic(topic)
+        case events.Alter(targets):
+            cluster.controller.alter(targets, allow_replication_factor_change=True)
+        case events.Elect(partitions):
+            cluster.controller.elect(partitions)
+        case events.Configure(changes):
+            cluster.configure(changes)
+        case events.LoseRequest() | events.LoseAnswer() | events.DelayRequest():
+            cluster.mishaps.append(act)
+        case events.Deny(call):
+            cluster.denied.add(call)
+        case events.Allow(call):
+            cluster.denied.discard(call)
+
+
+def _fall_silent(cluster: SimulatedCore, broker: int, power: Power) -> None:
+    """Stop a broker without a word; the controller learns it when the session times out."""
+    machines = cluster.machines
+    before = machines.power(broker)
+    runs = (Power.UP,) if power is Power.HANGING else (Power.UP, Power.HANGING, Power.STARTING)
+    if before not in runs:
+        return
+    if before is Power.UP:
+        machines.silent_from_s[broker] = cluster.now_s
+    spell = machines.turn(broker, power)
+    cluster.replication.broker_down(broker)
+    _after_session(cluster, broker, spell, lambda: cluster.controller.fence(broker))
+
+
+def _after_session(cluster: SimulatedCore, broker: int, spell: int, deed: Deed) -> None:
+    """Do something once a broker's session has ended, unless its power has changed by then."""
+    if not cluster.machines.still(broker, spell):
+        return
+    end_s = cluster.session_end_s(broker)
+    if cluster.now_s < end_s:
+        cluster.at(end_s, lambda: _after_session(cluster, broker, spell, deed))
+    else:
+        deed()
+
+
+def _shut_down(cluster: SimulatedCore, broker: int) -> None:
+    """Have a broker leave its leaders and ISRs to others, and stop when all have heard of it."""
+    machines, controller = cluster.machines, cluster.controller
+    if machines.power(broker) is not Power.UP or controller.is_stopping(broker):
+        return
+    controller.controlled_shutdown(broker)
+    spell = machines.turn(broker, Power.UP)
+    if cluster.spec.shutdown_s > 0:
+        cluster.at(cluster.now_s + cluster.spec.shutdown_s, lambda: _stop(cluster, broker, spell))
+    else:
+        _stop(cluster, broker, spell)
+
+
+def _stop(cluster: SimulatedCore, broker: int, spell: int) -> None:
+    """End a broker that shuts down, with the controller's leave, unless it has ended otherwise."""
+    if not cluster.machines.still(broker, spell):
+        return
+    if cluster.now_s < cluster.controller_from_s:
+        cluster.at(cluster.controller_from_s, lambda: _stop(cluster, broker, spell))
+        return
+    cluster.machines.silent_from_s[broker] = cluster.now_s
+    cluster.machines.turn(broker, Power.STOPPED)
+    cluster.replication.broker_down(broker)
+    cluster.controller.fence(broker)
+
+
+def _start(cluster: SimulatedCore, broker: int) -> None:
+    """Start a broker, which cannot register before the session that it had has ended.
+
+    The controller takes it for a double until then (DUPLICATE_BROKER_REGISTRATION).
+    """
+    before = cluster.machines.power(broker)
+    if before is Power.UP and cluster.controller.is_stopping(broker):
+        gone_s = max(cluster.now_s + cluster.spec.shutdown_s, cluster.controller_from_s)
+        cluster.at(gone_s, lambda: _start(cluster, broker))
+    if before not in (Power.STOPPED, Power.DEAD):
+        return
+    spell = cluster.machines.turn(broker, Power.STARTING)
+    ready_s = cluster.now_s + cluster.spec.startup_s
+
+    def ready() -> None:
+        if cluster.machines.still(broker, spell):
+            _come_up(cluster, broker)
+
+    def register() -> None:
+        _register(cluster, broker, properly_stopped=before is Power.STOPPED)
+        cluster.at(ready_s, ready)
+
+    _after_session(cluster, broker, spell, register)
+
+
+def _register(cluster: SimulatedCore, broker: int, *, properly_stopped: bool) -> None:
+    """Register a broker; one that had not shut down properly registers as such (KIP-966)."""
+    if properly_stopped:
+        cluster.controller.clean_start(broker)
+        return
+    cluster.controller.fence(broker)
+    cluster.controller.unclean_start(broker)
+
+
+def _resume(cluster: SimulatedCore, broker: int) -> None:
+    if cluster.machines.power(broker) is not Power.HANGING:
+        return
+    if cluster.controller.is_stopping(broker):
+        _stop(cluster, broker, cluster.machines.turn(broker, Power.UP))
+    else:
+        _come_up(cluster, broker)
+
+
+def _come_up(cluster: SimulatedCore, broker: int) -> None:
+    spell = cluster.machines.turn(broker, Power.UP)
+    cluster.replication.broker_up(broker)
+    _unfence(cluster, broker, spell)
+
+
+def _unfence(cluster: SimulatedCore, broker: int, spell: int) -> None:
+    """Have a broker take part again as soon as there is a controller, if it is up by then."""
+    if not cluster.machines.still(broker, spell):
+        return
+    if cluster.now_s < cluster.controller_from_s:
+        cluster.at(cluster.controller_from_s, lambda: _unfence(cluster, broker, spell))
+    else:
+        cluster.controller.unfence(broker)

@@ -1,0 +1,69 @@
+"""When the cluster was lost and when it answered again: events that no poll can see."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+from operator import attrgetter
+
+import msgspec
+
+from ktui.progress.news import Severity
+from ktui.progress.timeline import Event
+from ktui.tui.draw import format as figures
+
+_KEPT = 1_000
+
+
+class Outage(msgspec.Struct, frozen=True):
+    """Why the cluster does not answer as a whole."""
+
+    reason: str
+    """Short, and the same from attempt to attempt: "connection refused"."""
+    details: str
+    """What was attempted, where, why, and what to do about it."""
+
+
+class Outages:
+    """Notes outages as they come and go."""
+
+    def __init__(self) -> None:
+        self.current: Outage | None = None
+        self._since_s = 0.0
+        self._events: deque[Event] = deque(maxlen=_KEPT)
+
+    def lost(self, outage: Outage, at: datetime, since_s: float | None, now_s: float) -> None:
+        """Note that the cluster does not answer, since the monotonic second of its last answer."""
+        if self.current is None:
+            verb = "not reached" if since_s is None else "lost"
+            self._since_s = now_s if since_s is None else since_s
+            words = f"cluster {verb}: {outage.reason}"
+            self._events.append(Event(at, words, severity=Severity.TROUBLE))
+        self.current = outage
+
+    def answered(self, at: datetime, now_s: float) -> None:
+        """Note an answer."""
+        if self.current is not None:
+            lasted = figures.as_duration(now_s - self._since_s)
+            self._events.append(Event(at, f"cluster answers again after {lasted}"))
+        self.current = None
+
+    def note(self, event: Event) -> None:
+        """Note what else no poll can see."""
+        self._events.append(event)
+
+    def copy(self) -> Outages:
+        """Give the same once more, to go on by itself."""
+        other = Outages()
+        other.current, other._since_s = self.current, self._since_s
+        other._events.extend(self._events)
+        return other
+
+    def among(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Give the events of the polls with these between them, by time."""
+        if not self._events:
+            return events
+        both: tuple[Sequence[Event], ...] = (self._events, events)
+        return tuple(heapq.merge(*both, key=attrgetter("at")))

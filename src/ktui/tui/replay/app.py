@@ -1,0 +1,282 @@
+"""The app on a recording: the live view as it would have been, to be gone through in both ways."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+from rich.text import Text
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Input
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.progress.timeline import Progress
+from ktui.tui.app.app import KtuiApp
+from ktui.tui.app.run_controller import RunApp
+from ktui.tui.poll.stale_throttles import Leftovers
+from ktui.tui.replay.line import ReplayLine, as_position
+from ktui.tui.replay.messages import Played, Surveyed, Told
+from ktui.tui.replay.moment_prompt import MomentPrompt
+from ktui.tui.replay.player import Playing, Way
+from ktui.tui.widgets.bindings import APP_BINDINGS
+from ktui.tui.widgets.header import Status, StatusHeader
+
+SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0)
+_CHANGES_NOTHING = "This is a replay: nothing can be changed in what has been."
+_LEFT_OUT = (
+    "start_plan",
+    "pause",
+    "cancel",
+    "cancel_foreign",
+    "open_gate",
+    "show_insights",
+    "quit_view",
+)
+_USUAL_POLL_S = 1.0
+_TICK_S = 0.25
+"""Of our time, after which the line is drawn anew."""
+
+REPLAY_BINDINGS = [
+    Binding("p", "play", "play/pause", tooltip="Let the recording stand, or go on"),
+    Binding(
+        "left", "seek(-10)", "10 s", key_display="←→", priority=True,
+        tooltip="Go 10 s of the recording back",
+    ),
+    Binding(
+        "right", "seek(10)", "10 s", show=False, priority=True,
+        tooltip="Go 10 s of the recording on",
+    ),
+    Binding(
+        "shift+left", "seek(-60)", "a minute back", show=False, priority=True,
+        tooltip="Go a minute of the recording back",
+    ),
+    Binding(
+        "shift+right", "seek(60)", "a minute on", show=False, priority=True,
+        tooltip="Go a minute of the recording on",
+    ),
+    Binding(
+        "minus", "slower", "speed", key_display="-+",
+        tooltip="Play more slowly",
+    ),
+    Binding("plus", "faster", "faster", show=False, tooltip="Play faster"),
+    Binding(
+        "full_stop", "event(True)", "next event", key_display=".",
+        tooltip="Go to the next event that is trouble, or not about one partition alone",
+    ),
+    Binding(
+        "comma", "event(False)", "previous event", show=False,
+        tooltip="Go to the event before",
+    ),
+    Binding("a", "go_to", "go to", tooltip="Go to a time of the recording"),
+]  # fmt: skip
+
+
+class ReplayApp(KtuiApp, inherit_bindings=False):
+    """Shows a recording.
+
+    Args:
+        playing: plays it.
+        state_dir: where its runs are put as they are played.
+        name: what the cluster is called.
+        recording: what the recording is called.
+        again: gives the command that goes on from a position, such as `4:07` written `+4m7s`.
+        how: what else the app takes.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(binding for binding in APP_BINDINGS if binding.action not in _LEFT_OUT),
+        *REPLAY_BINDINGS,
+        Binding("q", "quit_view", "quit", tooltip="Close the replay"),
+        Binding("ctrl+c,ctrl+q", "quit_view", "quit", show=False, priority=True),
+    ]
+    keys_left_out_first = ("mark", "show_throttle", "show_limits", "show_runs", "freeze", "sort")
+    """Where the line of keys is too short: those that a replay needs least."""
+
+    def __init__(
+        self,
+        playing: Playing,
+        *,
+        state_dir: StateDir,
+        name: str,
+        recording: str,
+        again: Callable[[str], str],
+        **how: Any,
+    ) -> None:
+        super().__init__(
+            playing,
+            cluster_name=name,
+            read_only=True,
+            poll_interval_s=_USUAL_POLL_S,
+            clock=playing.clock,
+            state_dir=state_dir,
+            **how,
+        )
+        self._playing = playing
+        self._recording, self._again = recording, again
+        self._newest: RunDir | None = None
+        self.why_read_only = _CHANGES_NOTHING
+        self.watch_screen.when_not_looked_at = (
+            "The recording does not tell of these: whoever made it did not look at them."
+        )
+        playing.told_to(self.post_message)
+
+    def on_mount(self) -> None:
+        """Begin to play."""
+        self.set_interval(_TICK_S, self._draw_lines)
+        self._playing.clock.run()
+
+    # ------------------------------------------------------------ what is played
+
+    @on(Played)
+    def _show_played(self, message: Played) -> None:
+        if message.jumped:
+            self._leftovers = Leftovers()
+            self.watch_screen.forget()
+        self._outages = message.outages
+        self._run_played(message.run)
+        self.take_in(message.progress, message.overview)
+        self._draw_lines()
+
+    def _run_played(self, newest: RunDir | None) -> None:
+        """Be attached to the run that began last, unless another one was chosen since."""
+        if newest == self._newest:
+            return
+        self._newest = newest
+        if newest is None:
+            self.desk.detach()
+            self.hand_out_run(set())
+        else:
+            self.run_worker(self.attach(newest), group="attach", exit_on_error=False)
+
+    def refresh_run(self, progress: Progress) -> None:
+        """Read what is new of the run; none is offered."""
+        RunApp.refresh_run(self, progress)
+
+    def place_of_runs(self, state_dir: StateDir) -> str:
+        """Name the recording: the folder that its runs are put into is nobody's concern."""
+        del state_dir
+        return f"in the recording {self._recording}"
+
+    def show_again(self) -> None:
+        """Show a run that has come as it is at the moment played, which may stand."""
+        self.refresh_run(self._polled)
+        super().show_again()
+
+    @on(Told)
+    def _tell_of_it(self, message: Told) -> None:
+        if message.instead:
+            self.clear_notifications()
+        self.tell(message.words, severity=message.severity)
+
+    @on(Surveyed)
+    def _draw_lines(self) -> None:
+        """Say on every screen where the replay is."""
+        course = self._playing.course
+        for screen in self.screen_stack:
+            for header in screen.query(StatusHeader):
+                self._lined(screen, header).show(course)
+
+    def _lined(self, screen: Screen[Any], header: StatusHeader) -> ReplayLine:
+        """Give the line under a screen's header, put there if it is new."""
+        lines = screen.query(ReplayLine)
+        if lines:
+            return lines.first()
+        line = ReplayLine()
+        header.parent.mount(line, after=header)  # type: ignore[union-attr]  # it is on the screen
+        return line
+
+    def push_screen(self, *args: Any, **how: Any) -> Any:
+        """Open a screen, which is given the line at once."""
+        opened = super().push_screen(*args, **how)
+        self.call_after_refresh(self._draw_lines)
+        return opened
+
+    def cluster_status(self) -> Status:
+        """Tell how the cluster was, and that this is a replay."""
+        memory = self._polled.memory
+        typical_s = None if memory is None else memory.typical_s
+        return msgspec.structs.replace(
+            super().cluster_status(),
+            badge="REPLAY",
+            until_seen="reading the recording …",
+            interval_s=typical_s or _USUAL_POLL_S,
+        )
+
+    # --------------------------------------------------------------------- the keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the arrows to fields and dialogues."""
+        if action == "seek" and (
+            isinstance(self.focused, Input) or isinstance(self.screen, ModalScreen)
+        ):
+            return False
+        return super().check_action(action, parameters)
+
+    def action_play(self) -> None:
+        """Let the recording stand or go on; at its end, from its beginning."""
+        clock, course = self._playing.clock, self._playing.course
+        if course.ended:
+            self._playing.go_to(self._playing.first_s)
+            clock.run()
+        elif clock.paused:
+            clock.run()
+        else:
+            clock.pause()
+        self._draw_lines()
+
+    def action_seek(self, seconds: int) -> None:
+        """Go on or back by so many seconds."""
+        self._playing.go_by(float(seconds))
+
+    def action_slower(self) -> None:
+        """Play more slowly."""
+        clock = self._playing.clock
+        clock.run_at(SPEEDS[max(0, bisect_left(SPEEDS, clock.speed) - 1)])
+        self._draw_lines()
+
+    def action_faster(self) -> None:
+        """Play faster."""
+        clock = self._playing.clock
+        clock.run_at(SPEEDS[min(len(SPEEDS) - 1, bisect_right(SPEEDS, clock.speed))])
+        self._draw_lines()
+
+    def action_event(self, onwards: bool) -> None:  # noqa: FBT001 - given by the binding
+        """Go to the next event, or to the one before."""
+        self._playing.go_to(Way.NEXT if onwards else Way.PREVIOUS)
+
+    async def action_go_to(self) -> None:
+        """Ask for a time, and go there."""
+
+        def answered(at_s: float | None) -> None:
+            if at_s is not None:
+                self._playing.go_to(at_s)
+
+        await self.push_screen(MomentPrompt(self._playing.tape), answered)
+
+    @on(ReplayLine.Clicked)
+    def _go_where_clicked(self, message: ReplayLine.Clicked) -> None:
+        self._playing.go_to(message.at_s)
+
+    def pause_partition(self, tp: TopicPartition | None) -> None:
+        """Say that nothing can be changed."""
+        del tp
+        self.tell(_CHANGES_NOTHING, severity="warning")
+
+    def roll_back_run(self, folder: RunDir) -> None:
+        """Say that nothing can be changed."""
+        del folder
+        self.tell(_CHANGES_NOTHING, severity="warning")
+
+    def action_quit_view(self) -> None:
+        """Close the replay, and say how to go on from here."""
+        course = self._playing.course
+        at_s = course.at_s - course.from_s
+        words = f"ktui: replay closed at {as_position(at_s)}."
+        if not course.ended and at_s >= 1:
+            words += f" To go on from there: {self._again(f'+{int(at_s)}s')}"
+        self.exit(message=Text(words))

@@ -1,0 +1,131 @@
+"""The line of a replay: where it is, how fast it goes, and all of the recording with its events."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from operator import attrgetter
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Cell, Piece, pieces_width
+from ktui.tui.draw.paint import content
+from ktui.tui.replay.messages import Course
+
+LEAST_BAR = 12
+_HERE = Cell("●", "moving")
+_PLAYED, _COMING = Cell("━", "moving"), Cell("─", "dim")
+_NOT_KNOWN = Cell("·", "dim")
+_NOTHING = Cell(" ", "dim")
+MARKS = (Cell("╷", "dim"), Cell("▲", "falling-behind"), Cell("!", "stalled"))
+"""How an event looks by its severity."""
+
+
+class ReplayLine(Widget):
+    """Draws a `Course`; a click goes there."""
+
+    DEFAULT_CSS = """
+    ReplayLine { height: 1; background: $background; }
+    """
+
+    class Clicked(Message):
+        """The operator wants to go to a second."""
+
+        def __init__(self, at_s: float) -> None:
+            super().__init__()
+            self.at_s = at_s
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._course: Course | None = None
+        self._bar_from = 0
+
+    def show(self, course: Course) -> None:
+        """Take in how far the replay is."""
+        self._course = course
+        self.refresh()
+
+    def render(self) -> Content:
+        """Draw the line."""
+        if self._course is None:
+            return Content("")
+        words = _words(self._course)
+        self._bar_from = pieces_width(words) + 1
+        room = self.size.width - self._bar_from - 2
+        if room < LEAST_BAR:
+            return content(words)
+        cells = (Piece(cell.glyph, cell.role) for cell in bar(self._course, room))
+        edges = Piece("▕", "dim"), Piece("▏", "dim")
+        return content([*words, edges[0], *cells, edges[1]])
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the moment that was clicked at."""
+        cell = event.get_content_offset_capture(self).x - self._bar_from
+        room = self.size.width - self._bar_from - 2
+        if self._course is not None and 0 <= cell < room:
+            self.post_message(self.Clicked(_second(self._course, cell, room)))
+
+
+def as_position(seconds: float) -> str:
+    """Give a place in a recording: `4:07`, `1:21:30`."""
+    minutes, second = divmod(max(0, int(seconds)), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def bar(course: Course, room: int) -> Iterator[Cell]:
+    """Give the cells of the bar: what happened is told over what is played."""
+    here = min(room - 1, int((course.at_s - course.from_s) / _cell_s(course, room)))
+    for number in range(room):
+        from_s, until_s = _second(course, number, room), _second(course, number + 1, room)
+        if number == here:
+            yield _HERE
+        elif (severity := _gravest(course, from_s, until_s)) is not None:
+            yield MARKS[severity]
+        elif not any(s.from_s < until_s and s.until_s >= from_s for s in course.stretches):
+            yield _NOTHING
+        elif number < here:
+            yield _PLAYED
+        else:
+            yield _COMING if until_s <= course.surveyed_s or _over(course) else _NOT_KNOWN
+
+
+def _words(course: Course) -> list[Piece]:
+    length = as_position(course.until_s - course.from_s)
+    position = as_position(course.at_s - course.from_s)
+    pieces = [Piece("  "), Piece(position, bold=True), Piece(f" / {length}  ", "dim")]
+    pieces.append(Piece(f"{course.at.astimezone():%Y-%m-%d %H:%M:%S}  "))
+    pieces.append(Piece(f"x{course.speed:g}  "))
+    if course.goes_to_s is not None:
+        whole = max(course.goes_to_s - course.from_s, 1e-9)
+        share = figures.as_share((course.reached_s - course.from_s) / whole)
+        to = as_position(course.goes_to_s - course.from_s)
+        pieces.append(Piece(f"going to {to}, {share}  ", "falling-behind", bold=True))
+    elif course.ended:
+        pieces.append(Piece("END  ", "done", bold=True))
+    elif course.paused:
+        pieces.append(Piece("PAUSED  ", "falling-behind", bold=True))
+    return pieces
+
+
+def _cell_s(course: Course, room: int) -> float:
+    return max((course.until_s - course.from_s) / room, 1e-9)
+
+
+def _second(course: Course, cell: int, room: int) -> float:
+    return course.from_s + cell * _cell_s(course, room)
+
+
+def _over(course: Course) -> bool:
+    return course.surveyed_s >= course.until_s
+
+
+def _gravest(course: Course, from_s: float, until_s: float) -> int | None:
+    """Give the severity of the gravest event between two seconds; None where there is none."""
+    first = bisect_left(course.marks, from_s, key=attrgetter("at_s"))
+    behind = bisect_left(course.marks, until_s, key=attrgetter("at_s"))
+    return max((mark.severity for mark in course.marks[first:behind]), default=None)

@@ -1,0 +1,73 @@
+"""The question for the moment of a recording to go to."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from ktui.recording.replay_moment import reach, second_of
+from ktui.recording.replay_tape import Tape
+from ktui.tui.widgets.text_field import Entry
+
+
+class MomentPrompt(ModalScreen[float | None]):
+    """Gives the second of a tape that was typed, or None when it is left without any."""
+
+    CSS = """
+    MomentPrompt {
+        align: center middle;
+        & > Vertical {
+            width: 70%; min-width: 50; max-width: 90; height: auto; padding: 1 2;
+            border: round $primary; background: $surface;
+        }
+        & Static { color: $dim; }
+        & #moment-title { color: $foreground; text-style: bold; }
+        & Input { border: none; height: 1; padding: 0 1; margin: 1 0; background: $cursor; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "back", tooltip="Go back without going anywhere"),
+    ]
+
+    def __init__(self, tape: Tape) -> None:
+        super().__init__()
+        self._tape = tape
+
+    def compose(self) -> ComposeResult:
+        """Lay out the question and the line to answer it in."""
+        with Vertical():
+            yield Static("Go to which moment?", id="moment-title")
+            yield Entry(placeholder=f"{self._tape.wall(self._tape.from_s).astimezone():%H:%M:%S}")
+            yield Static(self._hint, id="moment-hint", markup=False)
+
+    @property
+    def _hint(self) -> str:
+        goes = f"The recording goes {reach(self._tape)}."
+        how = "Give a time of day, a date and time, or +1m30s from the beginning."
+        return f"{goes} {how} enter goes there, esc leaves."
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        self.query_one("#moment-hint", Static).update(self._hint)
+
+    @on(Input.Submitted)
+    def _answered(self, event: Input.Submitted) -> None:
+        if not event.value.strip():
+            self.dismiss(None)
+            return
+        try:
+            self.dismiss(second_of(event.value, self._tape))
+        except ValueError as error:
+            words = Content.styled(f"{error}.", "$error")
+            self.query_one("#moment-hint", Static).update(words)
+
+    def action_leave(self) -> None:
+        """Leave everything as it is."""
+        self.dismiss(None)

@@ -1,0 +1,54 @@
+"""A run as a recording tells of it, event by event."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.execution.host.state_dir import run_name_problem
+from ktui.execution.run.events import Entry, decode
+from ktui.execution.run.run import Run
+from ktui.recording.lines import RunLine
+from ktui.recording.milliseconds import moment
+
+
+class RecordedRun:
+    """One run, as far as its events have been played. They come from its first one on, or never.
+
+    Args:
+        name: the run's.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.run = Run(name)
+        self.entries: list[Entry] = []
+        self.problem = run_name_problem(name)
+        """Why it is not followed any further; None as long as it is."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is anything of it to be shown."""
+        return self.run.started is not None
+
+    @property
+    def owned(self) -> bool:
+        """Whether a process carried it on, or was just being started for that."""
+        return self.run.left is None and not self.run.ended
+
+    def take(self, line: RunLine) -> Entry | None:
+        """Take in an event; give it if it is new, and all before it are known."""
+        if self.problem is not None or line.entry <= self.run.seq:
+            return None
+        if line.entry > self.run.seq + 1:
+            missing = f"events {self.run.seq + 1} to {line.entry - 1}"
+            self.problem = f"{missing} of run {self.name} are not in the recording"
+            return None
+        try:
+            entry = Entry(line.entry, moment(line.at), decode(bytes(line.event)))
+            self.run.apply(entry)
+        except (msgspec.MsgspecError, LookupError) as error:
+            what = f"event {line.entry} of run {self.name}"
+            self.problem = f"{what} is none that this ktui can follow: {error}"
+            return None
+        self.entries.append(entry)
+        return entry

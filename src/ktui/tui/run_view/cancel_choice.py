@@ -1,0 +1,101 @@
+"""What an operator may ask for in the cancel dialog: what is done, and to which partitions."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.catalog import RunState
+from ktui.execution.journal.commands import CallOff, Command, Continue, Pause
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import in_scope
+from ktui.execution.run.run import Run
+from ktui.tui.draw import format as figures
+from ktui.tui.run_view.attached import RunStatus
+
+
+class Deed(enum.Enum):
+    """What is to be done."""
+
+    STOP = "stop"
+    ROLLBACK = "roll back"
+    TRIM = "trim"
+    PAUSE = "pause"
+    CONTINUE = "continue"
+
+    @property
+    def kind(self) -> CancelKind | None:
+        """The kind of cancel that it is; None for one that cancels nothing."""
+        return _KINDS.get(self)
+
+
+_KINDS = {
+    Deed.STOP: CancelKind.STOP,
+    Deed.ROLLBACK: CancelKind.ROLLBACK,
+    Deed.TRIM: CancelKind.TRIM,
+}
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Some partitions of the run; with none named, all of it."""
+
+    words: str
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is everything in the run."""
+        return not (self.topics or self.partitions)
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """What is to be done, and to which partitions."""
+
+    deed: Deed
+    scope: Scope
+
+    @property
+    def command(self) -> Command:
+        """What is asked of the run's process."""
+        topics, partitions = self.scope.topics, self.scope.partitions
+        if self.deed.kind is not None:
+            return CallOff(self.deed.kind, topics=topics, partitions=partitions)
+        asks = Pause if self.deed is Deed.PAUSE else Continue
+        return asks(topics=topics, partitions=partitions)
+
+    @property
+    def what(self) -> str:
+        """Name it: "roll back topic orders (12 partitions)"."""
+        return f"{self.deed.value} {self.scope.words}"
+
+    def shuts_gate(self, status: RunStatus) -> bool:
+        """Whether the cluster's cancel gate is shut with it (KIP-236's reassign_cancel)."""
+        cancels = self.deed.kind is not None and self.scope.whole
+        return cancels and status.state is not RunState.ENDED
+
+
+def scopes(run: Run, tp: TopicPartition | None, marked: Collection[TopicPartition]) -> list[Scope]:
+    """Give what there is to choose: first the marked ones, where there are any.
+
+    Args:
+        run: the run.
+        tp: the partition that is looked at; None for none.
+        marked: those marked, of the run or not.
+    """
+    found = []
+    some = tuple(each for each in run.tracks if each in marked)
+    if some:
+        left_out = len(marked) - len(some)
+        aside = f"; {left_out:,} marked {'is' if left_out == 1 else 'are'} not in the run"
+        count = figures.as_count(len(some), "marked partition")
+        found.append(Scope(f"{count}{aside if left_out else ''}", partitions=some))
+    if tp is not None and tp in run.tracks:
+        found.append(Scope(f"partition {tp}", partitions=(tp,)))
+        count = figures.as_count(len(in_scope(run, topics=[tp.topic])), "partition")
+        found.append(Scope(f"topic {tp.topic} ({count})", topics=(tp.topic,)))
+    every = figures.as_count(len(run.tracks), "partition")
+    return [*found, Scope(f"everything in the run ({every})")]

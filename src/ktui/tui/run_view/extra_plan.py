@@ -1,0 +1,70 @@
+"""A plan that was chosen on the screen, held against the run that it is to join."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ktui.cluster.text import clean
+from ktui.execution.engine.add_plan import Extra, joinings_in_words
+from ktui.execution.run.events import OnConflict
+from ktui.execution.run.run import Run
+from ktui.planning.check.findings import Allowances
+from ktui.planning.preflight.text import lines
+from ktui.tui.run_view.plan_choice import PROBLEMS, ChosenPlan, Told
+
+
+class Conflict(NamedTuple):
+    """What may become of partitions that the run moves elsewhere."""
+
+    value: OnConflict
+    words: str
+    means: str
+
+
+CONFLICTS = (
+    Conflict(
+        OnConflict.ROLLBACK,
+        "roll back",
+        "What the run moves elsewhere goes back at once to its original replicas, then is queued"
+        " anew.",
+    ),
+    Conflict(
+        OnConflict.KEEP,
+        "keep",
+        "What the run has with another target keeps that; the plan's is dropped for it.",
+    ),
+    Conflict(
+        OnConflict.RETARGET,
+        "re-target",
+        "What the run has in flight elsewhere is cancelled, and goes on to its new target from"
+        " where it is.",
+    ),
+)
+"""The choices, the one that `ktui add` takes by default first."""
+
+_BY_ITSELF = "by itself, under the run's limits:"
+
+
+def judged(
+    chosen: ChosenPlan, run: Run, on_conflict: OnConflict, allowed: Allowances
+) -> tuple[Extra, list[Told]]:
+    """Hold it against the run, and give all there is to be told of it."""
+    name = clean(chosen.path.name)
+    extra = Extra(chosen.plan, name, run, chosen.seen, on_conflict, allowed)
+    idle = extra.idle
+    figures = None if idle else extra.preflight()
+    told = chosen.told_of(
+        (*extra.findings, *(() if figures is None else figures.warnings)),
+        throttled=bool(run.throttled.rates) and not idle,
+    )
+    told += [(line, "" if n else "bold") for n, line in enumerate(extra.in_run())]
+    if figures is not None:
+        told += [("", ""), (_BY_ITSELF, "$dim"), *((line, "") for line in lines(figures))]
+    return extra, told
+
+
+def forbids(extra: Extra) -> str | None:
+    """Say why an extra plan is not added; None if it may be."""
+    if extra.has_problems:
+        return PROBLEMS
+    return f"There is nothing to do: {joinings_in_words(extra.ways)}." if extra.idle else None

@@ -1,0 +1,136 @@
+"""A plan that was chosen on the screen, what it is about, and what is to be told of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ktui.execution.host.catalog import unfinished_over
+from ktui.execution.host.state_dir import StateDir
+from ktui.pacing.limits import Limits
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, Kind, Severity
+from ktui.planning.plan import Plan
+from ktui.planning.preflight.preflight import Ground
+from ktui.planning.preflight.text import lines
+from ktui.planning.read.read import read_plan
+from ktui.planning.throttle_rates import ThrottleRates
+from ktui.quantities import as_count
+from ktui.tui.run_view.launchers import Engines
+
+MOST_FINDINGS = 50
+PROBLEMS = "The plan has problems, which are told above: nothing is sent."
+_COLOURS = {Severity.PROBLEM: "bold $error", Severity.WARNING: "$warning", Severity.NOTE: "$dim"}
+_UNFINISHED = (
+    "warning: run {} waits for resume, with {} left that this plan has, too; R in the list of"
+    " runs goes on with it. Resumed after this one, it leaves those out that it finds changed then"
+)
+_OF_THROTTLE = (Kind.NEVER_ENDS, Kind.LEADERS_THROTTLED, Kind.SLOWER_THAN_A_FETCH)
+_MEASURING = "Measuring for 2 s how much is written, and whether the throttle lets through more …"
+
+Told = tuple[str, str]
+"""A line, and its colour."""
+
+
+class ChosenPlan(msgspec.Struct, frozen=True):
+    """A plan, as it stands to the cluster and to the runs there are."""
+
+    path: Path
+    plan: Plan
+    seen: ClusterSnapshot
+    ground: Ground
+    unfinished: Sequence[tuple[str, int]]
+    """Runs that nobody carries on, and how many of the plan's partitions each has left."""
+    measured: bool = False
+    """Whether it is known how much is written, as far as it can be."""
+
+    @property
+    def brokers_alive(self) -> int:
+        """How many brokers are alive."""
+        return len(self.seen.online)
+
+    async def with_inbound(self, engines: Engines) -> ChosenPlan:
+        """Measure what a throttle is held against, which takes some seconds.
+
+        Raises:
+            ClusterError: the cluster cannot be asked.
+        """
+        seen = await engines.measured(self.plan, self.seen)
+        ground = await asyncio.to_thread(Ground, self.plan, seen)
+        return msgspec.structs.replace(self, seen=seen, ground=ground, measured=True)
+
+    async def judged(
+        self, limits: Limits, throttle: ThrottleRates, allowed: Allowances, *, leaders: bool
+    ) -> tuple[Sequence[Finding], list[Told]]:
+        """Work out what it does under limits: what was found, and all there is to be told."""
+        figures = await asyncio.to_thread(
+            self.ground.under, limits, throttle=throttle, throttle_leaders=leaders
+        )
+        found = await asyncio.to_thread(check_plan, self.plan, self.seen, allowed)
+        findings = tuple(each for each in (*found, *figures.warnings) if self._known(each))
+        told = [(self._left(*run), _COLOURS[Severity.WARNING]) for run in self.unfinished]
+        found_words = self.told_of(findings, throttled=bool(throttle))
+        told += found_words or ([("", "")] if told else [])
+        return findings, [*told, *((line, "") for line in lines(figures))]
+
+    def told_of(self, findings: Sequence[Finding], *, throttled: bool) -> list[Told]:
+        """Give what was found, and below it an empty line; of very many the first ones.
+
+        Args:
+            findings: what was found.
+            throttled: whether there is a throttle, for which it is measured what is written.
+        """
+        told = [(_MEASURING, "$dim")] if throttled and not self.measured else []
+        known = [each for each in findings if self._known(each)]
+        told += [(_sentence(each), _COLOURS[each.severity]) for each in known[:MOST_FINDINGS]]
+        if (more := len(known) - MOST_FINDINGS) > 0:
+            told.append((f"and {more:,} more", "$dim"))
+        return [*told, ("", "")] if told else []
+
+    def _known(self, finding: Finding) -> bool:
+        return self.measured or finding.kind is not Kind.INBOUND_UNKNOWN
+
+    @staticmethod
+    def _left(name: str, left: int) -> str:
+        return _UNFINISHED.format(name, as_count(left, "partition"))
+
+
+async def choose(path: Path, engines: Engines, state_dir: StateDir, cluster_id: str) -> ChosenPlan:
+    """Read a plan, and look at what it is about.
+
+    Raises:
+        BadPlan: with every mistake and its place.
+        ClusterError: the cluster cannot be asked.
+        RunProblem: the state directory cannot be read.
+    """
+    plan = await asyncio.to_thread(read_plan, path)
+    seen = await engines.look(plan)
+    ground = await asyncio.to_thread(Ground, plan, seen)
+    partitions = [target.tp for target in plan.partitions]
+    left = await asyncio.to_thread(lambda: list(unfinished_over(state_dir, cluster_id, partitions)))
+    return ChosenPlan(path, plan, seen, ground, left)
+
+
+def of_throttle(findings: Sequence[Finding]) -> list[str]:
+    """Give what is to be said of the throttle where it is typed."""
+    return [each.sentence for each in findings if each.kind in _OF_THROTTLE]
+
+
+def forbids(findings: Sequence[Finding]) -> str | None:
+    """Say why a plan with these findings is not started; None if it may be."""
+    if any(each.severity is Severity.PROBLEM for each in findings):
+        return PROBLEMS
+    if any(each.kind is Kind.NOTHING_TO_DO for each in findings):
+        return "All of it is at its target already: there is nothing to do."
+    return None
+
+
+def _sentence(finding: Finding) -> str:
+    line = "" if finding.place is None else f"line {finding.place.line}: "
+    allow = ""
+    if finding.option is not None and finding.severity is Severity.PROBLEM:
+        allow = " (may be allowed below)"
+    return f"{finding.severity}: {line}{finding.sentence}{allow}"

@@ -1,0 +1,236 @@
+"""The partitions of a run as the list has them: each a row, also those that nobody looks at yet."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.forecast.expected import situation
+from ktui.execution.run.destination import goal
+from ktui.execution.run.events import (
+    Cancel,
+    CancelAsked,
+    Elect,
+    Entry,
+    Joined,
+    LimitsChanged,
+    NowIn,
+    PlannedPart,
+    Replanned,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.limits import Limits, Order
+from ktui.pacing.situation import Step
+from ktui.pacing.steps import all_steps
+from ktui.planning.simulate.step_cost import Ways, pattern_of
+from ktui.progress.timeline import Mark, Phase, Slots, Timeline
+from ktui.tui.run_view.wait_reasons import BETWEEN, Waits
+
+Rank = tuple[bool, int, str, int]
+
+
+class Places:
+    """The partitions in the order in which they begin, and who of them still waits to begin."""
+
+    def __init__(self, tracks: Iterable[Track], order: Order) -> None:
+        ranked = sorted(tracks, key=lambda track: _rank(track, order))
+        self.order = order
+        self._index = {track.tp: place for place, track in enumerate(ranked)}
+        self._gone = [place for place, track in enumerate(ranked) if not _waits(track)]
+
+    def __len__(self) -> int:
+        """Count the partitions, whether they wait or not."""
+        return len(self._index)
+
+    def take(self, track: Track) -> None:
+        """Note where a partition stands now."""
+        index = self._index[track.tp]
+        at = bisect.bisect_left(self._gone, index)
+        known = at < len(self._gone) and self._gone[at] == index
+        if known and _waits(track):
+            del self._gone[at]
+        elif not known and not _waits(track):
+            self._gone.insert(at, index)
+
+    def index(self, tp: TopicPartition) -> int:
+        """Give a partition's place among all, from 0; it stays while the order does."""
+        return self._index[tp]
+
+    def place(self, track: Track) -> int | None:
+        """Give how many begin until it does, itself included; None for one that has begun."""
+        if not _waits(track):
+            return None
+        index = self._index[track.tp]
+        return index - bisect.bisect_left(self._gone, index) + 1
+
+
+def _waits(track: Track) -> bool:
+    goes_back = track.cancel is not None and track.state in (State.ROLLING_BACK, State.STOPPING)
+    return not track.under_way and (track.state is State.QUEUED or goes_back)
+
+
+def _rank(track: Track, order: Order) -> Rank:
+    """Rank as the engine does (KIP-1335, and the orders that are ours), the called off first."""
+    later = track.cancel is None
+    if order is Order.PLAN:
+        return (later, track.number, "", 0)
+    size = track.planned.size
+    first = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
+    return (later, first, track.tp.topic, track.tp.partition)
+
+
+_NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
+_OF_PARTITION = (Cancel, Elect, NowIn, Replanned, StepBegun, StepOver)
+
+
+class TakenStep(msgspec.Struct, frozen=True, gc=False):
+    """A step that was begun, and what became of it."""
+
+    at: datetime
+    begun: StepBegun
+    over_at: datetime | None = None
+    reached: bool = False
+    reason: str = ""
+
+
+class RunRows:
+    """What the list shows of a run's partitions beside what is seen of them."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._places = Places((), run.limits.order)
+        self._unseen: dict[TopicPartition, Timeline] = {}
+        self._taken: dict[TopicPartition, tuple[TakenStep, ...]] = {}
+        self._ways = (run.limits, Ways(run.limits))
+        self._left: dict[TopicPartition, int] = {}
+        self.called_off: dict[TopicPartition, datetime] = {}
+        """When partitions were last called off, or queued anew for another plan."""
+        self.between: dict[TopicPartition, Track] = {}
+        """Those that have begun, and wait for their next step."""
+        self.lately: frozenset[TopicPartition] = frozenset()
+        """Those whose step was over when the journal was read last."""
+        self.waits: Waits | None = None
+        """What those that wait are waiting for, as of the last look."""
+        self.steps_begun = 0
+        self.all_left = 0
+        """Steps that are yet to be begun, as far as all goes well; as of when each was touched."""
+
+    def take(self, entries: Sequence[Entry]) -> set[TopicPartition]:
+        """Note what has happened since; give the partitions whose rows tell otherwise now."""
+        touched: set[TopicPartition] = set()
+        over = (entry.event for entry in entries if isinstance(entry.event, StepOver))
+        self.lately = frozenset(event.tp for event in over)
+        ordered, moved = self._places.order, False
+        for entry in entries:
+            event = entry.event
+            if isinstance(event, _OF_PARTITION):
+                touched.add(event.tp)
+                self._note_step(entry)
+            elif isinstance(event, CancelAsked | Joined):  # they stand elsewhere in the queue
+                moved = True
+                touched.update(event.partitions)
+                self.called_off.update(dict.fromkeys(event.partitions, entry.at))
+            elif isinstance(event, PlannedPart) or (
+                isinstance(event, LimitsChanged) and event.new.order is not ordered
+            ):
+                touched.update(self.run.tracks)
+        moved = moved or len(self._places) != len(self.run.tracks)
+        if moved or self.run.limits.order is not ordered:
+            self._places = Places(self.run.tracks.values(), self.run.limits.order)
+        for tp in touched:
+            track = self.run.tracks[tp]
+            self._places.take(track)
+            if track.under_way and track.step is None and track.state in BETWEEN:
+                self.between[tp] = track
+            else:
+                self.between.pop(tp, None)
+            self._unseen[tp] = _unseen(track, self.run.started_at)
+            left = self.steps_left(track)
+            self.all_left += left - self._left.get(tp, 0)
+            self._left[tp] = left
+        return touched
+
+    def _note_step(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, StepBegun):
+            self.steps_begun += 1
+            self._taken[event.tp] = (*self.taken(event.tp), TakenStep(entry.at, event))
+        elif isinstance(event, StepOver) and (taken := self.taken(event.tp)):
+            over = msgspec.structs.replace(
+                taken[-1], over_at=entry.at, reached=event.reached, reason=event.reason
+            )
+            self._taken[event.tp] = (*taken[:-1], over)
+
+    def with_unseen(
+        self, timelines: Mapping[TopicPartition, Timeline]
+    ) -> Mapping[TopicPartition, Timeline]:
+        """Give every partition of the run its timeline, and all others that are known."""
+        return {**self._unseen, **timelines}
+
+    def unseen(self, tp: TopicPartition) -> Timeline | None:
+        """Give the timeline of a partition as if nobody had looked at it; None outside the run."""
+        return self._unseen.get(tp)
+
+    def track(self, tp: TopicPartition) -> Track | None:
+        """Give a partition as the run has it; None where it is not in the run."""
+        return self.run.tracks.get(tp)
+
+    def place(self, track: Track) -> int | None:
+        """Give the place in the queue, from 1; None for a partition that has begun."""
+        return self._places.place(track)
+
+    def share_of_queue(self, tp: TopicPartition) -> float:
+        """Give how far back a partition begins, from 0 up to but not 1."""
+        return self._places.index(tp) / (1 + len(self._places))
+
+    def taken(self, tp: TopicPartition) -> tuple[TakenStep, ...]:
+        """Give the steps that were begun, in order."""
+        return self._taken.get(tp, ())
+
+    def steps_left(self, track: Track) -> int:
+        """Count the steps after those begun, if all goes well under the limits in force."""
+        if track.state.ended:
+            return 0
+        if self._ways[0] != self.run.limits:
+            self._ways = (self.run.limits, Ways(self.run.limits))
+        now = situation(track)
+        if now.lead not in (None, *now.target[:1]):  # patterns know only of a first that leads
+            return len(all_steps(now, self.run.limits))
+        return len(self._ways[1].steps(pattern_of(now)[0]))
+
+
+def steps_to_come(track: Track, limits: Limits) -> list[Step]:
+    """Give the steps after those begun, as they are if all goes well under these limits."""
+    return [] if track.state.ended else all_steps(situation(track), limits)
+
+
+def _unseen(track: Track, since: datetime | None) -> Timeline:
+    """Make the timeline of a partition of which only the run knows."""
+    goes_to = goal(track, track.replicas, track.replicas, None)
+    return Timeline(
+        state=PartitionState(
+            tp=track.tp,
+            topic_id=track.planned.topic_id,
+            replicas=track.replicas,
+            isr=(),
+            leader=None,
+            described=False,
+        ),
+        phase=Phase.SETTLED,
+        began_at=since or datetime.now(UTC),
+        began_s=0.0,
+        ended_at=None,
+        original=track.original,
+        original_ordered=True,
+        target=goes_to.replicas,
+        lanes={},
+        recent=_NEVER_SEEN,
+    )

@@ -1,0 +1,89 @@
+"""What happened in a run, as events among those of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.execution.run.event_text import words
+from ktui.execution.run.events import (
+    Answered,
+    CancelAsked,
+    CancelGate,
+    Configured,
+    Entry,
+    Event,
+    Gate,
+    Left,
+    NowIn,
+    Outage,
+    Paused,
+    PlannedPart,
+    Recording,
+    Recovered,
+    SettingChanged,
+    SettingsLeft,
+    StepOver,
+)
+from ktui.execution.run.states import State
+from ktui.progress import timeline
+from ktui.progress.news import Severity
+
+_STATES = {
+    **dict.fromkeys((State.FAILED, State.STALLED), Severity.TROUBLE),
+    **dict.fromkeys(
+        (State.BLOCKED, State.REFUSED, State.CHANGED_ELSEWHERE, State.FOREIGN, State.TOPIC_GONE),
+        Severity.WARNING,
+    ),
+}
+
+
+def news(run: str, entries: Iterable[Entry]) -> Iterator[timeline.Event]:
+    """Tell what there is to be told: not that Kafka has taken what it was sent."""
+    for entry in entries:
+        event = entry.event
+        answer = event.verdict if isinstance(event, Answered | Configured) else None
+        if answer is not Verdict.ACCEPTED and not isinstance(event, PlannedPart):
+            tp = getattr(event, "tp", None)
+            what = f"run {run}: {words(event)}"
+            yield timeline.Event(entry.at, what, tp, severity=_severity(event))
+
+
+def called_off(
+    run: str, entries: Iterable[Entry]
+) -> Iterator[tuple[frozenset[TopicPartition], timeline.Event]]:
+    """Give what operators have called off, each with the event that says so."""
+    for entry in entries:
+        if isinstance(entry.event, CancelAsked):
+            (told,) = news(run, [entry])
+            yield frozenset(entry.event.partitions), told
+
+
+def _severity(event: Event) -> Severity:
+    match event:
+        case NowIn(state=state):
+            return _STATES.get(state, Severity.NEWS)
+        case Recovered():
+            return Severity.TROUBLE
+        case SettingsLeft(reason="") | Recording(reason=""):
+            return Severity.NEWS
+        case (
+            CancelAsked()
+            | Paused()
+            | Left()
+            | Answered()
+            | Configured()
+            | SettingsLeft()
+            | SettingChanged()
+        ):
+            return Severity.WARNING
+        case (
+            StepOver(reached=False)
+            | Gate(shut=True)
+            | CancelGate(shut=True)
+            | Outage(lost=True)
+            | Recording()
+        ):
+            return Severity.WARNING
+    return Severity.NEWS

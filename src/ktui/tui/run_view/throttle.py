@@ -1,0 +1,184 @@
+"""The throttle of a run as it is now: what is wanted, what is set, and what comes in under it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.ports import ConfigScope
+from ktui.cluster.resources import of_broker
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import Ours
+from ktui.execution.run.throttle_standing import before, places, standing, still_to_be_taken_off
+from ktui.planning.names import among
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.progress.inflow import Inflow, inflows
+from ktui.progress.timeline import Cause, Lane, Progress, StallKind
+from ktui.quantities import as_count, as_rate, as_rate_above
+
+Inflows = Mapping[int, Inflow]
+_ROOM = 0.95
+"""Copies are told to starve until less than this share of the rate is written."""
+
+
+class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
+    """What the lines at the top tell of it."""
+
+    rates: ThrottleRates = NO_THROTTLE
+    leaders: bool = False
+    """Whether what leaders send is throttled, too."""
+    busiest: Inflow | None = None
+    """The broker into which the most is copied."""
+    fastest: Inflow | None = None
+    """That with the partition to which the most is written."""
+    too_low: str = ""
+    """Where it never lets a copy catch up, with the number that would."""
+    refusal: str = ""
+    """Why Kafka would not take the last change."""
+    stands_on: str = ""
+    """The brokers and topics on which something of it may stand."""
+    only: bool = False
+    """Whether it is all that is left of the run."""
+
+
+class RateNow(msgspec.Struct, frozen=True, kw_only=True):
+    """The throttle of one broker, on one side."""
+
+    broker: int
+    sends: bool
+    """Whether this is of what it sends as a leader, else of what it takes in."""
+    wanted: int | None
+    ours: Ours | None
+    """What of the setting is the run's; None before it has looked at it."""
+    inflow: Inflow | None = None
+
+    @property
+    def set_to(self) -> str:
+        """Say what the run has set there."""
+        if self.ours is None or not self.ours.values:
+            return "-"
+        rates = " or ".join(map(rate_in_words, sorted(self.ours.values)))
+        return f"{rates} ?" if self.ours.unsure else rates
+
+    @property
+    def found(self) -> str:
+        """Say what was there before the run."""
+        return "-" if self.ours is None else rate_in_words(before(self.ours.before))
+
+
+def inflows_of(run: Run, progress: Progress) -> Inflows:
+    """Give what comes into each broker by the steps of a run that are in flight."""
+    known = progress.timelines
+    flying = {tp: known[tp] for tp in run.flying if tp in known}
+    return inflows(msgspec.structs.replace(progress, timelines=flying))
+
+
+def throttle_now(run: Run, progress: Progress, into: Inflows) -> ThrottleNow:
+    """Sum the throttle of a run up."""
+    known = [each for each in into.values() if each.bytes_s is not None]
+    written = [each for each in into.values() if each.fastest_bytes_s is not None]
+    return ThrottleNow(
+        rates=run.throttled.rates,
+        leaders=run.options.throttle_leaders,
+        busiest=max(known, key=lambda each: each.bytes_s or 0.0, default=None),
+        fastest=max(written, key=lambda each: each.fastest_bytes_s or 0.0, default=None),
+        too_low=_too_low(run, progress, into),
+        refusal=run.throttled.refusal,
+        stands_on=places(standing(run.throttled)),
+        only=still_to_be_taken_off(run) is not None,
+    )
+
+
+def _too_low(run: Run, progress: Progress, into: Inflows) -> str:
+    """Say which brokers' throttle is told to be too low on the rows, and the number that is not."""
+    if not run.throttled.rates:
+        return ""
+    known = progress.timelines
+    flying = [known[tp] for tp in run.flying if tp in known]
+    starved = [lane for t in flying for lane in t.lanes.values() if _starves(lane)]
+    if not starved:
+        return ""
+    if run.options.throttle_leaders:  # whose side it is, and what it has to let through, is there
+        stall = starved[0].stall
+        return "" if stall is None else f"broker {stall.broker}: {stall.detail}"
+    rates = run.throttled.rates
+    low = {
+        lane.broker: (rate, written)
+        for lane in starved
+        if (rate := rates.of(lane.broker)) is not None
+        and (inflow := into.get(lane.broker)) is not None
+        and (written := inflow.inbound_bytes_s or 0.0) >= rate * _ROOM
+    }
+    if not low:  # it was raised just now, or is somebody else's
+        return ""
+    broker, (rate, _) = min(low.items())
+    enough = as_rate_above(max(max(each) for each in low.values()))
+    where = f"broker {broker}" if len(low) == 1 else f"{len(low)} brokers"
+    return f"THROTTLE TOO LOW: {as_rate(rate)} into {where} never ends, over {enough} would"
+
+
+def _starves(lane: Lane) -> bool:
+    stall = lane.stall
+    behind = stall is not None and stall.kind is StallKind.FALLING_BEHIND
+    return behind and stall is not None and stall.cause is Cause.THROTTLED
+
+
+def rates_now(run: Run, into: Inflows) -> list[RateNow]:
+    """Give each broker that gets replicas, or has something of the run's, by its id."""
+    ours = run.throttled.ours
+    named = {each.broker for each in run.throttled.rates.brokers}
+    gaining = {broker for broker, count in run.copies.onto.items() if count > 0}
+    touched = {int(r.name) for r, _ in ours if r.scope is ConfigScope.BROKER}
+    rows = [
+        _rate_now(run, broker, FOLLOWER_RATE, into.get(broker))
+        for broker in named | gaining | touched | into.keys()
+    ]
+    rows += [
+        _rate_now(run, broker, LEADER_RATE, None)
+        for broker in touched
+        if (of_broker(broker), LEADER_RATE) in ours
+    ]
+    return sorted(rows, key=lambda row: (row.broker, row.sends))
+
+
+def _rate_now(run: Run, broker: int, key: str, inflow: Inflow | None) -> RateNow:
+    return RateNow(
+        broker=broker,
+        sends=key == LEADER_RATE,
+        wanted=run.throttled.rates.of(broker),
+        ours=run.throttled.ours.get((of_broker(broker), key)),
+        inflow=inflow,
+    )
+
+
+def lists_in_words(run: Run) -> str:
+    """Say which replicas are listed for the throttle, and which of others' were."""
+    lists = {key: ours for key, ours in run.throttled.ours.items() if key[1] in REPLICAS}
+    listed = [f"{r.name}:{value}" for (r, _), ours in lists.items() for value in ours.values]
+    if not listed:
+        return "No replica is listed for it now."
+    topics = sorted({r.name for (r, _), ours in lists.items() if ours.values})
+    words = f"{as_count(len(listed), 'replica')} listed for it, of {_topics(topics)}."
+    theirs = sorted({r.name for (r, _), ours in lists.items() if _others(ours)})
+    return f"{words} Entries of others stay: {_topics(theirs)}." if theirs else words
+
+
+def _others(ours: Ours) -> bool:
+    return ours.before is not None and bool(ours.before.own)
+
+
+def _topics(names: Sequence[str]) -> str:
+    return f"topic{'' if len(names) == 1 else 's'} {among(names, told=4)}"
+
+
+def rate_in_words(text: str) -> str:
+    """Write a rate as Kafka has it with its unit; anything else as it is."""
+    return as_rate(int(text)) if text.isdecimal() else text
+
+
+def lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
+    """Whether less may come into any of these brokers than before."""
+    pairs = [(old.of(broker), new.of(broker)) for broker in brokers]
+    return any(after is not None and (was is None or after < was) for was, after in pairs)

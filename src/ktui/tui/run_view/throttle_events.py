@@ -1,0 +1,88 @@
+"""What a run does to the throttle of each partition, and whose settings it has changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigScope, Verdict
+from ktui.cluster.throttle_settings import LEADER_REPLICAS, REPLICAS, entries
+from ktui.execution.run.event_text import throttle_words
+from ktui.execution.run.events import Configure, Configured, Entry, ThrottleChanged
+from ktui.progress.news import Severity
+from ktui.progress.timeline import Event
+
+_WORDS = {
+    ConfigOp.APPEND: "to be throttled",
+    ConfigOp.SUBTRACT: "no longer to be throttled",
+}
+
+
+class ThrottleNews:
+    """Keeps what concerns each partition, of the events about topics and brokers.
+
+    Args:
+        run: the run's name.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._of: defaultdict[TopicPartition, list[Event]] = defaultdict(list)
+        self._listed: defaultdict[TopicPartition, set[str]] = defaultdict(set)
+        self._changed: set[ConfigResource] = set()
+
+    def of(self, tp: TopicPartition) -> list[Event]:
+        """Give what has happened to the throttle of a partition, oldest first."""
+        return self._of.get(tp, [])
+
+    def take(self, entries_: Iterable[Entry]) -> None:
+        """Take in what is new in the journal."""
+        for entry in entries_:
+            match entry.event:
+                case Configure() as asked:
+                    self._asked(entry, asked)
+                case Configured() as answer:
+                    self._answered(entry, answer)
+                case ThrottleChanged() as changed:
+                    for tp, listed in self._listed.items():
+                        if listed:
+                            self._tell(entry, tp, throttle_words(changed))
+
+    def changed(self) -> tuple[set[str], set[int]]:
+        """Give the topics and brokers whose settings were changed since this was asked last."""
+        changed, self._changed = self._changed, set()
+        topics = {r.name for r in changed if r.scope is ConfigScope.TOPIC}
+        return topics, {int(r.name) for r in changed if r.scope is ConfigScope.BROKER}
+
+    def _asked(self, entry: Entry, asked: Configure) -> None:
+        for change in asked.changes:
+            if change.key not in REPLICAS or change.op not in _WORDS:
+                continue
+            for tp, broker in _replicas(change.resource.name, change.value or ""):
+                listed = self._listed[tp]
+                side = "as leader on " if change.key == LEADER_REPLICAS else "on "
+                place = f"{side}broker {broker}"
+                listed.add(place) if change.op is ConfigOp.APPEND else listed.discard(place)
+                self._tell(entry, tp, f"{_WORDS[change.op]} {place}")
+
+    def _answered(self, entry: Entry, answer: Configured) -> None:
+        self._changed.add(answer.resource)
+        if answer.verdict is Verdict.ACCEPTED or answer.resource.scope is not ConfigScope.TOPIC:
+            return
+        for tp in list(self._listed):
+            if tp.topic == answer.resource.name:
+                self._tell(entry, tp, throttle_words(answer), Severity.WARNING)
+
+    def _tell(
+        self, entry: Entry, tp: TopicPartition, words: str, severity: Severity = Severity.NEWS
+    ) -> None:
+        told = Event(entry.at, f"run {self._run}: {words}", tp, severity=severity)
+        self._of[tp].append(told)
+
+
+def _replicas(topic: str, listed: str) -> Iterator[tuple[TopicPartition, str]]:
+    for each in sorted(entries(listed)):
+        partition, _, broker = each.partition(":")
+        if partition.isdecimal():
+            yield TopicPartition(topic, int(partition)), broker

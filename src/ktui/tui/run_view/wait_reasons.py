@@ -1,0 +1,171 @@
+"""What each partition of a run waits for, as its journal and the last look tell."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cached_property
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.execution.engine.observed import Look
+from ktui.execution.forecast.expected import situation
+from ktui.execution.run.pace import Pace
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Next, Situation, Step
+from ktui.pacing.steps import next_step
+from ktui.pacing.waiting_for import WaitsFor, waiting_for
+
+
+class Hold(enum.Enum):
+    """Why nothing is submitted for a partition, whatever room the limits leave."""
+
+    NO_PROCESS = enum.auto()
+    """No process carries the run on."""
+    CLUSTER_LOST = enum.auto()
+    CANCEL_GATE_SHUT = enum.auto()
+    """An operator has cancelled everything on the cluster, and nothing new is submitted on it."""
+    RUN_PAUSED = enum.auto()
+    GATE_SHUT = enum.auto()
+    TIME_UP = enum.auto()
+    """The time given with --until has come."""
+    PAUSED = enum.auto()
+    """The partition is, or its topic."""
+    TOO_LATE = enum.auto()
+    """It is not expected to end by the time given with --until."""
+    TOO_LATE_AS_ASSUMED = enum.auto()
+    """The same, and no copy has shown yet how fast it goes."""
+
+
+BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
+"""Where a partition stands that waits for its next step."""
+
+
+class Waits:
+    """Tells who waits for what, by the rules of the engine.
+
+    Args:
+        run: the run.
+        between: its partitions that have begun, and have no step in flight.
+        pace: how fast it copies.
+        seen: the last look; None before the first.
+        now: the moment.
+        owned: whether a process carries the run on.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        between: Iterable[Track],
+        pace: Pace,
+        seen: Observation | None,
+        now: datetime,
+        owned: bool,
+    ) -> None:
+        self._run = run
+        self._between = between
+        self._pace = pace
+        self._look = None if seen is None else Look(seen)
+        self._now = now
+        self._owned = owned
+
+    def of(self, track: Track) -> Hold | WaitsFor | None:
+        """Say what a partition waits for; None for one that does not, or goes next."""
+        if track.step is not None or track.state not in BETWEEN:
+            return None
+        step = next_step(self._situation(track), self._run.limits)
+        adds = isinstance(step, Step) and bool(step.adds)
+        return self._held(track, adds=adds) or self._waits(track, step)
+
+    def _held(self, track: Track, *, adds: bool) -> Hold | None:
+        """Say what holds a partition; one that is called off is bound by less than others."""
+        run, onward = self._run, track.cancel is None
+        holds = (
+            (Hold.NO_PROCESS, not self._owned),
+            (Hold.CLUSTER_LOST, run.outage is not None),
+            (Hold.CANCEL_GATE_SHUT, run.cancel_gate.shut and onward),
+            (Hold.RUN_PAUSED, bool(run.pauses.whole) and run.pauses.stop(track.tp)),
+            (Hold.GATE_SHUT, run.gate.shut and (onward or adds)),
+            (Hold.PAUSED, run.pauses.holds(track.tp)),
+        )
+        held = next((hold for hold, holds_it in holds if holds_it), None)
+        return held or (self._late(track) if onward else None)
+
+    def _late(self, track: Track) -> Hold | None:
+        """Say whether the time given with --until has come, or comes too soon."""
+        if self._run.until is None:
+            return None
+        left_s = (self._run.until - self._now).total_seconds()
+        if left_s <= 0:
+            return Hold.TIME_UP
+        needed_s = self._pace.needed_s(track, self._run.throttled.rates)
+        if needed_s <= left_s:
+            return None
+        return Hold.TOO_LATE_AS_ASSUMED if self._pace.assumed else Hold.TOO_LATE
+
+    def _waits(self, track: Track, step: Next) -> WaitsFor | None:
+        if not isinstance(step, Step):
+            return None
+        return waiting_for(self._roster, track.tp, step, self._others)
+
+    def _situation(self, track: Track) -> Situation:
+        """Give a partition as it was seen, where the run knows it so, too."""
+        state = None if self._look is None else self._look.state(track.tp)
+        if self._look is not None and state is not None and state.replicas == track.replicas:
+            seen = self._look.situation(track, state)
+            if seen is not None and not seen.reassigning:
+                return seen
+        return situation(track)
+
+    @cached_property
+    def _others(self) -> dict[int, int]:
+        return {} if self._look is None else self._look.others(self._run.flying)
+
+    @cached_property
+    def _roster(self) -> Roster:
+        """Give those that have begun: who has not takes no room."""
+        run = self._run
+        roster = Roster(run.limits)
+        flying = {track.tp: track.step for track in run.flying.values() if track.step is not None}
+        roster.add(
+            Wanted(tp, _flying(run.tracks[tp]), run.tracks[tp].planned.size, begun=True)
+            for tp in flying
+        )
+        moves = (
+            Move(tp, step.begun.step, step.begun.alone, step.begun.holds_place)
+            for tp, step in flying.items()
+        )
+        roster.submitted(Decision(run.batch, steps=tuple(moves)))
+        for tp in flying:
+            roster.stall(tp, stalled=run.tracks[tp].state is State.STALLED)
+        roster.add(
+            Wanted(
+                track.tp,
+                situation(track),
+                track.planned.size,
+                begun=True,
+                first=track.cancel is not None,
+            )
+            for track in self._between
+            if self._may_go(track)
+        )
+        return roster
+
+    def _may_go(self, track: Track) -> bool:
+        """Whether a partition that has begun keeps its place: while it is held it does not."""
+        run = self._run
+        if not (run.pauses.whole or run.gate.shut or run.cancel_gate.shut):
+            return not run.pauses.holds(track.tp)
+        return track.cancel is not None and not run.pauses.stop(track.tp)
+
+
+def _flying(track: Track) -> Situation:
+    """Give a partition as it is while its step is in flight: not done, whatever comes of it."""
+    return msgspec.structs.replace(situation(track), reassigning=True)

@@ -1,0 +1,1 @@
+"""The Brokers screen: what the reassignments ask of each broker."""

@@ -1,0 +1,252 @@
+"""What the Detail screen says of one partition, as lines: facts, alarms, lanes, lag and events."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+import msgspec
+from textual.content import Content
+
+from ktui.cluster.observation import Observation
+from ktui.execution.run.destination import goal
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.progress.timeline import Event, Phase, Timeline
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import SignAt, replica_pieces
+from ktui.tui.draw.paint import content
+from ktui.tui.run_view.rows import TakenStep
+from ktui.tui.screens.detail.lag_curve import SCALE_WIDTH, lag_curve
+from ktui.tui.screens.detail.lanes import LaneTable, lane_table
+from ktui.tui.screens.event_list import SIGNS
+from ktui.tui.screens.watch.partition_words import alarm
+from ktui.tui.screens.watch.words import WaitingWords, as_told
+from ktui.tui.widgets.facts import facts
+
+_BESIDE = 60
+"""With so many cells left of the time axis, the events stand beside the curve, else below it."""
+_LEAST_CURVE, _MOST_CURVE = 6, 16
+_EVENT_COLOURS = ("$foreground", "$warning", "$error")
+
+
+class OfRun(NamedTuple):
+    """What the run says of the partition."""
+
+    track: Track
+    taken: Sequence[TakenStep]
+    """The steps that were begun."""
+    steps: Sequence[Content]
+    """Lines."""
+    events: Sequence[Event]
+    waits: WaitingWords | None = None
+    """What it waits for."""
+    stalled_s: float | None = None
+    """The monotonic second since which the run tells that its step stalls."""
+    sign: SignAt | None = None
+    """Of when an operator called it off."""
+
+
+def detail_body(
+    timeline: Timeline,
+    observation: Observation,
+    width: int,
+    height: int,
+    of_run: OfRun | None = None,
+) -> list[Content]:
+    """Lay everything out in `width` cells; the curve grows with what `height` leaves for it."""
+    if of_run is not None:
+        timeline = _with_run(timeline, of_run)
+    lines = [
+        *facts([_span(timeline, of_run, observation.at), *_facts(timeline, of_run)], width),
+        *_alarms(timeline, observation.monotonic_s, of_run),
+        *([] if of_run is None else [*_waits(of_run, width), *_extra(of_run, width)]),
+        Content(""),
+        *([] if of_run is None else [*of_run.steps, Content("")]),
+    ]
+    times = (timeline.began_at, timeline.ended_at or observation.at)
+    begin, end = map(figures.as_time, times)
+    sign = None if of_run is None else of_run.sign
+    table = lane_table(timeline, observation.brokers, width, (begin, end), sign)
+    lines += [*table.lines, *_lanes_begin(timeline, of_run), Content("")]
+    return lines + _curve_and_events(timeline, table, width, height - len(lines))
+
+
+def _waits(of_run: OfRun, width: int) -> list[Content]:
+    """Say in full what it waits for."""
+    if of_run.waits is None:
+        return []
+    lines = Content(of_run.waits.sentence).wrap(width)
+    return [Content(""), *(line.stylize(f"${of_run.waits.role}") for line in lines)]
+
+
+def _extra(of_run: OfRun, width: int) -> list[Content]:
+    """Say that a stop has left more replicas than there were, and than there were to be."""
+    track = of_run.track
+    most = max(len(track.original), len(track.planned.target))
+    if track.state is not State.STOPPED or len(track.replicas) <= most:
+        return []
+    words = (
+        f"It was stopped with {len(track.replicas)} replicas; it had {len(track.original)}, and was"
+        f" to have {len(track.planned.target)}. c and trim drop what is beyond its original number."
+    )
+    lines = Content(words).wrap(width)
+    return [Content(""), *(line.stylize("$warning") for line in lines)]
+
+
+def _lanes_begin(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
+    """Say that the lanes are of a later step: each is a reassignment of its own to Kafka."""
+    first = of_run.taken[0].over_at if of_run is not None and of_run.taken else None
+    if not timeline.lanes or first is None or timeline.began_at <= first:
+        return []
+    words = f"The lanes begin at {figures.as_time(timeline.began_at)}, after earlier steps."
+    return [Content.styled(words, "$dim")]
+
+
+def _with_run(timeline: Timeline, of_run: OfRun) -> Timeline:
+    """Give the whole way's original, and where it goes, not a step's; and what happened on it."""
+    track, state = of_run.track, timeline.state
+    goes_to = goal(track, track.replicas, state.isr, state.leader)
+    return msgspec.structs.replace(
+        timeline,
+        original=track.original,
+        original_ordered=True,
+        target=goes_to.replicas,
+        events=tuple(heapq.merge(of_run.events, timeline.events, key=attrgetter("at"))),
+    )
+
+
+def _curve_and_events(timeline: Timeline, table: LaneTable, width: int, room: int) -> list[Content]:
+    if table.axis is None or not timeline.lag_history:
+        return _events(timeline.events, width)
+    lag, left = _lag(timeline), table.left - SCALE_WIDTH
+    if table.left < _BESIDE:
+        curve = lag_curve(timeline.lag_history, table.axis, _height(room - 4))
+        events = _events(timeline.events, width)
+        return [*_side_by_side(lag, curve, left), Content(""), *events]
+    curve = lag_curve(timeline.lag_history, table.axis, _height(room - 2))
+    heading = Content("  ").join(lag).truncate(width - table.left, ellipsis=True)
+    beside = [heading.pad_left(SCALE_WIDTH), *curve]
+    return _side_by_side(_events(timeline.events, left - 2), beside, left)
+
+
+def _height(room: int) -> int:
+    """Give an even number of rows, so that half of the scale falls on one."""
+    return min(_MOST_CURVE, max(_LEAST_CURVE, room)) // 2 * 2
+
+
+def _side_by_side(left: Sequence[Content], right: Sequence[Content], width: int) -> list[Content]:
+    pairs = itertools.zip_longest(left, right, fillvalue=Content(""))
+    return [
+        Content.assemble(one.truncate(width, ellipsis=True, pad=True), other)
+        for one, other in pairs
+    ]
+
+
+def _lag(timeline: Timeline) -> list[Content]:
+    peak = max(messages for _, messages in timeline.lag_history)
+    last = timeline.lag_messages
+    lines = [Content.assemble(("peak ", "$dim"), figures.as_messages(peak))]
+    if last is not None:
+        lines.insert(0, Content.assemble(("lag ", "$dim"), figures.as_messages(last)))
+    return lines
+
+
+def _target(timeline: Timeline, of_run: OfRun | None) -> Content:
+    """Give the target; of one that was called off the plan's, and that it does not go there."""
+    if of_run is None or of_run.track.cancel is None:
+        return Content(_brokers(timeline.target))
+    return Content(f"{_brokers(of_run.track.planned.target)}  (called off)")
+
+
+def _facts(timeline: Timeline, of_run: OfRun | None) -> list[tuple[str, Content]]:
+    state = timeline.state
+    order = "" if timeline.original_ordered else "  (order not known)"
+    return [
+        ("leader", _leader(timeline)),
+        ("topic id", Content(state.topic_id or figures.UNKNOWN)),
+        ("original", Content(f"{_brokers(timeline.original)}{order}")),
+        ("target", _target(timeline, of_run)),
+        ("ISR", Content(_brokers(state.isr) if state.described else figures.UNKNOWN)),
+        ("replicas", content(replica_pieces(state))),
+    ]
+
+
+def _leader(timeline: Timeline) -> Content:
+    state = timeline.state
+    if not state.described:
+        return Content(figures.UNKNOWN)
+    if state.leader is None:
+        return Content.styled("none: offline", "$error")
+    return Content(
+        f"{state.leader}, epoch {state.leader_epoch}"
+        if state.leader_epoch is not None
+        else str(state.leader)
+    )
+
+
+def _span(timeline: Timeline, of_run: OfRun | None, now: datetime) -> tuple[str, Content]:
+    if of_run is not None and of_run.taken:
+        return _span_of_run(of_run, now)
+    begin = figures.as_time(timeline.began_at)
+    if timeline.phase is Phase.SETTLED:  # without lanes nobody has looked at it but the run
+        return "watched" if timeline.lanes else "known", Content(f"since {begin}")
+    seconds = ((timeline.ended_at or now) - timeline.began_at).total_seconds()
+    took = figures.as_seen(seconds, whole=timeline.seen_from_start)
+    if timeline.ended_at is None:
+        seen = "" if timeline.seen_from_start else "seen "
+        return "moving", Content(f"{seen}since {begin}, for {took}")
+    return "moved", Content(f"{begin} to {figures.as_time(timeline.ended_at)}, {took}")
+
+
+def _span_of_run(of_run: OfRun, now: datetime) -> tuple[str, Content]:
+    """Give the time from the first step on, which none of the reassignments alone tells."""
+    began, over = of_run.taken[0].at, of_run.taken[-1].over_at
+    ended = over if of_run.track.state.ended else None
+    took = figures.as_duration(((ended or now) - began).total_seconds())
+    if ended is None:
+        return "under way", Content(f"since {figures.as_time(began)}, for {took}")
+    what = of_run.track.state.words if of_run.track.cancel is not None else "moved"
+    return what, Content(f"{figures.as_time(began)} to {figures.as_time(ended)}, {took}")
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return " ".join(map(str, ids)) or "none"
+
+
+def _alarms(timeline: Timeline, now_s: float, of_run: OfRun | None) -> list[Content]:
+    stalled_s = None if of_run is None else of_run.stalled_s
+    stalls = [lane.stall for lane in timeline.lanes.values() if lane.stall is not None]
+    lines = [alarm(as_told(stall, stalled_s), now_s) for stall in stalls]
+    if not lines and of_run is not None and stalled_s is not None:
+        lasted = figures.as_duration(now_s - stalled_s)
+        words = f"! stalled for {lasted}: {of_run.track.reason}."
+        lines = [Content.styled(words, "bold $stalled")]
+    return [Content(""), *lines] if lines else []
+
+
+def _events(events: Sequence[Event], width: int) -> list[Content]:
+    lines = [Content.styled("events, newest first", "$header")]
+    if not events:
+        return [*lines, Content.styled("none yet", "$dim")]
+    dated = events[-1].at.astimezone().date() != events[0].at.astimezone().date()
+    for event in reversed(events):
+        lines += _event(event, width, dated=dated)
+    return lines
+
+
+def _event(event: Event, width: int, *, dated: bool) -> list[Content]:
+    day = f"{event.at.astimezone():%b %d} " if dated else ""
+    time = f"{day}{figures.as_time(event.at)}  "
+    sign = f"{SIGNS[event.severity]} "
+    colour = _EVENT_COLOURS[event.severity]
+    first, *more = Content(event.what).wrap(width - len(time) - len(sign))
+    indent = " " * (len(time) + len(sign))
+    return [
+        Content.assemble((time, "$dim"), (f"{sign}{first.plain}", colour)),
+        *(Content.assemble(indent, (line.plain, colour)) for line in more),
+    ]

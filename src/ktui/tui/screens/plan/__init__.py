@@ -1,0 +1,1 @@
+"""The dialogs in which a plan is chosen, started or added to a run."""

@@ -1,0 +1,321 @@
+"""The cancel dialog: what is to be stopped, rolled back or paused, and what that would come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.events import Resize
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel.preview import Foreseen
+from ktui.execution.host.catalog import RunState
+from ktui.execution.run.cancel_scope import Act
+from ktui.execution.run.run import Run
+from ktui.progress.timeline import Progress
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece, cut_pieces, partition_text
+from ktui.tui.draw.paint import content
+from ktui.tui.poll.outages import Outage
+from ktui.tui.run_view import messages
+from ktui.tui.run_view.attached import AttachedRun
+from ktui.tui.run_view.cancel_choice import Chosen, Deed, Scope
+from ktui.tui.run_view.cancel_preview import CancelOutlook, Told
+from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.choices import Choices
+from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.header import StatusHeader
+
+_HEADINGS = ("partition", "state", "what is sent", "replicas after", "RF", "leader")
+_NUMERIC = (4, 5)
+_GAP = 2
+_LEAST_NAME = 12
+
+
+def cancel_table(told: Sequence[Told], run: Run, width: int) -> list[Content]:
+    """Give a heading, a line a partition, and below it what keeps it from that, or is at risk."""
+    rows = [_row(each, run) for each in told]
+    cells = [_HEADINGS[1:], *([piece.text for piece in row] for row in rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    names = [str(each.foreseen.tp) for each in told]
+    room = width - sum(widths) - _GAP * len(widths)
+    name_width = max(_LEAST_NAME, min(max(map(cell_len, (_HEADINGS[0], *names))), room))
+    heading = [Piece(word, "header") for word in _HEADINGS[1:]]
+    name = Piece(f"{_HEADINGS[0]:<{name_width}}", "header")
+    lines = [_line(name, heading, widths, width)]
+    for each, row in zip(told, rows, strict=True):
+        name = Piece(partition_text(each.foreseen.tp, name_width))
+        lines += [_line(name, row, widths, width), *_notes(each.foreseen, width)]
+    return lines
+
+
+def _line(name: Piece, row: Sequence[Piece], widths: Sequence[int], width: int) -> Content:
+    pieces = [name]
+    for place, (piece, room) in enumerate(zip(row, widths, strict=True), 1):
+        spare = " " * (room - cell_len(piece.text))
+        before, after = (spare, "") if place in _NUMERIC else ("", spare)
+        pieces += [Piece(" " * _GAP + before), piece, Piece(after)]
+    return content(cut_pieces(pieces, width))
+
+
+def _row(each: Told, run: Run) -> list[Piece]:
+    told, track = each.foreseen, run.tracks[each.foreseen.tp]
+    state = Piece(track.state.words, "dim")
+    if told.act not in (Act.DEQUEUE, Act.NOTHING) and not each.looked_at:
+        return [state, Piece("being looked at …", "waiting"), Piece(""), Piece(""), Piece("")]
+    leader = Piece("none", "stalled") if told.leader is None else Piece(f"{told.leader}")
+    if not each.looked_at:
+        leader = Piece(figures.UNKNOWN, "dim")
+    beyond = "falling-behind" if told.extra else ""
+    return [
+        state,
+        Piece(sent(told), "dim" if told.act.idle else ""),
+        Piece(" ".join(map(str, told.replicas))),
+        Piece(f"{len(told.replicas)}{'!' if told.extra else ''}", beyond, bold=bool(told.extra)),
+        leader,
+    ]
+
+
+def sent(told: Foreseen) -> str:
+    """Say what is sent for a partition."""
+    if told.act is Act.NOTHING:
+        return "nothing: over"
+    if told.act is Act.ALREADY:
+        return "nothing new"
+    steps = figures.as_count(len(told.steps), "step") if told.steps else ""
+    words = ", ".join(filter(None, ("cancel" if told.cancels else "", steps)))
+    return words or ("nothing for now" if told.refused else "nothing")
+
+
+def _notes(told: Foreseen, width: int) -> list[Content]:
+    """Say why nothing is done for now, what it puts at risk, and what it leaves behind."""
+    notes = []
+    if told.refused is not None:
+        notes.append((f"! not now: {told.refused}. {told.way_out}", "$falling-behind"))
+    if told.danger is not None:
+        notes.append((f"! {told.danger}", "bold $stalled"))
+    if told.extra:
+        words = f"! {len(told.replicas)} replicas, the plan has {told.planned}"
+        notes.append((f"{words}: trim drops {told.extra} of them", "$falling-behind"))
+    return [
+        line.pad_left(2) if number else Content.assemble("  ", line)
+        for words, style in notes
+        for number, line in enumerate(Content.styled(words, style).wrap(width - 4))
+    ]
+
+
+_DEEDS = tuple(Deed)
+_MEANS = {
+    Deed.STOP: (
+        "Kafka drops at once what it is adding and keeps the other replicas, in an order of its"
+        " own. Nothing more is sent for them; steps that are done stay done."
+    ),
+    Deed.ROLLBACK: (
+        "They get the replicas, the order and the leader back that they had before the run, step"
+        " by step under its limits; those that are done, too."
+    ),
+    Deed.TRIM: (
+        "They are stopped, and what is beyond their original number of replicas is dropped: the"
+        " leader stays, then those in sync, then original ones."
+    ),
+    Deed.PAUSE: "Nothing new is submitted for them. Nothing is cancelled: what is in flight ends.",
+    Deed.CONTINUE: "Their pauses are lifted: they go on under the limits in force.",
+}
+
+
+class CancelScreen(ModalScreen[Chosen | None]):
+    """Gives what was chosen and confirmed; None where it was left.
+
+    The app hands it the run and the progress after each poll.
+
+    Args:
+        attached: the run.
+        scopes: those there are to choose from.
+        deed: what is chosen at first.
+        problem: why nothing can be asked from here; None if it can.
+    """
+
+    CSS = """
+    CancelScreen {
+        background: $background;
+        & > #cancel-title { height: auto; padding: 0 1; text-style: bold; }
+        & > #cancel-means { padding: 0 1; color: $dim; height: auto; }
+        & > VerticalScroll {
+            height: 1fr; padding: 0 1; border-top: solid $rule; border-bottom: solid $rule;
+            scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+        }
+        & > #cancel-said { padding: 0 1; height: auto; }
+    }
+    """
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "confirm", "do it", tooltip="Ask the run's process for what is chosen"),
+        Binding("up,k", "scope(-1)", "scope", key_display="↑↓", tooltip="Choose the scope"),
+        Binding("down,j", "scope(1)", "scope", show=False, tooltip="Choose the scope"),
+        Binding("left,h", "deed(-1)", "what", key_display="←→", tooltip="Choose what is done"),
+        Binding("right,l", "deed(1)", "what", show=False, tooltip="Choose what is done"),
+        Binding("pageup", "page(-1)", "page up", show=False, tooltip="Scroll what is told"),
+        Binding("pagedown", "page(1)", "scroll", key_display="pgdn", tooltip="Scroll what is told"),
+        Binding("O", "app.open_gate", "open the gate", show=False),
+        Binding(
+            "escape,n,q", "back", "leave", key_display="esc", tooltip="Go back; nothing is done"
+        ),
+    ]
+
+    def __init__(
+        self, attached: AttachedRun, scopes: Sequence[Scope], deed: Deed, problem: str | None
+    ) -> None:
+        super().__init__()
+        self._attached, self._scopes, self._problem = attached, scopes, problem
+        self._scope, self._deed = scopes[0], deed
+        self._seen: Observation | None = None
+        self._outage: Outage | None = None
+        self._outlook: CancelOutlook | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out the run, the choices, what they would come to, and the keys."""
+        yield StatusHeader()
+        yield RunLines()
+        yield Static(f"cancel in run {self._attached.name}", id="cancel-title", markup=False)
+        yield Choices("scope", [scope.words for scope in self._scopes], id="scopes")
+        yield Choices("do", [deed.value for deed in _DEEDS], across=True, id="deeds")
+        yield Static(id="cancel-means", markup=False)
+        with VerticalScroll(can_focus=False):
+            yield Static(id="cancel-table", markup=False)
+        yield Static(id="cancel-said", markup=False)
+        yield Keys()
+
+    def on_mount(self) -> None:
+        """Work out what is chosen at first; leave nothing over the keys that ask for it."""
+        self.app.clear_notifications()
+        self.query_one(RunLines).show(self._attached.status)
+        self._choose(self._scope, self._deed)
+
+    @property
+    def concerned(self) -> Sequence[TopicPartition]:
+        """The partitions that are to be looked at."""
+        return [] if self._outlook is None else self._outlook.concerned
+
+    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
+        """Take in how the run is now."""
+        if attached is None or attached.name != self._attached.name:
+            self.dismiss(None)
+            return
+        anew = attached.run is not self._attached.run
+        self._attached = attached
+        self.query_one(RunLines).show(attached.status)
+        if anew:
+            self._choose(self._scope, self._deed)
+        elif self._outlook is not None:
+            self._outlook.look(touched, None)
+
+    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+        """Take in what was seen last."""
+        self._seen, self._outage = progress.last, outage
+        if self._outlook is not None:
+            self._outlook.look((), self._seen)
+        self._draw()
+
+    def _choose(self, scope: Scope, deed: Deed) -> None:
+        self._scope, self._deed = scope, deed
+        self._outlook = None
+        if deed.kind is not None:
+            self._outlook = CancelOutlook(self._attached.run, scope, deed.kind)
+            self._outlook.look((), self._seen)
+            self.app.look_now()  # type: ignore[attr-defined]  # the app's, which polls
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self._draw()
+
+    @on(Resize)
+    def _draw(self) -> None:
+        self.query_one("#scopes", Choices).show(self._scopes.index(self._scope))
+        self.query_one("#deeds", Choices).show(_DEEDS.index(self._deed))
+        self.query_one("#cancel-means", Static).update(Content(_MEANS[self._deed]))
+        self.query_one("#cancel-table", Static).update(Content("\n").join(self._lines()))
+        self.query_one("#cancel-said", Static).update(Content("\n").join(self._said()))
+
+    def _lines(self) -> list[Content]:
+        outlook = self._outlook
+        if outlook is None:
+            return []
+        lines = cancel_table(outlook.told, self._attached.run, max(40, self.size.width - 3))
+        if outlook.rest:
+            lines.append(Content.styled(f"and {outlook.rest:,} more", "$dim"))
+        return lines
+
+    def _said(self) -> list[Content]:
+        lines = []
+        if self._outlook is not None:
+            lines.append(Content.styled(self._outlook.summary, "bold $foreground"))
+        if self._outlook is not None and self._outage is not None:
+            lines.append(Content.styled(messages.NOT_CURRENT, "$warning"))
+        if (problem := self._forbids()) is not None:
+            return [*lines, Content.styled(problem, "$warning")]
+        chosen, status = self._chosen, self._attached.status
+        if chosen.shuts_gate(status):
+            lines.append(Content.styled(messages.SHUTS_GATE, "$warning"))
+        if not status.owned:
+            lines.append(Content(messages.taken_up(status, whole=self._scope.whole)))
+        asks = Content.assemble(("y", "bold $primary"), (f" asks for it: {chosen.what}.", "$dim"))
+        return [*lines, asks]
+
+    @property
+    def _chosen(self) -> Chosen:
+        return Chosen(self._deed, self._scope)
+
+    def _forbids(self) -> str | None:
+        """Say why what is chosen cannot be asked for; None if it can."""
+        if self._problem is not None:
+            return self._problem
+        if self._outlook is None:
+            return messages.unchangeable(self._attached.status)
+        ended = self._attached.status.state is RunState.ENDED
+        if self._outlook.over:
+            also = ended and self._deed is not Deed.ROLLBACK
+            hint = " What the run has moved can be rolled back." if also else ""
+            return f"There is nothing to {self._deed.value}: all of it is over already.{hint}"
+        if self._outlook.idle and self._attached.status.owned:
+            return "That was asked for already: the run is at it."
+        return None
+
+    @on(Choices.Chosen)
+    def _clicked(self, event: Choices.Chosen) -> None:
+        if event.choices.id == "scopes":
+            self._choose(self._scopes[event.place], self._deed)
+        else:
+            self._choose(self._scope, _DEEDS[event.place])
+
+    def action_scope(self, step: int) -> None:
+        """Choose the next scope, or the one before."""
+        place = self._scopes.index(self._scope) + step
+        self._choose(self._scopes[place % len(self._scopes)], self._deed)
+
+    def action_deed(self, step: int) -> None:
+        """Choose the next thing to do, or the one before."""
+        place = _DEEDS.index(self._deed) + step
+        self._choose(self._scope, _DEEDS[place % len(_DEEDS)])
+
+    def action_page(self, step: int) -> None:
+        """Scroll what is told."""
+        rows = self.query_one(VerticalScroll)
+        rows.scroll_to(y=rows.scroll_y + step * (rows.size.height - 1), animate=False)
+
+    def action_confirm(self) -> None:
+        """Give what is chosen, unless it cannot be asked for; that is told already."""
+        if self._forbids() is None:
+            self.dismiss(self._chosen)
+        else:
+            self.app.bell()
+
+    def action_back(self) -> None:
+        """Leave everything as it is."""
+        self.dismiss(None)

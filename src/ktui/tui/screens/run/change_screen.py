@@ -1,0 +1,148 @@
+"""A screen that asks something of the process that carries the attached run on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import RunState
+from ktui.execution.journal.commands import Command
+from ktui.execution.run.throttle_standing import stays
+from ktui.tui.run_view.attached import AttachedRun, RunStatus
+from ktui.tui.screens.watch.run_banner import RunLines
+
+
+class AskingScreen(Screen[None]):
+    """Shows something of the attached run, asks for a change of it, and tells the answer.
+
+    The app hands it the run after each poll. What is said stands in `#said`.
+
+    Args:
+        write: whether anything may be changed from here.
+    """
+
+    DEFAULT_CSS = """
+    AskingScreen {
+        background: $background;
+        & > .asking-title { height: auto; padding: 0 1; text-style: bold; }
+        & > #said { padding: 0 1; height: auto; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "escape,q", "back", "back", key_display="esc", tooltip="Go back; nothing is changed"
+        )
+    ]
+    READ_ONLY: ClassVar[str]
+    """What is told in a view that is read-only."""
+    ENDED: ClassVar[str]
+    """What is told of a run that has ended."""
+    ASKED: ClassVar[str]
+    """What is told until the answer is there."""
+
+    def __init__(self, *, write: bool) -> None:
+        super().__init__()
+        self.write = write
+        self.attached: AttachedRun | None = None
+        self._asked: int | None = None
+        self._said = Content("")
+
+    def on_mount(self) -> None:
+        """Leave nothing over the sentence that says why nothing can be changed."""
+        if not self.write:
+            self.app.clear_notifications()
+
+    @property
+    def status(self) -> RunStatus | None:
+        """How the run is."""
+        return None if self.attached is None else self.attached.status
+
+    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
+        """Take in how the run is now."""
+        del touched
+        if attached is None:
+            return
+        self.attached = attached
+        self._take_answer(attached)
+        self.query_one(RunLines).show(attached.status)
+        self.draw(attached)
+        self.show_said()
+
+    def draw(self, attached: AttachedRun) -> None:
+        """Draw what the screen is about."""
+        raise NotImplementedError
+
+    def accepted(self) -> None:
+        """Let go of what was typed: it is in force."""
+        raise NotImplementedError
+
+    def standing(self, status: RunStatus) -> str:
+        """Say what holds while something may be asked for."""
+        raise NotImplementedError
+
+    def _take_answer(self, attached: AttachedRun) -> None:
+        if self._asked is None:
+            return
+        try:
+            answer = attached.answer_to(self._asked).answer
+        except RunProblem as problem:
+            self._said, self._asked = Content.styled(str(problem), "$error"), None
+            return
+        if answer is not None:
+            colour = "$success" if answer.accepted else "bold $error"
+            self._said, self._asked = Content.styled(answer.words, colour), None
+            if answer.accepted:
+                self.accepted()
+
+    def say(self, said: Content) -> None:
+        """Tell something, and below it what holds."""
+        self._said = said
+        self.show_said()
+
+    def show_said(self) -> None:
+        """Tell what was said last, and what holds now."""
+        self.query_one("#said", Static).update(
+            Content("\n").join([self._said, Content.styled(self._standing(), "$dim")])
+        )
+
+    def _standing(self) -> str:
+        status = self.status
+        if not self.write:
+            return getattr(self.app, "why_read_only", None) or self.READ_ONLY
+        if status is None or status.state is RunState.ENDED:
+            return self.ENDED
+        if not status.owned:
+            left = None if self.attached is None else stays(self.attached.run)
+            words = "No process carries the run on" + (f"; {left}" if left else "")
+            return f"{words}. Resume it first: ktui resume {status.name}"
+        return self.ASKED if self._asked is not None else self.standing(status)
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether something may be asked for now."""
+        status = self.status
+        return self.write and status is not None and status.owned and self._asked is None
+
+    def ask(self, command: Command) -> None:
+        """Ask for a change; what becomes of it is told when it is known."""
+        self.run_worker(self._ask(command), exit_on_error=False)
+
+    async def _ask(self, command: Command) -> None:
+        if self.attached is None:
+            return
+        try:
+            self._asked = await asyncio.to_thread(self.attached.ask, command)
+        except RunProblem as problem:
+            self._said = Content.styled(str(problem), "$error")
+        self.show_said()
+
+    def action_back(self) -> None:
+        """Go back to where this was opened."""
+        self.dismiss()

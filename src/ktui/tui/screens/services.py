@@ -1,0 +1,28 @@
+"""What screens are handed by the app."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.timeline import Progress
+from ktui.tui.poll.outages import Outage
+from ktui.tui.run_view.attached import AttachedRun
+
+
+@runtime_checkable
+class Shows(Protocol):
+    """A screen that draws progress."""
+
+    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+        """Take in a new progress, or why the one known is not current any more."""
+        ...
+
+
+@runtime_checkable
+class ShowsRun(Protocol):
+    """A screen that draws a run."""
+
+    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
+        """Take in how the run is now, and which partitions stand otherwise than before."""
+        ...

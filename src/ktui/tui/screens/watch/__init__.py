@@ -1,0 +1,1 @@
+"""The Watch screen: a row for each partition that matters."""

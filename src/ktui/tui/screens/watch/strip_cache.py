@@ -1,0 +1,74 @@
+"""The rows of the partition list as they were drawn, kept until anything that they show changes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from textual.cache import LRUCache
+from textual.strip import Strip
+
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.timeline import Timeline
+from ktui.tui.draw.cells import Piece, faded
+from ktui.tui.draw.paint import Paint
+from ktui.tui.screens.watch.columns import Layout
+from ktui.tui.screens.watch.row import CURSOR, row_pieces
+from ktui.tui.screens.watch.row_context import Moment
+
+MARK = "◆"
+"""Stands before a partition that the operator has marked."""
+_CACHED_STRIPS = 2_000
+
+
+class DrawnFrom(NamedTuple):
+    """What a row shows, beside the layout and the theme."""
+
+    timeline: Timeline
+    moment: Moment
+    under_cursor: bool
+    marked: bool
+
+    def same(self, other: DrawnFrom) -> bool:
+        """Whether the other shows the same; a timeline that is another object is another one."""
+        alike = self.timeline is other.timeline and self.moment is other.moment
+        return alike and self[2:] == other[2:]
+
+
+class DrawnRows:
+    """Draws rows, each once as long as it stays the same."""
+
+    def __init__(self) -> None:
+        self._strips: LRUCache[TopicPartition, tuple[DrawnFrom, Strip]] = LRUCache(_CACHED_STRIPS)
+
+    def forget(self) -> None:
+        """Let go of all: the layout or the theme is another one."""
+        self._strips.clear()
+
+    def known(self, tp: TopicPartition) -> Strip | None:
+        """Give a row as it was drawn last; None for one that was not, or not lately."""
+        drawn = self._strips.get(tp)
+        return None if drawn is None else drawn[1]
+
+    def strip(
+        self, shown: DrawnFrom, layout: Layout, paint: Paint, width: int, *, stale: bool
+    ) -> Strip:
+        """Give a row, drawn grey where its figures are not current."""
+        tp = shown.timeline.tp
+        drawn = self._strips.get(tp)
+        if drawn is not None and drawn[0].same(shown):
+            return drawn[1]
+        strip = _drawn(shown, layout, paint, width, stale=stale)
+        self._strips.discard(tp)  # or what it has of it would stay
+        self._strips.set(tp, (shown, strip))
+        return strip
+
+
+def _drawn(shown: DrawnFrom, layout: Layout, paint: Paint, width: int, *, stale: bool) -> Strip:
+    pieces = row_pieces(shown.timeline, layout, shown.moment)
+    signs = [
+        Piece(CURSOR if shown.under_cursor else " ", "moving"),
+        Piece(MARK if shown.marked else " ", "next-leader", bold=True),
+    ]
+    behind = "cursor" if shown.under_cursor else "background"
+    strip = Strip(paint.segments([*signs, *(faded(pieces) if stale else pieces)], behind))
+    return strip.adjust_cell_length(width, paint.background(behind))

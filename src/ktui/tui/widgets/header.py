@@ -1,0 +1,265 @@
+"""The top of every screen: which cluster, how it is, and on the list what is moving in all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+from textual.content import Content
+from textual.widget import Widget
+
+from ktui.cluster.observation import Observation
+from ktui.progress.summary import Totals
+from ktui.progress.timeline import Range
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
+from ktui.tui.draw.paint import content
+from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.overview import Overview
+
+_NAMED = 4
+"""Brokers that are down and named; of more there is no room to tell."""
+_OLD_POLLS = 3
+"""So many intervals, or polls if those take longer, may pass until values are old."""
+_FAR_S = 366 * 86_400
+"""A time left that is longer is told as this, for a date has an end."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Words of a line that stand together; the higher the rank, the sooner they make place."""
+
+    pieces: tuple[Piece, ...]
+    rank: int = 0
+    gap: int = 2
+    """Cells between it and the part before."""
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the header tells of."""
+
+    cluster_name: str
+    read_only: bool
+    tls_unverified: bool = False
+    """Whether TLS is used, and does not verify who answers."""
+    interval_s: float
+    now: datetime
+    now_s: float
+    seen: Observation | None
+    overview: Overview
+    left_behind: int = 0
+    """Throttles that nobody needs, of what is looked at."""
+    cancel_gate: str = ""
+    """By whom the cluster's cancel gate is shut; empty while it is open."""
+    outage: Outage | None = None
+    """Why the last poll failed as a whole; None while the cluster answers."""
+    recorded: bool | None = None
+    """Whether what is seen is recorded, or can be no more; None where nobody asked for that."""
+    until_seen: str = ""
+    """What is told before anything is seen; empty to tell what is being connected to."""
+    badge: str = ""
+    """What it is, where it is not a live view of a real cluster: "SIMULATED x10"."""
+
+
+class StatusHeader(Widget):
+    """Draws the `cluster_status` of an app that has one: in one line, or with the sums in two."""
+
+    DEFAULT_CSS = """
+    StatusHeader { height: 1; background: $background; }
+    StatusHeader.-with-sums { height: 2; }
+    """
+
+    def __init__(self, *, with_sums: bool = False) -> None:
+        super().__init__(classes="-with-sums" if with_sums else None)
+        self._with_sums = with_sums
+        self._status: Status | None = None
+
+    @property
+    def with_sums(self) -> bool:
+        """Whether there is a line for the sums; without it trouble is told beside the brokers."""
+        return self._with_sums
+
+    @with_sums.setter
+    def with_sums(self, shown: bool) -> None:
+        self._with_sums = shown
+        self.set_class(shown, "-with-sums")
+        self.refresh(layout=True)
+
+    def on_mount(self) -> None:
+        """Draw what is known, and let the clock run."""
+        self.set_interval(1.0, self.update_status)
+        self.update_status()
+
+    def update_status(self) -> None:
+        """Take in how the cluster is now."""
+        tell: Callable[[], Status] | None = getattr(self.app, "cluster_status", None)
+        status = None if tell is None else tell()
+        if status != self._status:
+            self._status = status
+            self.refresh()
+
+    def render(self) -> Content:
+        """Draw the lines."""
+        status, width = self._status, self.size.width
+        if status is None:
+            return Content("")
+        first = line(_first(status, with_sums=self._with_sums), _clock(status.now, width), width)
+        if not self._with_sums:
+            return content(first)
+        second = line(_standing(status), Part(()), width)
+        return Content("\n").join([content(first), content(second)])
+
+
+def line(parts: Sequence[Part], right: Part, width: int) -> list[Piece]:
+    """Fit parts into a line, leaving out those of the highest rank until the rest fits."""
+    room = width - 3 - pieces_width(right.pieces)
+    kept = list(parts)
+    while len(kept) > 1 and _width(kept) > room and max(part.rank for part in kept) > 0:
+        kept.remove(max(reversed(kept), key=lambda part: part.rank))
+    pieces = [piece for part in kept for piece in (Piece(" " * part.gap), *part.pieces)][1:]
+    gap = Piece(" " if right.pieces and _width(kept) > room else "")
+    return [Piece("  "), *cut_pieces(pieces, room - len(gap.text)), gap, *right.pieces, Piece(" ")]
+
+
+def _width(parts: Sequence[Part]) -> int:
+    return sum(pieces_width(part.pieces) + part.gap for part in parts)
+
+
+def _part(text: str, role: str = "", *, rank: int = 0, bold: bool = False) -> Part:
+    return Part((Piece(text, role, bold),), rank)
+
+
+def _labelled(label: str, value: str, *, rank: int = 0) -> Part:
+    return Part((Piece(f"{label} ", "dim"), Piece(value)), rank)
+
+
+def _clock(now: datetime, width: int) -> Part:
+    pieces = [Piece(figures.as_time(now), bold=True)]
+    if width >= 100:  # noqa: PLR2004 - the width from which on there is room for the offset
+        pieces.append(Piece(f" {figures.as_offset(now)}", "dim"))
+    return Part(tuple(pieces))
+
+
+def _who(status: Status) -> list[Part]:
+    parts = [_part("ktui", "moving", rank=2, bold=True), _part(status.cluster_name, bold=True)]
+    if status.badge:
+        parts.append(_part(f" {status.badge} ", "badge"))
+    elif not status.read_only:
+        parts.append(_part(" WRITE ", "badge"))
+    else:
+        parts.append(_part(" READ-ONLY ", "badge", rank=0 if status.outage is None else 1))
+    if status.tls_unverified:
+        parts.append(_part("TLS unverified", "stalled", bold=True))
+    if status.recorded is not None:
+        words, role = ("REC", "moving") if status.recorded else ("REC STOPPED", "stalled")
+        parts.append(_part(words, role, bold=True))
+    if status.cancel_gate:
+        parts.append(_part("CANCEL GATE SHUT", "stalled", bold=True))
+        parts.append(_part(status.cancel_gate, "stalled", rank=1))
+    return parts
+
+
+def _first(status: Status, *, with_sums: bool) -> list[Part]:
+    """Give the first line; where it is the only one, an outage stands in it."""
+    if not with_sums and (status.outage is not None or status.seen is None):
+        return [*_who(status), *_standing(status)]
+    trouble = () if with_sums else _trouble(status)
+    return [*_who(status), *_cluster(status), *trouble]
+
+
+def _cluster(status: Status) -> list[Part]:
+    """Tell of brokers and polls; not of a controller, for in KRaft mode any broker is named it."""
+    seen = status.seen
+    if seen is None:
+        return []
+    poll = Part(
+        (
+            Piece("poll ", "dim"),
+            Piece(f"{status.interval_s:.1f} s"),
+            Piece(f" ({figures.as_took(seen.took_s)})", "dim"),
+        ),
+        rank=1,
+    )
+    parts = [_brokers(status.overview), poll]
+    if status.outage is not None:
+        return [Part(tuple(faded(part.pieces)), part.rank) for part in parts]
+    patience_s = _OLD_POLLS * max(status.interval_s, seen.took_s)
+    return parts if status.now_s - seen.monotonic_s < patience_s else [parts[0], *_age(status)]
+
+
+def _age(status: Status) -> list[Part]:
+    if status.seen is None:
+        return []
+    age = figures.as_age(status.now_s - status.seen.monotonic_s)
+    return [_part(f"values {age} old", "stalled")]
+
+
+def _brokers(overview: Overview) -> Part:
+    down = overview.down
+    count = f"{overview.brokers - len(down)}/{overview.brokers} brokers"
+    if not down:
+        return _part(count)
+    named = ", ".join(map(str, down[:_NAMED])) + (" …" if len(down) > _NAMED else "")
+    return _part(f"{count}, {named} down", "stalled", bold=True)
+
+
+def _standing(status: Status) -> list[Part]:
+    if status.outage is not None:
+        words = _part("! reconnecting", "stalled", bold=True)
+        return [words, *_age(status), _part(status.outage.reason)]
+    if status.seen is None:
+        return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
+    sums = status.overview.totals
+    if sums.moving or sums.stalled or sums.settling:
+        return list(_sums(status))
+    lately = f" · {ended} lately" if (ended := _ended(sums)) else ""
+    return [_part(f"nothing is moving{lately}", "dim"), *_trouble(status)]
+
+
+def _trouble(status: Status) -> Iterator[Part]:
+    counts = (status.overview.offline, "OFFLINE"), (status.overview.under_min, "UNDER MIN")
+    yield from (_part(f"{n:,} {word}", "stalled", bold=True) for n, word in counts if n)
+    if status.left_behind:
+        throttles = figures.as_count(status.left_behind, "throttle")
+        yield _part(f"{throttles} left behind? ktui doctor", "falling-behind")
+
+
+def _ended(sums: Totals) -> str:
+    counts = (
+        (sums.done, "done"), (sums.cancelled, "cancelled"),
+        (sums.changed_elsewhere, "changed elsewhere"), (sums.topic_gone, "topic gone"),
+    )  # fmt: skip
+    return ", ".join(f"{n:,} {word}" for n, word in counts if n)
+
+
+def _sums(status: Status) -> Iterator[Part]:
+    sums = status.overview.totals
+    yield _part(f"{sums.moving:,} moving", "moving", bold=True)
+    if sums.stalled:
+        yield _part(f"{sums.stalled:,} STALLED", "stalled", bold=True)
+    yield from _trouble(status)
+    if sums.falling_behind:
+        yield _part(f"{sums.falling_behind:,} falling behind", "falling-behind")
+    if sums.settling:
+        yield _part(f"{sums.settling:,} settling", "waiting", rank=4)
+    if ended := _ended(sums):
+        yield _part(ended, "dim", rank=4)
+    if sums.share is not None:
+        yield _part(f"{figures.as_share(sums.share)} caught up", rank=3)
+    if sums.bytes_left is not None:
+        yield _part(f"{figures.as_bytes(sums.bytes_left)} left", rank=1)
+    if (rate := figures.as_copying(sums.bytes_s)) != figures.UNKNOWN:
+        yield _part(rate, rank=2)
+    yield _eta(sums.left_s, status.now)
+
+
+def _eta(left: Range | None, now: datetime) -> Part:
+    """Give when all will have caught up; stalled ones make that unknown."""
+    if left is None:
+        return _labelled("ETA", "unknown", rank=5)
+    low, middle, high = (
+        figures.as_clock(now + timedelta(seconds=min(seconds, _FAR_S)), now)
+        for seconds in (left.low, left.middle, left.high)
+    )
+    spread = f" ({low}-{high})" if low != high else ""
+    return Part((Piece("ETA ", "dim"), Piece(middle), Piece(spread, "dim")))
