@@ -16,7 +16,7 @@ from ktui.kafka.writer import KafkaWriter
 from ktui.lab import control
 from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import Wanted, up
+from ktui.lab.up import LabRequest, up
 
 DEAD = 5
 
@@ -25,7 +25,7 @@ DEAD = 5
 def lab_with_a_dead_broker() -> Iterator[Lab]:
     """Five brokers, the last of them killed: a move onto it hangs without any data."""
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
-        lab = up(Path(folder) / "lab", Wanted(), connect, lambda _: None)
+        lab = up(Path(folder) / "lab", LabRequest(), connect, lambda _: None)
         try:
             control.kill(lab, DEAD)
             asyncio.run(_until_fenced(lab))

@@ -26,7 +26,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import Wanted, up
+from ktui.lab.up import LabRequest, up
 from ktui.planning.plan import PartitionTarget, Plan, written
 from ktui.quantities import as_rate
 
@@ -153,7 +153,7 @@ def _brokers(number: int, first: int) -> list[int]:
 @contextmanager
 def _ten_brokers() -> Iterator[Lab]:
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
-        lab = up(Path(folder) / "lab", Wanted(brokers=BROKERS), connect, lambda _: None)
+        lab = up(Path(folder) / "lab", LabRequest(brokers=BROKERS), connect, lambda _: None)
         try:
             yield lab
         finally:

@@ -23,7 +23,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.tui.draw.themes import role_defaults
 from ktui.tui.screens.watch.list import PartitionList
-from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.row_context import RowContext
 
 SIZE = (200, 60)
 KEYS = 200
@@ -71,7 +71,7 @@ async def _measure(rows: int) -> list[float]:
     async with app.run_test(size=SIZE) as pilot:
         shown = app.query_one(PartitionList)
         shown.focus()
-        shown.show(progress.timelines, Moment(observation.monotonic_s))
+        shown.show(progress.timelines, RowContext(observation.monotonic_s))
         await pilot.pause()
         gc.collect()
         keys = itertools.islice(itertools.cycle(MIX), KEYS)

@@ -18,7 +18,7 @@ from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import encode
-from ktui.recording.playing import Seen, observations
+from ktui.recording.playing import PlayedPoll, observations
 from ktui.recording.reading import recordings
 from ktui.recording.recorder import Recorder
 
@@ -49,7 +49,7 @@ def _measure(moving: int, polls: int) -> None:
             text_bytes += len(encode(encoder.look(seen, seq=number, whole=number % 300 == 0)))
         recorder.close()
         started = time.process_time()
-        read = sum(isinstance(each, Seen) for each in observations(recordings(Path(name))[0]))
+        read = sum(isinstance(each, PlayedPoll) for each in observations(recordings(Path(name))[0]))
         read_s = time.process_time() - started
     samples = moving * polls
     look_ms, fold_ms = statistics.median(looks) * 1000, statistics.median(folds) * 1000

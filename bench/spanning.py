@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.cluster.ports import Ways
+from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
@@ -102,7 +102,7 @@ async def _carried_out(plan: Plan, cluster: SimulatedCluster, limits: Limits) ->
         journal.append(events)
         run = Run("bench").fold(journal.entries())
         observer = Observer(reader, clock)
-        engine = Engine(run, journal, observer, Ways(reader, cluster.writer()), clock)
+        engine = Engine(run, journal, observer, ClusterPorts(reader, cluster.writer()), clock)
         await engine.carry_on(Owned(pid=0, host="", user=""))
         await observer.aclose()
     return clock.monotonic() - began_s

@@ -13,14 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from bench.timing import deeds_in_turn, ratio
-from ktui.execution.run.events import Event, Planned, PlannedPart, Started, encode
+from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started, encode
 from ktui.execution.run.options import RunOptions
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS
 from ktui.pipeline.spark.session import start
-from ktui.pipeline.what_if.grid import Cell, usual_grid
+from ktui.pipeline.what_if.grid import GridCell, usual_grid
 from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import play, recorded_run
 from ktui.pipeline.what_if.table import Models, what_if
@@ -30,14 +30,16 @@ MOVES = 10_000
 BROKERS = 30
 TURNS = 3
 OWN = Limits(partitions=30, replicas=1)
-CURVE = Curve(most_bytes_s=100e6, half_at=1.5, most_at_once=20, throttled=0.9, low=0.7, high=1.2)
+CURVE = RateCurve(
+    most_bytes_s=100e6, half_at=1.5, most_at_once=20, throttled=0.9, low=0.7, high=1.2
+)
 MODEL = Model(CURVE, joining_s=1, other_s=1, runs=("other@1",))
 _RUN = {"cluster_id": "bench", "run": "drain", "run_id": "drain@1"}
 
 
-def cells() -> tuple[Cell, ...]:
+def cells() -> tuple[GridCell, ...]:
     """Give the usual 96, and three more: with the run's own they are 100."""
-    more = [Cell(Limits(partitions=p), rates_from("30MB/s")) for p in (10, 20, 50)]
+    more = [GridCell(Limits(partitions=p), rates_from("30MB/s")) for p in (10, 20, 50)]
     return (*usual_grid(), *more)
 
 
@@ -63,25 +65,25 @@ def _told(taken: list[float], sets: int) -> str:
     return f"{middle:.0f} s ({low:.0f}-{high:.0f}), {middle / sets:.2f} s each"
 
 
-def _in_spark(tables: tuple[DataFrame, DataFrame, DataFrame], asked: tuple[Cell, ...]) -> None:
+def _in_spark(tables: tuple[DataFrame, DataFrame, DataFrame], asked: tuple[GridCell, ...]) -> None:
     models = Models({_RUN["cluster_id"]: MODEL}, {})
     rows = what_if(*tables, models=models, cells=asked).toArrow().num_rows
     _seen(rows, asked)
 
 
-def _alone(events: list[Event], asked: tuple[Cell, ...]) -> None:
+def _alone(events: list[AnyRunEvent], asked: tuple[GridCell, ...]) -> None:
     recorded = recorded_run(_RUN["run"], events)
     moves = recorded.moves()
     every = (recorded.cell, *asked)
     _seen(len([play(moves, cell, MODEL, own=cell is recorded.cell) for cell in every]), asked)
 
 
-def _seen(rows: int, asked: tuple[Cell, ...]) -> None:
+def _seen(rows: int, asked: tuple[GridCell, ...]) -> None:
     if rows != len(asked) + 1:
         raise SystemExit(f"{rows} limit sets were played, and not {len(asked) + 1}")
 
 
-def _events() -> Iterator[Event]:
+def _events() -> Iterator[AnyRunEvent]:
     yield Started(
         cluster_id=_RUN["cluster_id"],
         plan="drain.json",
@@ -108,7 +110,9 @@ def _planned(number: int, some: random.Random) -> Planned:
     )
 
 
-def _tables(spark: SparkSession, events: list[Event]) -> tuple[DataFrame, DataFrame, DataFrame]:
+def _tables(
+    spark: SparkSession, events: list[AnyRunEvent]
+) -> tuple[DataFrame, DataFrame, DataFrame]:
     """Give run events, runs and batches of one run that is over."""
     told = [
         {**_RUN, "entry": number, "kind": json.loads(text)["event"], "event": text.decode()}

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
-from ktui.lab.up import Wanted
+from ktui.lab.up import LabRequest
 from support.labs import a_lab
 from support.outage import Outage
 
@@ -74,25 +74,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Five brokers in the clear, for the whole run; KTUI_TEST_KAFKA names another version."""
     version = os.environ.get("KTUI_TEST_KAFKA", DEFAULT_VERSION)
-    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(version=version))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=version))
 
 
 @pytest.fixture(scope="session")
 def secured_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Three brokers with TLS, passwords (SCRAM and PLAIN) and ACLs, for the whole run."""
-    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(brokers=3, security=Security.SASL_SSL))
+    yield from a_lab(
+        tmp_path_factory.mktemp("lab"), LabRequest(brokers=3, security=Security.SASL_SSL)
+    )
 
 
 @pytest.fixture(scope="session")
 def ssl_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Two brokers that know their clients by certificate, with ACLs, for the whole run."""
-    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(brokers=2, security=Security.SSL))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(brokers=2, security=Security.SSL))
 
 
 @pytest.fixture(scope="module")
 def ten_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Ten brokers in the clear, for the tests of one file."""
-    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(brokers=10))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(brokers=10))
 
 
 @pytest.fixture(scope="session")

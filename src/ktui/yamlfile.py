@@ -14,7 +14,7 @@ from ktui.fileproblem import FileProblem, unknown_key
 from ktui.inputfile import Unreadable, read_input
 
 T = TypeVar("T")
-Keys = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 DEEPEST = 32
 _WHOLE = "tag:yaml.org,2002:int"
@@ -37,12 +37,12 @@ MOST = 200_000
 class YamlFile:
     """A parsed file: `data` as plain values, and the line on which each stands."""
 
-    def __init__(self, path: Path, data: Any, lines: Mapping[Keys, int]) -> None:
+    def __init__(self, path: Path, data: Any, lines: Mapping[KeyPath, int]) -> None:
         self.path = path
         self.data = data
         self._lines = lines
 
-    def problem(self, keys: Keys, problem: str) -> FileProblem:
+    def problem(self, keys: KeyPath, problem: str) -> FileProblem:
         """Make the error for the value at `keys`, or for its nearest parent that has a line."""
         while keys and keys not in self._lines:
             keys = keys[:-1]
@@ -50,7 +50,7 @@ class YamlFile:
 
     def convert(
         self,
-        keys: Keys,
+        keys: KeyPath,
         value: Any,
         to: type[T],
         *,
@@ -93,7 +93,7 @@ def read_yaml(path: Path) -> YamlFile:
         raise FileProblem(path, text.count("\n", 0, error.position) + 1, words) from None
     try:
         node = loader.get_single_node()
-        lines: dict[Keys, int] = {}
+        lines: dict[KeyPath, int] = {}
         if node is not None:
             _note_lines(path, node, (), lines)
         data = None if node is None else loader.construct_document(node)
@@ -122,7 +122,7 @@ def _unquoted(error: yaml.MarkedYAMLError) -> str:
     return f"{shown}{hint}"
 
 
-def _note_lines(path: Path, node: yaml.Node, keys: Keys, lines: dict[Keys, int]) -> None:
+def _note_lines(path: Path, node: yaml.Node, keys: KeyPath, lines: dict[KeyPath, int]) -> None:
     line = node.start_mark.line + 1
     if len(keys) > DEEPEST:
         raise FileProblem(path, line, f"nested more than {DEEPEST} deep, or an alias to itself")
@@ -161,14 +161,14 @@ def _plain(node: yaml.Node) -> str:
     return str(value)
 
 
-def _split(message: str) -> tuple[str, Keys]:
+def _split(message: str) -> tuple[str, KeyPath]:
     """Take apart msgspec's "Expected `float`, got `str` - at `$.a.b[0]`"."""
     text, _, path = message.partition(" - at `$")
     steps = re.findall(r"\.([^.\[`]+)|\[(\d+)\]", path)
     return text, tuple(name or int(index) for name, index in steps)
 
 
-def _fields_at(to: Any, inner: Keys) -> tuple[msgspec.structs.FieldInfo, ...]:
+def _fields_at(to: Any, inner: KeyPath) -> tuple[msgspec.structs.FieldInfo, ...]:
     fields: tuple[msgspec.structs.FieldInfo, ...] = msgspec.structs.fields(to)
     for key in inner:
         found = next((f for f in fields if f.encode_name == key), None)

@@ -12,7 +12,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.lab import clients
 from ktui.lab.layout import Lab
-from ktui.lab.up import Wanted
+from ktui.lab.up import LabRequest
 from support.labs import a_lab
 from support.owners import release
 from support.real_world import RealWorld
@@ -59,6 +59,6 @@ def lab_of(
     pytest takes the tests of one of the two after each other, whatever files they are in.
     """
     if request.param == BEFORE_43:
-        yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(version=BEFORE_43))
+        yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=BEFORE_43))
     else:
         yield request.getfixturevalue("lab")

@@ -48,7 +48,7 @@ def test_a_suspended_broker_leaves_the_cluster_and_comes_back_after_the_test(
 ) -> None:
     outage.suspend(2)
     states = {node.node.id: node.state for node in control.status(lab)}
-    assert states[2] is control.State.SUSPENDED
+    assert states[2] is control.NodeState.SUSPENDED
     assert processes.wait_for(lambda: alive(lab) == {1, 3, 4, 5}, seconds=60)
     outage.mend()
     assert alive(lab) == {1, 2, 3, 4, 5}

@@ -22,7 +22,7 @@ from ktui.lab import clients, layout, ports, processes, properties
 from ktui.lab.down import down
 from ktui.lab.errors import LabError
 from ktui.lab.layout import Lab, Node
-from ktui.lab.up import Wanted, up
+from ktui.lab.up import LabRequest, up
 
 pytestmark = pytest.mark.kafka
 
@@ -207,7 +207,7 @@ def test_a_broker_that_dies_while_starting_is_quoted_and_everything_ended(
 
     monkeypatch.setattr(properties, "server_properties", with_a_mistake)
     with pytest.raises(LabError, match="broker-2 has died while starting") as died:
-        up(folder, Wanted(brokers=2), connect, lambda _: None)
+        up(folder, LabRequest(brokers=2), connect, lambda _: None)
     assert any("num.io.threads" in line for line in died.value.words)
     assert kafkas_of(folder) == []
     assert not folder.exists()

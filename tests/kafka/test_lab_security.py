@@ -18,7 +18,7 @@ from ktui.lab import clients
 from ktui.lab.down import down
 from ktui.lab.errors import WrongInput
 from ktui.lab.layout import Lab, Security
-from ktui.lab.up import Wanted, up
+from ktui.lab.up import LabRequest, up
 
 NO_PERMISSION = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
@@ -128,7 +128,7 @@ async def test_the_client_file_of_each_user_connects_ktui(
 
 @pytest.mark.kafka
 def test_passwords_also_work_without_tls(tmp_path: Path, topic_name: str) -> None:
-    wanted = Wanted(brokers=1, security=Security.SASL_PLAINTEXT)
+    wanted = LabRequest(brokers=1, security=Security.SASL_PLAINTEXT)
     lab = up(tmp_path / "lab", wanted, connect, lambda _: None)
     try:
         create(clients.librdkafka(lab, "admin"), topic_name)

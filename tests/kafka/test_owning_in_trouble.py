@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 )
 
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ownership import Free, Others, Ours, Unknown
+from ktui.cluster.ownership import Free, Others, OwnedHere, Unknown
 from ktui.kafka.claim import Coordinators, KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests.groups import join_request
@@ -61,7 +61,7 @@ async def test_the_owner_stays_when_the_coordinator_dies_and_nobody_knows_until_
     assert isinstance(await ada.check(), Unknown)
 
     async def ours_again() -> bool:
-        return await ada.check() == Ours(ADA)
+        return await ada.check() == OwnedHere(ADA)
 
     await until(ours_again)
     bob = owners.claim_of(BOB)
@@ -90,12 +90,12 @@ async def test_an_owner_joins_again_after_a_stranger_has_joined_its_group(
     joining = asyncio.create_task(coordinators.ask(TESTING, group, stranger, lambda a: a, 20.0))
 
     async def has_joined() -> bool:
-        assert await ada.check() == Ours(ADA)
+        assert await ada.check() == OwnedHere(ADA)
         return joining.done()
 
     await until(has_joined)
     assert joining.result().generation_id > 1
-    assert await ada.check() == Ours(ADA)
+    assert await ada.check() == OwnedHere(ADA)
     assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
 
 
@@ -150,7 +150,7 @@ async def test_looking_needs_describe_and_owning_needs_read_on_the_group_and_not
         granted(AclOperation.READ)
 
         async def is_ours() -> bool:
-            return await ada.check() == Ours(ADA)
+            return await ada.check() == OwnedHere(ADA)
 
         await until(is_ours)
         assert await ada.release() is None

@@ -17,7 +17,7 @@ from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.recording.decoding import Decoder
-from ktui.recording.lines import End, Look, RunLine
+from ktui.recording.lines import End, PollLine, RunLine
 from ktui.recording.reading import Good, Session, lines, recordings
 from support.shell import LIMIT_S, Shell, ended
 
@@ -65,7 +65,7 @@ def looks(session: Session) -> list[Observation]:
 
 def looks_in(session: Session, good: list[Good]) -> list[Observation]:
     decoder = Decoder(session.head.cluster_id)
-    return [decoder.observation(each.line) for each in good if isinstance(each.line, Look)]
+    return [decoder.observation(each.line) for each in good if isinstance(each.line, PollLine)]
 
 
 def sessions_showing(folder: Path, topic: str) -> int:

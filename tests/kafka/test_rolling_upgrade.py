@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.events import Ended, Entry, NowIn, StepBegun, StepOver
+from ktui.execution.run.events import Ended, JournalEntry, NowIn, StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
@@ -18,7 +18,7 @@ from ktui.lab import control
 from ktui.lab.clients import librdkafka
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
-from ktui.lab.up import Wanted
+from ktui.lab.up import LabRequest
 from support.acked_messages import AckedMessages
 from support.labs import a_lab
 from support.real_runs import described
@@ -42,7 +42,7 @@ GROWN = (1, DOWN, 3)
 
 @pytest.fixture
 def old_lab(tmp_path: Path) -> Iterator[Lab]:
-    yield from a_lab(tmp_path / "lab", Wanted(brokers=3, controllers=3, version=OLD))
+    yield from a_lab(tmp_path / "lab", LabRequest(brokers=3, controllers=3, version=OLD))
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def all_are_done(shell: Shell) -> bool:
     return Run(RUN).fold(shell.entries(RUN)).counts[State.DONE] == len(WAYS)
 
 
-async def comes(shell: Shell, moment: Callable[[Entry], bool]) -> None:
+async def comes(shell: Shell, moment: Callable[[JournalEntry], bool]) -> None:
     async def seen() -> bool:
         return any(map(moment, shell.entries(RUN)))
 
@@ -123,7 +123,7 @@ async def is_out_of_sync(connection: Connection) -> bool:
     return DOWN not in state.isr and DOWN in state.offline
 
 
-def is_blocked(entry: Entry) -> bool:
+def is_blocked(entry: JournalEntry) -> bool:
     event = entry.event
     return (
         isinstance(event, NowIn)
@@ -132,7 +132,7 @@ def is_blocked(entry: Entry) -> bool:
     )
 
 
-def has_grown(entry: Entry) -> bool:
+def has_grown(entry: JournalEntry) -> bool:
     return isinstance(entry.event, StepOver) and entry.event.topic == GROWS
 
 

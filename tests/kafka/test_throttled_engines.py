@@ -12,7 +12,7 @@ import pytest
 
 from ktui.cluster.ports import ConfigOp
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.run.events import Answered, Configure, Ended, Event, Owned, SettingsFound
+from ktui.execution.run.events import Answered, AnyRunEvent, Configure, Ended, Owned, SettingsFound
 from ktui.execution.run.run import Run
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
@@ -35,27 +35,27 @@ MOVES = [
 ]
 
 
-def finds(event: Event) -> bool:
+def finds(event: AnyRunEvent) -> bool:
     return isinstance(event, SettingsFound)
 
 
-def throttles(event: Event) -> bool:
+def throttles(event: AnyRunEvent) -> bool:
     return isinstance(event, Configure) and event.changes[0].op is ConfigOp.APPEND
 
 
-def answers(event: Event) -> bool:
+def answers(event: AnyRunEvent) -> bool:
     return isinstance(event, Answered)
 
 
-def takes_off(event: Event) -> bool:
+def takes_off(event: AnyRunEvent) -> bool:
     return isinstance(event, Configure) and event.changes[0].op is ConfigOp.SUBTRACT
 
 
-def puts_back(event: Event) -> bool:
+def puts_back(event: AnyRunEvent) -> bool:
     return isinstance(event, Configure) and event.puts_back
 
 
-Moment = Callable[[Event], bool]
+Moment = Callable[[AnyRunEvent], bool]
 KILLED = {
     "gentle, with nothing on its way": (Shape.GENTLE, (answers,) * 3),
     "kip-435, with nothing on its way": (Shape.KIP_435, (answers,) * 2),

@@ -157,7 +157,7 @@ def test_the_terminal_says_what_was_passed_over_and_how_many_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problems = tuple(f"/r/{number}.jsonl.gz: \x1b[2J" for number in range(60))
-    outcome = running.Outcome(
+    outcome = running.PipelineOutcome(
         found=1, read=0, copies=0, unfinished=0, clusters=(), manifest=Manifest(),
         written=False, problems=problems,
     )  # fmt: skip

@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 from ktui.cli.pipeline.run import command
 from ktui.lab.processes import wait_for
 from ktui.pipeline.errors import PipelineProblem, SparkFailed
-from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import FOLLOWING, Lake, read_manifest
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, LINES, MOVES, POLLS, SAMPLES, STATES
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.follow_report import ended_by_signals
-from ktui.pipeline.run.run import Outcome
+from ktui.pipeline.run.run import PipelineOutcome
 from support.follower import Heard, a_follower, followed
 from support.follower_process import LIMIT_S, FollowerProcess
 from support.lake_recordings import into_lake, looks, record, rows
@@ -93,7 +93,7 @@ def test_a_batch_that_is_in_the_lake_but_not_noted_when_it_dies_is_not_read_agai
     segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
     (tmp_path / "recorded").mkdir()
 
-    def dies(outcome: Outcome) -> None:
+    def dies(outcome: PipelineOutcome) -> None:
         if outcome.written:
             raise OSError("it dies here")
 
@@ -241,10 +241,10 @@ def test_all_runs_are_played_anew_once_and_then_only_those_of_clusters_with_some
 ) -> None:
     segment = segments(tmp_path / "whole", 3)[1]
     (tmp_path / "recorded").mkdir()
-    asked: list[Asked] = []
+    asked: list[DerivedOptions] = []
     monkeypatch.setattr(running, "_foretell", lambda *_: None)
     monkeypatch.setattr(running, "_play", lambda _v, _w, _k, given, _t: asked.append(given))
-    heard, wanted = Heard(), Asked(window_s=3_600.0, anew=True)
+    heard, wanted = Heard(), DerivedOptions(window_s=3_600.0, anew=True)
 
     with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded", asked=wanted):
         heard.until(lambda: bool(heard.found))

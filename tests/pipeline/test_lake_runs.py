@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ktui.pipeline.errors import PipelineProblem
-from ktui.pipeline.ingest.decode import Choice
+from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import NAME
@@ -41,7 +41,7 @@ class Grown:
         self.recorded, self.lake = folder / "recorded", folder / "lake"
         for cluster in ("one", "other"):
             record(self.recorded, looks(3, cluster_id=cluster))
-        other = Choice(clusters=frozenset({"other"}))
+        other = SegmentSelection(clusters=frozenset({"other"}))
         self.chosen = into_lake(spark, self.lake, self.recorded, choice=other)
         self.rest = into_lake(spark, self.lake, self.recorded)
         self.before = self._files()

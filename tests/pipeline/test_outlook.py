@@ -12,20 +12,20 @@ from pyspark.sql import Row, SparkSession
 
 from ktui.insights.file import NAME, insights_in
 from ktui.pacing.limits import Limits
-from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.run.run import Outcome, Wanted, run
-from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
+from ktui.pipeline.what_if.grid import GridCell
 from ktui.planning.throttle_rates import rates_from
 from support.drained_recordings import MB, drained
 
 SIZES = [300 * MB, 500 * MB, 400 * MB, 200 * MB, 600 * MB, 350 * MB]
 CELLS = (
-    Cell(Limits(partitions=1, replicas=1)),
-    Cell(Limits(partitions=4, replicas=1)),
-    Cell(Limits(partitions=4, replicas=1), rates_from("10MB")),
+    GridCell(Limits(partitions=1, replicas=1)),
+    GridCell(Limits(partitions=4, replicas=1)),
+    GridCell(Limits(partitions=4, replicas=1), rates_from("10MB")),
 )
 
 
@@ -44,8 +44,10 @@ class Told:
     def drain(self, name: str, limits: Limits, hours: float = 0.0) -> None:
         drained(self.recordings, sizes=SIZES, limits=limits, name=name, cluster="a", hours=hours)
 
-    def run(self, asked: Asked | None = None) -> Outcome:
-        wanted = Wanted((str(self.recordings),), str(self.lake), asked=asked or Asked(CELLS))
+    def run(self, asked: DerivedOptions | None = None) -> PipelineOutcome:
+        wanted = PipelineRequest(
+            (str(self.recordings),), str(self.lake), asked=asked or DerivedOptions(CELLS)
+        )
         return run(self.spark, wanted)
 
     def rows(self, table: Table) -> list[Row]:
@@ -145,7 +147,7 @@ def test_a_lost_file_of_insights_is_made_again(lake: Told) -> None:
 
 
 def test_runs_are_played_anew_for_another_window_though_nothing_is_new(lake: Told) -> None:
-    told = lake.run(Asked(CELLS, window_s=3600.0, anew=True))
+    told = lake.run(DerivedOptions(CELLS, window_s=3600.0, anew=True))
     assert not told.read
     runs = of_each_run(lake.rows(tables.WHAT_IF))
     for run_id in ("two@1", "three@1"):

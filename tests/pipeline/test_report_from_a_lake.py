@@ -22,9 +22,9 @@ from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.records import Facts, InFlight, Interval, LimitsFrom
+from ktui.pipeline.lake.records import InFlight, Interval, LimitsFrom, ReportFacts
 from ktui.pipeline.report.data.lake import ArrowLake, records
-from ktui.pipeline.report.data.provenance import Lost, trace
+from ktui.pipeline.report.data.provenance import UnusableLine, trace
 from ktui.pipeline.report.data.subject import Subject, choose
 from ktui.pipeline.report.figures.figure import Figure
 from ktui.pipeline.report.page.load import load, one_at_a_time
@@ -36,13 +36,13 @@ Ktui = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
-def facts() -> Facts:
+def facts() -> ReportFacts:
     """A made-up run."""
     return a_run(24)
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory, facts: Facts) -> Path:
+def lake(tmp_path_factory: pytest.TempPathFactory, facts: ReportFacts) -> Path:
     """A lake that has that run, and another cluster's in which nothing moved."""
     rows: dict[str, list[dict[str, Any]]] = rows_of(facts)
     rows["polls"].append({"cluster_id": "still:one"})
@@ -63,7 +63,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, facts: Facts) -> Path:
     return write_lake(tmp_path_factory.mktemp("lake") / "lake", rows)
 
 
-def _of(facts: Facts) -> dict[str, str]:
+def _of(facts: ReportFacts) -> dict[str, str]:
     run = facts.runs[0]
     return {"cluster_id": facts.cluster_id, "run": run.run, "run_id": run.run_id}
 
@@ -93,12 +93,12 @@ def ktui(lake: Path, tmp_path: Path) -> Ktui:
     return call
 
 
-def _load(lake: Path, run: str | None = "drain-4", cluster: str | None = None) -> Facts:
+def _load(lake: Path, run: str | None = "drain-4", cluster: str | None = None) -> ReportFacts:
     opened = ArrowLake.open(str(lake))
     return load(opened, choose(opened, run, cluster))
 
 
-def test_a_report_has_what_the_lake_has(lake: Path, facts: Facts) -> None:
+def test_a_report_has_what_the_lake_has(lake: Path, facts: ReportFacts) -> None:
     found = _load(lake)
 
     assert found.runs == facts.runs
@@ -116,7 +116,7 @@ def test_limits_are_those_in_force_from_each_moment_on(lake: Path) -> None:
 
 
 def test_what_polls_saw_of_other_partitions_is_not_counted_as_the_runs(
-    tmp_path: Path, facts: Facts
+    tmp_path: Path, facts: ReportFacts
 ) -> None:
     rows = rows_of(facts)
     at = BEGAN + 500
@@ -185,7 +185,9 @@ def test_what_the_lake_has_not_is_told_with_what_it_has(
     assert not (tmp_path / "report.html").exists()
 
 
-def test_of_several_runs_of_a_name_one_is_asked_for_by_its_id(tmp_path: Path, facts: Facts) -> None:
+def test_of_several_runs_of_a_name_one_is_asked_for_by_its_id(
+    tmp_path: Path, facts: ReportFacts
+) -> None:
     run = facts.runs[0]
     other = msgspec.structs.replace(run, run_id="drain-4@later")
     rows = {"runs": [msgspec.to_builtins(run), msgspec.to_builtins(other)]}
@@ -215,7 +217,7 @@ def test_a_lake_that_cannot_be_read_is_told_in_words(tmp_path: Path, content: by
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 and nothing else PAR1"])
 def test_tables_that_are_missing_or_damaged_are_told_in_a_line(
-    tmp_path: Path, facts: Facts, content: bytes | None
+    tmp_path: Path, facts: ReportFacts, content: bytes | None
 ) -> None:
     lake = write_lake(tmp_path / "lake", rows_of(facts))
     for file in (lake / "runs").rglob("*.parquet"):
@@ -241,14 +243,14 @@ def test_a_report_names_the_segments_it_rests_on_and_what_of_them_was_lost(lake:
     cluster = trace(opened, str(lake), of_cluster, load(opened, of_cluster))
 
     assert [segment.sha256 for segment in run.segments] == [CHECKSUM]
-    assert run.lost == (Lost("a.gz", 7, "no"),)
+    assert run.lost == (UnusableLine("a.gz", 7, "no"),)
     assert [segment.sha256 for segment in cluster.segments] == [CHECKSUM]
-    assert cluster.lost == (Lost("a.gz", 7, "no"), Lost("b.gz", 8, "no"))
+    assert cluster.lost == (UnusableLine("a.gz", 7, "no"), UnusableLine("b.gz", 8, "no"))
 
 
-def test_what_was_lost_is_said_at_the_foot_of_the_page(facts: Facts) -> None:
+def test_what_was_lost_is_said_at_the_foot_of_the_page(facts: ReportFacts) -> None:
     whole = page(facts, a_provenance())
-    holed = page(facts, a_provenance(*[Lost("a<b>.gz", 7, "not JSON")] * 60))
+    holed = page(facts, a_provenance(*[UnusableLine("a<b>.gz", 7, "not JSON")] * 60))
 
     assert "Every line of the segments could be used." in whole
     assert "60 recorded lines could not be used" in holed
@@ -273,7 +275,7 @@ class _Tags(HTMLParser):
         assert not [name for name in of if name.startswith("on")]
 
 
-def test_the_page_is_one_file_and_names_are_only_text(facts: Facts) -> None:
+def test_the_page_is_one_file_and_names_are_only_text(facts: ReportFacts) -> None:
     hostile = a_run(8, topic="</script><script>alert(1)</script><img src=//x onerror=alert(1)>")
     tags = _Tags()
 
@@ -287,7 +289,7 @@ def test_the_page_is_one_file_and_names_are_only_text(facts: Facts) -> None:
     assert tags.tags == plain.tags
 
 
-def test_nothing_that_is_drawn_ends_the_script_it_stands_in(facts: Facts) -> None:
+def test_nothing_that_is_drawn_ends_the_script_it_stands_in(facts: ReportFacts) -> None:
     figure = FIGURES[0](facts)
     assert isinstance(figure, Figure)
     hostile = msgspec.structs.replace(figure, traces=[{"name": "</script><!--"}])
@@ -298,7 +300,9 @@ def test_nothing_that_is_drawn_ends_the_script_it_stands_in(facts: Facts) -> Non
     assert json.loads(text)["lanes"]["data"] == hostile.traces
 
 
-def test_the_page_forbids_itself_the_network_and_scripts_that_are_not_its_own(facts: Facts) -> None:
+def test_the_page_forbids_itself_the_network_and_scripts_that_are_not_its_own(
+    facts: ReportFacts,
+) -> None:
     text = page(facts, a_provenance())
 
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
@@ -308,7 +312,7 @@ def test_the_page_forbids_itself_the_network_and_scripts_that_are_not_its_own(fa
     assert "unsafe-eval" not in policy[1]
 
 
-def test_without_javascript_every_figure_is_there_as_a_table(facts: Facts) -> None:
+def test_without_javascript_every_figure_is_there_as_a_table(facts: ReportFacts) -> None:
     text = page(facts, a_provenance())
 
     assert text.count("<details>\n<summary>The same as a table") == 8

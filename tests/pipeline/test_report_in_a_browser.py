@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from ktui.pipeline.lake.records import Facts
+from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.report.page.page import page
 from support.browser import Browser, a_browser
 from support.report_facts import a_provenance, a_run
@@ -194,7 +194,7 @@ def test_a_report_of_a_cluster_on_which_nothing_moved_is_a_page_too(
     browser: Browser, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.html"
-    nothing = Facts(cluster_id="still", runs=(), of_run=False)
+    nothing = ReportFacts(cluster_id="still", runs=(), of_run=False)
     path.write_text(page(nothing, a_provenance()), encoding="utf-8")
 
     browser.show(path)

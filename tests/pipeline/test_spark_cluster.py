@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
-from ktui.pipeline.run.run import Wanted, run
+from ktui.pipeline.run.run import PipelineRequest, run
 from ktui.pipeline.what_if.grid import read_grid
 from support.lake_rows import TABLES, Rows, assert_same, rows_of
 from support.recorded_worlds import tapes_of
@@ -79,8 +79,8 @@ def _run_words(recorded: Path, lake: Path) -> list[str]:
 def expected(spark: SparkSession, recorded: Path) -> dict[str, Rows]:
     """The tables that one process makes."""
     lake = recorded / "lake"
-    asked = Asked(read_grid(recorded / "grid.yaml"), anew=True)
-    run(spark, Wanted((str(recorded / "recordings"),), str(lake), asked=asked))
+    asked = DerivedOptions(read_grid(recorded / "grid.yaml"), anew=True)
+    run(spark, PipelineRequest((str(recorded / "recordings"),), str(lake), asked=asked))
     return _tables(spark, lake)
 
 

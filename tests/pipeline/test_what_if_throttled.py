@@ -10,11 +10,11 @@ from pyspark.sql import Row, SparkSession
 from ktui.execution.journal.commands import SetThrottle
 from ktui.insights.file import insights_in
 from ktui.pacing.limits import Limits
-from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import WHAT_IF
-from ktui.pipeline.run.run import Wanted, run
-from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.run.run import PipelineRequest, run
+from ktui.pipeline.what_if.grid import GridCell
 from ktui.planning.throttle_rates import rates_from
 from support.drained_recordings import MB, drained
 
@@ -34,8 +34,13 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
         throttle=rates_from("4MB"),
         asked={at_s: SetThrottle(rates_from(rate)) for at_s, rate in CHANGED.items()},
     )
-    cells = (Cell(LIMITS), Cell(LIMITS, rates_from("3MB")))
-    run(spark, Wanted((str(folder / "recordings"),), str(folder / "lake"), asked=Asked(cells)))
+    cells = (GridCell(LIMITS), GridCell(LIMITS, rates_from("3MB")))
+    run(
+        spark,
+        PipelineRequest(
+            (str(folder / "recordings"),), str(folder / "lake"), asked=DerivedOptions(cells)
+        ),
+    )
     return folder / "lake"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.data.bandwidth import max_min_rates
 from ktui.simulated.data.channels import Channel
-from ktui.simulated.data.events import Event
+from ktui.simulated.data.events import FlowEvent
 from ktui.simulated.data.logs import Flow, Log
 from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE
 from ktui.simulated.layout import Tide
@@ -247,7 +247,7 @@ def test_capacities_throttles_and_bytes_hold_whatever_happens(drawn: list[Step])
         check_bytes(plane)
 
 
-History = tuple[list[tuple[float, Event]], dict[tuple[TopicPartition, int], int | None]]
+History = tuple[list[tuple[float, FlowEvent]], dict[tuple[TopicPartition, int], int | None]]
 
 
 def history(drawn: list[Step], *, cuts: int = 1, seed: int = 0) -> History:

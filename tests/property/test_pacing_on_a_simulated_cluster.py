@@ -14,7 +14,7 @@ from ktui.pacing.steps import all_steps, next_step
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 from support.pacing import replica_lists
 
@@ -37,7 +37,7 @@ some_at_a_time = st.builds(
 )
 limits_of_steps = some_at_a_time | st.just(Limits())
 one_broker = st.sampled_from(BROKERS)
-failures: st.SearchStrategy[events.Act] = st.one_of(
+failures: st.SearchStrategy[events.OutsideEvent] = st.one_of(
     st.builds(events.Kill, one_broker),
     st.builds(events.Shutdown, one_broker),
     st.builds(events.Start, one_broker),
@@ -92,9 +92,9 @@ class Moved:
 
     def _listen(self) -> None:
         records = self.cluster.controller._records
-        tell: Callable[[Change], None] = records._tell
+        tell: Callable[[RecordChange], None] = records._tell
 
-        def told(change: Change) -> None:
+        def told(change: RecordChange) -> None:
             assert change.before is not None
             assert change.after is not None
             self.check(change.before, change.after)
@@ -176,7 +176,7 @@ class Moved:
             return False
         assert known.replicas == step.target
         if step.elects is not None and known.leader is not None:
-            self.cluster.do(events.Elect((TP,)))
+            self.cluster.do(events.ElectLeaders((TP,)))
             known = self.record
             assert known.leader == step.elects or step.elects not in known.isr
         return True
@@ -235,7 +235,7 @@ def test_with_brokers_that_die_every_step_is_accepted_and_completes_when_they_ar
     target: Brokers,
     limits: Limits,
     version: str,
-    fate: list[tuple[float, events.Act]],
+    fate: list[tuple[float, events.OutsideEvent]],
     min_isr: int,
 ) -> None:
     moved = Moved(replicas, target, limits, version, min_isr)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ktui.cluster.observation import Observation
 from ktui.fileproblem import FileProblem
 from ktui.recording.lines import End
-from ktui.recording.playing import Damage, Seen, observations
+from ktui.recording.playing import Damage, PlayedPoll, observations
 from ktui.recording.reading import Good, lines, recordings
 from ktui.recording.sealing import seal
 from support.observations import START
@@ -112,7 +112,7 @@ def test_what_is_played_of_a_damaged_session_was_seen_and_the_rest_is_told(
         file.write_bytes(gzip.compress(content))
         told = list(observations(the_session(file)))
 
-    seen = [each.observation for each in told if isinstance(each, Seen)]
+    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
     assert is_in_order(seen, shown)
     if len(seen) < len(shown):
         assert any(isinstance(each, Damage) for each in told) or not isinstance(told[-1], End)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ktui.cluster.observation import Observation
 from ktui.recording.decoding import Decoder, Incoherent
 from ktui.recording.encoding import Encoder
-from ktui.recording.lines import Changed, Look, decode, encode
+from ktui.recording.lines import Changed, PollLine, decode, encode
 from property.test_progress import histories
 from support.recordings import copying, to_the_millisecond
 
@@ -19,7 +19,7 @@ def test_what_is_read_is_what_was_seen(history: list[Observation], whole: set[in
     encoder, decoder = Encoder(), Decoder(history[0].cluster_id)
     for seq, seen in enumerate(history):
         line = decode(encode(encoder.look(seen, seq=seq, whole=seq in whole)))
-        assert isinstance(line, Look)
+        assert isinstance(line, PollLine)
         read = decoder.observation(line)
         assert read == to_the_millisecond(seen)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.run.events import Event, OnConflict, StepBegun
+from ktui.execution.run.events import AnyRunEvent, OnConflict, StepBegun
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
@@ -79,7 +79,7 @@ class KilledAsAddedTo(AddingStory, KilledRun):
         assert outcome.tracks[tp("audit-1")].planned.target == self.more["audit-1"]
 
 
-def _begins(event: Event) -> bool:
+def _begins(event: AnyRunEvent) -> bool:
     return isinstance(event, StepBegun)
 
 

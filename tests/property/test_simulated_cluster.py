@@ -41,9 +41,9 @@ def a_topic(name: str, inbound: float) -> TopicSpec:
     )
 
 
-def setting(scope: ConfigScope, name: str, key: str, value: str | None) -> events.Configure:
+def setting(scope: ConfigScope, name: str, key: str, value: str | None) -> events.AlterConfigs:
     op = ConfigOp.DELETE if value is None else ConfigOp.SET
-    return events.Configure((ConfigChange(ConfigResource(scope, name), key, op, value),))
+    return events.AlterConfigs((ConfigChange(ConfigResource(scope, name), key, op, value),))
 
 
 class Cluster:
@@ -60,7 +60,7 @@ class Cluster:
         self.clock = VirtualClock()
         self.cluster = SimulatedCluster(spec, self.clock, seed=seed)
 
-    def do(self, act: events.Act) -> None:
+    def do(self, act: events.OutsideEvent) -> None:
         self.cluster.do(act)
 
     def wait(self, seconds: float) -> None:
@@ -117,10 +117,10 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
 
     @rule(tp=partitions)
     def elect(self, tp: TopicPartition) -> None:
-        self.happens(lambda it: it.do(events.Elect((tp,))))
+        self.happens(lambda it: it.do(events.ElectLeaders((tp,))))
 
     @rule(broker=brokers, act=st.sampled_from((events.Kill, events.Shutdown, events.Hang)))
-    def fail(self, broker: int, act: Callable[[int], events.Act]) -> None:
+    def fail(self, broker: int, act: Callable[[int], events.OutsideEvent]) -> None:
         self.happens(lambda it: it.do(act(broker)))
 
     @rule(broker=brokers)

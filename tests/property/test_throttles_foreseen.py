@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits, Mode, Order
-from ktui.planning.check.findings import Finding, Kind
+from ktui.planning.check.findings import Finding, FindingKind
 from ktui.planning.preflight import throttle_findings
 from ktui.planning.preflight.moves import moves_of
 from ktui.planning.preflight.preflight import Preflight, preflight
@@ -50,7 +50,7 @@ def foreseen(
     return preflight(a_plan(*some), snapshot, limits, throttle=throttle, throttle_leaders=leaders)
 
 
-def of(told: Preflight, kind: Kind) -> list[Finding]:
+def of(told: Preflight, kind: FindingKind) -> list[Finding]:
     return [found for found in told.warnings if found.kind is kind]
 
 
@@ -62,23 +62,23 @@ def rates_in(sentence: str) -> list[int]:
 def test_more_than_the_highest_number_that_is_named_is_enough(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
-    found = of(foreseen(some, inbound, rate * MB, limits), Kind.NEVER_ENDS)
+    found = of(foreseen(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS)
 
     if found:  # one for each broker that is named
         more = max(number for each in found for number in rates_in(each.sentence)) + 1
         assert more > rate * MB
-        assert not of(foreseen(some, inbound, more, limits), Kind.NEVER_ENDS)
+        assert not of(foreseen(some, inbound, more, limits), FindingKind.NEVER_ENDS)
 
 
 @given(ways, written, rates, limits)
 def test_the_limit_that_is_named_is_enough(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
-    for found in of(foreseen(some, inbound, rate * MB, limits), Kind.NEVER_ENDS):
+    for found in of(foreseen(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS):
         named = re.search(r"--per-broker (\d+) would end it", found.sentence)
         if named is not None:
             fewer = msgspec.structs.replace(limits, per_broker=int(named[1]))
-            again = of(foreseen(some, inbound, rate * MB, fewer), Kind.NEVER_ENDS)
+            again = of(foreseen(some, inbound, rate * MB, fewer), FindingKind.NEVER_ENDS)
             assert all("never ends" in other.sentence for other in again)
 
 
@@ -88,7 +88,7 @@ def test_partitions_to_which_as_much_is_written_are_named_and_no_others(
 ) -> None:
     named = {
         each
-        for found in of(foreseen(some, inbound, rate * MB, limits), Kind.NEVER_ENDS)
+        for found in of(foreseen(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS)
         for each in found.partitions
     }
 
@@ -122,13 +122,13 @@ def test_the_partitions_that_a_list_is_said_to_hold_fit_into_it(
         told = foreseen(some, [0] * 8, MB, limits, leaders=leaders)
         named = [
             re.search(r"--partitions (\d+) would do", found.sentence)
-            for found in of(told, Kind.LIST_TOO_LONG)
+            for found in of(told, FindingKind.LIST_TOO_LONG)
         ]
         fitting = [int(each[1]) for each in named if each is not None]
         if fitting and len(fitting) == len(named):
             fewer = msgspec.structs.replace(limits, partitions=min(fitting))
             told = foreseen(some, [0] * 8, MB, fewer, leaders=leaders)
-            assert not of(told, Kind.LIST_TOO_LONG)
+            assert not of(told, FindingKind.LIST_TOO_LONG)
 
 
 @given(ways, written, limits)

@@ -10,7 +10,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import Add, Command
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Added, Entry, OnConflict, Planned, StepBegun
+from ktui.execution.run.events import Added, JournalEntry, OnConflict, Planned, StepBegun
 from ktui.pacing.limits import Limits
 from support.cancel_stories import Such
 from support.moving_clusters import tp
@@ -62,7 +62,7 @@ class AddingStory(Story):
         for entry in entries:
             self._ask_after(entry)
 
-    def _ask_after(self, entry: Entry) -> None:
+    def _ask_after(self, entry: JournalEntry) -> None:
         due = [one for one in self._waiting if one[0](entry.event)]
         for one in due:
             self._waiting.remove(one)

@@ -22,7 +22,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
-from ktui.simulated.events import Act, Due
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from support.moving_clusters import Replicas, a_cluster, tp
 from support.named_cluster import NamedCluster
 from support.runs import PlannedRun
@@ -61,10 +61,10 @@ class CancelOffice:
         self.cluster.do(events.Alter(dict.fromkeys(map(tp, names), target)))
         self.clock.pass_time(1.0)
 
-    def befalls(self, after_s: float, *happening: Act) -> None:
+    def befalls(self, after_s: float, *happening: OutsideEvent) -> None:
         """Have acts happen so long after the verb is called, if no run is live."""
         for act in happening:
-            self.cluster.schedule(Due(self.cluster.now_s + after_s, act))
+            self.cluster.schedule(ScheduledEvent(self.cluster.now_s + after_s, act))
 
     def live(self, name: str, targets: Mapping[str, Replicas], **more: Any) -> PlannedRun:
         """Have an engine carry a run on beside what is called."""

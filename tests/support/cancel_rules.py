@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import CancelAsked, Entry, StepBegun
+from ktui.execution.run.events import CancelAsked, JournalEntry, StepBegun
 from ktui.execution.run.track import Track
 from support.runs_witnessed import WitnessedRun
 from support.witness import Departure
@@ -31,7 +31,7 @@ class CancelRules:
         run.checks.append(self._written)
         run.witness.departures.append(self._departs)
 
-    def _written(self, written: Sequence[Entry]) -> None:
+    def _written(self, written: Sequence[JournalEntry]) -> None:
         for entry in written:
             match entry.event:
                 case CancelAsked() as asked:

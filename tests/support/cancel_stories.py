@@ -10,12 +10,12 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.cancel.preview import Foreseen, foreseen
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import CallOff, Command
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import in_scope
-from ktui.execution.run.events import Answered, Event, NowIn, Request, StepBegun, StepOver
+from ktui.execution.run.events import Answered, AnyRunEvent, NowIn, Request, StepBegun, StepOver
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated.cluster import SimulatedCluster
@@ -24,7 +24,7 @@ from support.moving_clusters import tp
 from support.runs import Replicas
 from support.runs_stories import Story
 
-Such = Callable[[Event], bool]
+Such = Callable[[AnyRunEvent], bool]
 """The event on which something is asked, at once."""
 
 
@@ -82,10 +82,10 @@ class CalledOffStory(Story):
             self._sent_before[track.tp] = len(self.sent(str(track.tp)))
             self.foreseen[track.tp] = foreseen(track, command.kind, self.folded.limits, look)
 
-    def _look(self) -> Look:
+    def _look(self) -> Observed:
         assert self.seen is not None
         now = {each: state_of(self.cluster, each) for each in self.targets}
-        return Look(msgspec.structs.replace(self.seen, partitions=now))
+        return Observed(msgspec.structs.replace(self.seen, partitions=now))
 
     @property
     def all_came(self) -> bool:
@@ -128,7 +128,7 @@ def nth(number: int, such: Such) -> Such:
     """Choose the event that is such for the so manieth time."""
     count = 0
 
-    def chosen(event: Event) -> bool:
+    def chosen(event: AnyRunEvent) -> bool:
         nonlocal count
         count += such(event)
         return such(event) and count == number

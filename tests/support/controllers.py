@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.controller import Controller
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 
 TP = TopicPartition("orders", 0)
@@ -34,7 +34,7 @@ class Kept:
         configs: Mapping[str, str] | None = None,
         static: Mapping[str, str] | None = None,
     ) -> None:
-        self.told: list[Change] = []
+        self.told: list[RecordChange] = []
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=broker) for broker in brokers),
             version=version,

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import Change, Registration
-from ktui.simulated.data.events import CaughtUp, Event
+from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.data.events import CaughtUp, FlowEvent
 from ktui.simulated.data.replication import Replication
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 
 MB = 1_000_000
 
-Happening = tuple[Any, Event]
+Happening = tuple[Any, FlowEvent]
 """A second, which a test compares approximately, and what happened then."""
 
 
@@ -112,7 +112,7 @@ class DataPlane:
             del self.records[tp]
         else:
             self.records[tp] = after
-        self.replication.changed(Change(tp, self.ids[tp.topic], before, after))
+        self.replication.changed(RecordChange(tp, self.ids[tp.topic], before, after))
 
 
 def data_plane(

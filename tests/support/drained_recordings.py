@@ -12,7 +12,7 @@ from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import Command
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry, Event, encode
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, encode
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.recording.recorder import Recorder
@@ -66,7 +66,7 @@ class _RecordedRun(PlannedRun):
         self._record(journal.entries())
         append = journal.append
 
-        def recorded(events: Sequence[Event]) -> list[Entry]:
+        def recorded(events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
             entries = append(events)
             self._record(entries)
             return entries
@@ -74,7 +74,7 @@ class _RecordedRun(PlannedRun):
         journal.append = recorded  # type: ignore[method-assign]  # the tap, as in an engine's process
         return journal
 
-    def _record(self, entries: Iterable[Entry]) -> None:
+    def _record(self, entries: Iterable[JournalEntry]) -> None:
         for entry in entries:
             run_id = f"{self.name}@1"
             self.recorder.run_event(self.name, run_id, entry.seq, entry.at, encode(entry.event))

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.run.follow import Follower
-from ktui.pipeline.run.run import Outcome, Wanted
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest
 
 PATIENCE_S = 300.0
 """How long a test waits for what has to come, on a machine that does much else."""
@@ -28,10 +28,10 @@ class Heard:
 
     def __init__(
         self,
-        fails: Callable[[Outcome], None] = lambda _: None,
+        fails: Callable[[PipelineOutcome], None] = lambda _: None,
         begins: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[PipelineOutcome] = []
         self.waited: list[str] = []
         self.found: list[Found] = []
         self.problems: list[str] = []
@@ -67,7 +67,7 @@ class Heard:
             self.waited.append(why)
             self._told.notify_all()
 
-    def read(self, outcome: Outcome) -> None:
+    def read(self, outcome: PipelineOutcome) -> None:
         self._fails(outcome)
         with self._told:
             self.outcomes.append(outcome)
@@ -88,7 +88,9 @@ def a_follower(
     spark: SparkSession, heard: Heard, lake: Path, *recordings: Path, **more: Any
 ) -> Follower:
     """Give a follower that looks four times a second."""
-    return Follower(spark, Wanted(tuple(map(str, recordings)), str(lake), **more), 0.25, heard)
+    return Follower(
+        spark, PipelineRequest(tuple(map(str, recordings)), str(lake), **more), 0.25, heard
+    )
 
 
 @contextmanager

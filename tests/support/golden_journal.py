@@ -35,6 +35,7 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     Added,
     Answered,
+    AnyRunEvent,
     By,
     Cancel,
     CancelAsked,
@@ -44,7 +45,6 @@ from ktui.execution.run.events import (
     Continued,
     Elect,
     Ended,
-    Event,
     Exported,
     FoundSetting,
     Gate,
@@ -135,7 +135,7 @@ def summary(run: Run) -> dict[str, Any]:
     return plain
 
 
-def events() -> list[Event]:
+def events() -> list[AnyRunEvent]:
     """Return the course of a run that has every kind of event in it."""
     found = (
         FoundSetting(BROKER_4, FOLLOWER_RATE, Setting("1000", ConfigSource.OWN)),

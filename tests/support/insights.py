@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.insights.insights import (
     ClusterInsights,
     EtaError,
@@ -19,7 +19,7 @@ from ktui.insights.spread import Spread
 
 MB = 1_000_000
 RATE = Spread(10.0 * MB, 40.0 * MB, 50.0 * MB, count=70)
-CURVE = Curve(most_bytes_s=50.0 * MB, half_at=0.25, most_at_once=8, low=0.8, high=1.1)
+CURVE = RateCurve(most_bytes_s=50.0 * MB, half_at=0.25, most_at_once=8, low=0.8, high=1.1)
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 
 

@@ -11,9 +11,9 @@ from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (
     Answered,
+    AnyRunEvent,
     Ended,
-    Entry,
-    Event,
+    JournalEntry,
     Owned,
     Planned,
     PlannedPart,
@@ -83,17 +83,17 @@ def ended(done: int) -> Ended:
     return Ended(counts={State.DONE: done})
 
 
-def a_start(partitions: int = 3) -> list[Event]:
+def a_start(partitions: int = 3) -> list[AnyRunEvent]:
     return [started(partitions), planned(partitions), owned()]
 
 
-def many_events(count: int) -> list[Event]:
+def many_events(count: int) -> list[AnyRunEvent]:
     """Give a run of one step after another."""
     course = [event for n in range(count) for event in (step(n, n + 1), accepted(n), over(n))]
     return [*a_start(count), *course][:count]
 
 
-def written(path: Path, events: Sequence[Event], *, at_once: int = 7) -> Journal:
+def written(path: Path, events: Sequence[AnyRunEvent], *, at_once: int = 7) -> Journal:
     """Make a journal of events, and leave it open: what is not in its file yet is in the log."""
     journal = Journal.create(path, VirtualClock())
     for n in range(0, len(events), at_once):
@@ -109,7 +109,7 @@ def crashed(journal: Path, folder: Path) -> Path:
     return folder / journal.name
 
 
-def read(path: Path) -> tuple[list[Entry], str | None]:
+def read(path: Path) -> tuple[list[JournalEntry], str | None]:
     """Give what of a journal is whole, and what is wrong with the rest."""
     try:
         with Journal.open(path, VirtualClock(), read_only=True) as journal:

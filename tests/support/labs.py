@@ -11,10 +11,10 @@ from ktui.cli.lab.command import connect
 from ktui.lab.down import down
 from ktui.lab.errors import LabError
 from ktui.lab.layout import Lab
-from ktui.lab.up import Wanted, up
+from ktui.lab.up import LabRequest, up
 
 
-def a_lab(folder: Path, wanted: Wanted) -> Iterator[Lab]:
+def a_lab(folder: Path, wanted: LabRequest) -> Iterator[Lab]:
     """Run a lab in a folder, and end it whatever happens: what a fixture yields from."""
     started = _started(folder, wanted)
     if isinstance(started, LabError):
@@ -25,7 +25,7 @@ def a_lab(folder: Path, wanted: Wanted) -> Iterator[Lab]:
         down(started, keep=False)
 
 
-def _started(folder: Path, wanted: Wanted) -> Lab | LabError:
+def _started(folder: Path, wanted: LabRequest) -> Lab | LabError:
     try:
         return up(folder, wanted, connect, lambda _: None)
     except LabError as error:

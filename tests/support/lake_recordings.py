@@ -12,7 +12,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.run.run import Outcome, Wanted, run
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
 from support.observations import START, a_move, an_observation
@@ -45,9 +45,9 @@ def record(
     return recorder.path
 
 
-def into_lake(spark: SparkSession, lake: Path, *recordings: Path, **more: Any) -> Outcome:
+def into_lake(spark: SparkSession, lake: Path, *recordings: Path, **more: Any) -> PipelineOutcome:
     """Bring a lake up to date."""
-    return run(spark, Wanted(tuple(map(str, recordings)), str(lake), **more))
+    return run(spark, PipelineRequest(tuple(map(str, recordings)), str(lake), **more))
 
 
 def rows(

@@ -15,12 +15,12 @@ from pyspark.sql.types import DateType, StructField, TimestampType
 from pyspark.testing import assertSchemaEqual
 
 from ktui.pipeline.ingest import normalize, segments
-from ktui.pipeline.ingest.decode import Choice, decode
+from ktui.pipeline.ingest.decode import SegmentSelection, decode
 from ktui.pipeline.lake import tables as schemas
 from ktui.pipeline.lake import tables as stage_schemas
 from ktui.pipeline.lake.enforce_schema import shaped
 from ktui.pipeline.lake.lake import Lake
-from ktui.pipeline.run.run import Wanted, run
+from ktui.pipeline.run.run import PipelineRequest, run
 from ktui.pipeline.tables.all import worked_out
 
 Rows = list[dict[str, Any]]
@@ -41,7 +41,7 @@ _ELSEWHERE = {"ms", "segment"}
 
 def piped(spark: SparkSession, recordings: Path, lake: Path) -> dict[str, Rows]:
     """Run the pipeline, and give every table of the lake."""
-    run(spark, Wanted((str(recordings),), str(lake)))
+    run(spark, PipelineRequest((str(recordings),), str(lake)))
     return lake_rows(spark, lake)
 
 
@@ -53,7 +53,7 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
     found_files = segments.find(spark, [str(recordings)]).files
     read, _ = segments.unread(spark, found_files, ())
     files = segments.first_of_each(read, ())
-    decoded = decode(Choice())(segments.contents(spark, files)).persist()
+    decoded = decode(SegmentSelection())(segments.contents(spark, files)).persist()
 
     def of(kind: str) -> DataFrame:
         return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")

@@ -43,7 +43,7 @@ class Looking:
         self.reader = CountingReader(self.cluster.reader())
         self.observer = Observer(self.reader, self.clock, patience_s=patience_s)
 
-    async def do(self, *happening: events.Act, then_wait_s: float = 0.0) -> None:
+    async def do(self, *happening: events.OutsideEvent, then_wait_s: float = 0.0) -> None:
         for act in happening:
             self.cluster.do(act)
         await self.clock.advance(then_wait_s)

@@ -92,11 +92,11 @@ def cancel(*names: str) -> events.Alter:
     return events.Alter(dict.fromkeys(map(tp, names)))
 
 
-def throttle(whose: str, broker: int, bytes_s: int) -> events.Configure:
+def throttle(whose: str, broker: int, bytes_s: int) -> events.AlterConfigs:
     """Another tool throttles what a broker copies, as "follower", or lets copy, as "leader"."""
     key = f"{whose}.replication.throttled.rate"
     resource = ConfigResource(ConfigScope.BROKER, str(broker))
-    return events.Configure((ConfigChange(resource, key, ConfigOp.SET, str(bytes_s)),))
+    return events.AlterConfigs((ConfigChange(resource, key, ConfigOp.SET, str(bytes_s)),))
 
 
 def wait(cluster: SimulatedCluster, seconds: float) -> None:

@@ -13,7 +13,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
-from ktui.execution.run.events import Event
+from ktui.execution.run.events import AnyRunEvent
 from support.observations import START
 
 MARK = "zqx"
@@ -56,9 +56,9 @@ _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def events() -> st.SearchStrategy[Event]:
+def events() -> st.SearchStrategy[AnyRunEvent]:
     """Make up an event of any kind there is."""
-    return st.one_of(*(_of(inspect.type_info(kind), "") for kind in get_args(Event)))
+    return st.one_of(*(_of(inspect.type_info(kind), "") for kind in get_args(AnyRunEvent)))
 
 
 def _of(kind: inspect.Type, field: str) -> st.SearchStrategy[Any]:

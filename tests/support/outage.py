@@ -26,9 +26,9 @@ class Outage:
 
     def mend(self) -> None:
         """Wake what hangs, start what has ended, and wait until the cluster has all back."""
-        broken = [n for n in control.status(self._lab) if n.state is not control.State.RUNNING]
+        broken = [n for n in control.status(self._lab) if n.state is not control.NodeState.RUNNING]
         for node in broken:
-            act = control.resume if node.state is control.State.SUSPENDED else control.start
+            act = control.resume if node.state is control.NodeState.SUSPENDED else control.start
             act(self._lab, node.node.id)
         if broken:
             asyncio.run(until_ready(self._lab, connect, lambda _: None))

@@ -10,7 +10,7 @@ from functools import partial
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Ways
+from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import take
@@ -78,7 +78,7 @@ async def _carry_on(
         cluster_id=cluster.spec.name,
         plan_name="drain-b3.json",
     )
-    ways = Ways(cluster.reader(), cluster.writer())
+    ways = ClusterPorts(cluster.reader(), cluster.writer())
     observer = Observer(ways.reader, clock)
     with take(run_dir) as owned, Journal.create(run_dir.journal, clock) as journal:
         run = Run(run_dir.name).fold(journal.append(events))

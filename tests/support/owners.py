@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from ktui.cluster.clock import Clock
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
 from ktui.cluster.membership import GroupMembership, Member
-from ktui.cluster.ownership import ClaimPreview, ClusterOwner, Ours, Standing
+from ktui.cluster.ownership import ClaimPreview, ClusterOwner, OwnedHere, Standing
 
 SINCE = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 
@@ -32,14 +32,14 @@ class GoodClaim:
         )
 
     async def look(self) -> Standing:
-        return Ours(self._me)
+        return OwnedHere(self._me)
 
     async def claim(self, *, take_over: bool) -> Standing:
         del take_over
-        return Ours(self._me)
+        return OwnedHere(self._me)
 
     async def check(self) -> Standing:
-        return Ours(self._me)
+        return OwnedHere(self._me)
 
     async def release(self) -> str | None:
         return None

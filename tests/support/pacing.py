@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, Wanted
+from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
@@ -74,7 +74,8 @@ def roster_of(limits: Limits, *ways: tuple[Brokers, Brokers], sizes: Brokers = (
     """Give a run of partitions 0, 1, ... of one topic, each from its replicas to its target."""
     roster = Roster(limits)
     roster.add(
-        Wanted(tp(n), on_the_way(*one), size=sizes[n] if sizes else 0) for n, one in enumerate(ways)
+        WantedPartition(tp(n), on_the_way(*one), size=sizes[n] if sizes else 0)
+        for n, one in enumerate(ways)
     )
     return roster
 

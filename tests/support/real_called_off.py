@@ -13,11 +13,11 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, ConfigChange, ConfigResource
 from ktui.cluster.ports import WriteResult as Result
 from ktui.execution.cancel.preview import Foreseen, foreseen
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import CallOff
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import Act, in_scope
+from ktui.execution.run.cancel_scope import CancelEffect, in_scope
 from ktui.execution.run.events import Request
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -193,9 +193,9 @@ class CalledOff:
         if tp not in self.foreseen:
             return TARGET, TARGET[0], State.DONE
         told = self.foreseen[tp]
-        if told.act is Act.NOTHING:
+        if told.act is CancelEffect.NOTHING:
             return TARGET, TARGET[0], State.DONE
-        if told.act is Act.DEQUEUE and not told.steps and told.replicas == ORIGINAL:
+        if told.act is CancelEffect.DEQUEUE and not told.steps and told.replicas == ORIGINAL:
             return ORIGINAL, ORIGINAL[0], State.STOPPED
         if self.case.kind is CancelKind.ROLLBACK:
             return ORIGINAL, ORIGINAL[0], State.ROLLED_BACK
@@ -220,14 +220,14 @@ class CalledOff:
             case Scope.ALL:
                 return CallOff(self.case.kind)
 
-    async def _look(self, partitions: frozenset[TopicPartition]) -> Look:
+    async def _look(self, partitions: frozenset[TopicPartition]) -> Observed:
         """Look at partitions with a fresh eye, until the settings of their topics are known."""
         observer = Observer(self._world.reader, SystemClock())
         topics = {tp.topic for tp in partitions}
 
-        async def seen() -> Look | None:
+        async def seen() -> Observed | None:
             look = await observer.poll(Interest(partitions=partitions, fresh=True))
-            return Look(look) if topics <= look.topic_configs.keys() else None
+            return Observed(look) if topics <= look.topic_configs.keys() else None
 
         try:
             return await until(seen)

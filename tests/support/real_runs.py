@@ -9,11 +9,11 @@ from typing import Any
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.ports import ClusterWriter, Ways
+from ktui.cluster.ports import ClusterPorts, ClusterWriter
 from ktui.execution.engine.engine import Engine
 from ktui.execution.journal.commands import Command
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Event, Owned
+from ktui.execution.run.events import AnyRunEvent, Owned
 from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
@@ -81,7 +81,7 @@ class RealRun:
         with Journal.open(self.path, self.clock) as journal:
             self.run = Run("run").fold(journal.entries())
             observer = Observer(reader, self.clock)
-            ways = Ways(reader, self.through(writer))
+            ways = ClusterPorts(reader, self.through(writer))
             self.engine = Engine(self.run, journal, observer, ways, self.clock)
             try:
                 await self.engine.carry_on(OWNER)
@@ -101,7 +101,7 @@ class RealRun:
             journal.ask(command, "another shell")
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[AnyRunEvent]:
         with Journal.open(self.path, self.clock, read_only=True) as journal:
             return [entry.event for entry in journal.entries()]
 

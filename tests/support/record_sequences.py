@@ -12,7 +12,7 @@ import click
 
 from ktui.cli.lab.command import connect
 from ktui.lab.down import down
-from ktui.lab.up import Wanted, up
+from ktui.lab.up import LabRequest, up
 from support.real_sequences import play_on
 from support.real_stage import without_leader_rebalance
 from support.sequence_maker import make
@@ -32,7 +32,7 @@ def main(versions: tuple[str, ...], into: Path | None) -> None:
 
 def _record(version: str) -> Recording:
     with tempfile.TemporaryDirectory(prefix="ktui-sequences-") as folder:
-        lab = up(Path(folder) / "lab", Wanted(version=version), connect, click.echo)
+        lab = up(Path(folder) / "lab", LabRequest(version=version), connect, click.echo)
         try:
             without_leader_rebalance(lab)
             played = asyncio.run(play_on(lab, make(SEED), click.echo))

@@ -13,7 +13,7 @@ from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import Act, Due
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 from support.moving_clusters import Replicas, throttle
 from support.tapes import Tape
@@ -52,10 +52,10 @@ class World:
         ahead = {"ms": dice.randint(0, 10**9), "at": dice.choice((0, 0, -40_000, 3_500))}
         return Tape(self.cluster_id, f"{dice.getrandbits(128):032x}-{number}", **ahead)
 
-    def _schedule(self, at_s: float, act: Act) -> None:
-        self.cluster.schedule(Due(at_s, act))
+    def _schedule(self, at_s: float, act: OutsideEvent) -> None:
+        self.cluster.schedule(ScheduledEvent(at_s, act))
         if isinstance(act, events.Deny):
-            self.cluster.schedule(Due(at_s + 25.0, events.Allow(act.call)))
+            self.cluster.schedule(ScheduledEvent(at_s + 25.0, events.Allow(act.call)))
 
     def _some_partitions(self) -> tuple[Replicas, ...]:
         return tuple(self._some_brokers() for _ in range(self.dice.randint(1, 2)))
@@ -85,17 +85,17 @@ class World:
             lag_time_max_s=dice.choice((3.0, 30.0)),
         )
 
-    def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> Act:
+    def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> OutsideEvent:
         dice, broker = self.dice, self.dice.choice(BROKERS)
         tp, topic, call = dice.choice(self._partitions), dice.choice(TOPICS), dice.choice(_DENIED)
-        some: tuple[Act, ...] = (
+        some: tuple[OutsideEvent, ...] = (
             *(events.Alter({tp: self._some_brokers()}) for _ in range(8)),
             events.Alter({tp: None}), events.Alter({tp: None}),
             events.Kill(broker), events.Start(broker),
             events.Slow(broker, dice.choice((0.0001, 1.0))),
             throttle("follower", broker, dice.choice((1, 10_000, 300_000))),
             throttle("leader", broker, 500_000),
-            events.Deny(call), events.Elect((tp,)),
+            events.Deny(call), events.ElectLeaders((tp,)),
             events.DeleteTopic(topic),
             events.CreateTopic(TopicSpec(name=topic, replicas=topics[topic], bytes_each=10**6)),
         )  # fmt: skip

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from ktui.cluster.observation import Observation, Reading
-from ktui.recording.lines import Look
+from ktui.recording.lines import PollLine
 from ktui.recording.milliseconds import to_ms, to_s
-from ktui.recording.playing import Damage, Happening, Seen, observations
+from ktui.recording.playing import Damage, Happening, PlayedPoll, observations
 from ktui.recording.reading import Bad, Good, Session, lines, recordings
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
@@ -69,7 +69,7 @@ def seen_in(path: Path) -> list[Observation]:
     """The observations of the only session in a folder, of which nothing may be damaged."""
     told = happenings(path)
     assert [each for each in told if isinstance(each, Damage)] == []
-    return [each.observation for each in told if isinstance(each, Seen)]
+    return [each.observation for each in told if isinstance(each, PlayedPoll)]
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -85,8 +85,8 @@ def bad(content: bytes | Path) -> list[Bad]:
     return [each for each in lines(content) if isinstance(each, Bad)]
 
 
-def look_lines(content: bytes | Path) -> Iterator[Look]:
-    return (each.line for each in good(content) if isinstance(each.line, Look))
+def look_lines(content: bytes | Path) -> Iterator[PollLine]:
+    return (each.line for each in good(content) if isinstance(each.line, PollLine))
 
 
 def to_the_millisecond(seen: Observation) -> Observation:

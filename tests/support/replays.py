@@ -23,13 +23,13 @@ from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import Tape
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import Act
+from ktui.simulated.events import OutsideEvent
 from ktui.tui.replay.app import ReplayApp
 from ktui.tui.run_view.launchers import NewRun
 from support.screens import screen_text
 from support.watching import MIDDLE
 
-Happenings = Mapping[float, Collection[Act]]
+Happenings = Mapping[float, Collection[OutsideEvent]]
 
 
 def recorded_looks(

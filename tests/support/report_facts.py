@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ktui.pipeline.lake.records import (
-    Facts,
     Guess,
     InFlight,
     Interval,
     LimitsFrom,
+    LogEndRecord,
     Minute,
-    Move,
-    Rates,
-    Reading,
-    Run,
+    MoveRecord,
+    ReportFacts,
+    RunRecord,
     Sample,
+    ThrottleRecord,
     WhatIf,
 )
-from ktui.pipeline.report.data.provenance import Lost, Provenance, Segment
+from ktui.pipeline.report.data.provenance import Provenance, Segment, UnusableLine
 from ktui.pipeline.report.figures.figure import Figure, Missing
 
 BEGAN = int(datetime(2026, 5, 4, 13, 0, tzinfo=UTC).timestamp() * 1000)
@@ -28,16 +28,16 @@ STALLED = 7
 """The partition that stands still for a while."""
 
 
-def a_run(partitions: int = 24, topic: str = "orders") -> Facts:
+def a_run(partitions: int = 24, topic: str = "orders") -> ReportFacts:
     """Give what the lake has of a run of so many partitions, four of them at a time."""
     ended = BEGAN + (partitions // 4 + 3) * 2 * MINUTE
-    run = Run(
+    run = RunRecord(
         cluster_id="cluster-one", run="drain-4", run_id="drain-4@2026-05-04", began=BEGAN,
         ended=ended, partitions=partitions, plan="plan.json", version="0.1.0",
         batches=partitions // 4, limit_changes=1,
     )  # fmt: skip
     moves = tuple(_move(topic, number) for number in range(partitions))
-    return Facts(
+    return ReportFacts(
         cluster_id="cluster-one",
         runs=(run,),
         of_run=True,
@@ -59,7 +59,7 @@ def drawn(found: Figure | Missing) -> Figure:
     return found
 
 
-def a_provenance(*lost: Lost) -> Provenance:
+def a_provenance(*lost: UnusableLine) -> Provenance:
     """Give what such a report rests on."""
     return Provenance(
         made_at=datetime(2026, 5, 5, tzinfo=UTC),
@@ -70,10 +70,10 @@ def a_provenance(*lost: Lost) -> Provenance:
     )
 
 
-def _move(topic: str, number: int) -> Move:
+def _move(topic: str, number: int) -> MoveRecord:
     began = BEGAN + (number // 4) * 2 * MINUTE
     stood = 2 * MINUTE if number == STALLED else 0
-    return Move(
+    return MoveRecord(
         topic=topic, partition=number, topic_id="id", run="drain-4", began=began,
         ended=began + 2 * MINUTE + number * 1000 + stood, outcome="done", steps=2,
         batch=number // 4, original=(1, 2, 3), target=(1, 2, 4), bytes=10**9 + number,
@@ -81,12 +81,12 @@ def _move(topic: str, number: int) -> Move:
     )  # fmt: skip
 
 
-def _took(move: Move) -> int:
+def _took(move: MoveRecord) -> int:
     assert move.ended is not None
     return move.began - move.ended
 
 
-def _intervals(move: Move) -> Iterable[Interval]:
+def _intervals(move: MoveRecord) -> Iterable[Interval]:
     assert move.ended is not None
     copied = move.began + 100_000
     parts = [("queued", BEGAN, move.began), ("adding", move.began, move.began + 5_000)]
@@ -105,7 +105,7 @@ def _intervals(move: Move) -> Iterable[Interval]:
         )  # fmt: skip
 
 
-def _samples(move: Move) -> Iterable[Sample]:
+def _samples(move: MoveRecord) -> Iterable[Sample]:
     assert move.ended is not None
     for t in range(move.began, move.ended, 2_000):
         stood = move.stalls > 0 and t >= move.began + 100_000
@@ -113,8 +113,8 @@ def _samples(move: Move) -> Iterable[Sample]:
         yield Sample(
             topic=move.topic, partition=move.partition, topic_id="id", t=t, leader=1,
             isr=(1, 2, 3), adding=(4,), down=(4,) if stood else (),
-            ends=(Reading(1, 1_000_000), Reading(4, int(1_000_000 * share))),
-            rates=(Rates(4, 50_000_000, None),),
+            ends=(LogEndRecord(1, 1_000_000), LogEndRecord(4, int(1_000_000 * share))),
+            rates=(ThrottleRecord(4, 50_000_000, None),),
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, Written
-from ktui.pipeline.lake.records import Facts
+from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import (
     BROKERS_BY_MINUTE,
@@ -60,7 +60,7 @@ def write_lake(folder: Path, rows: Mapping[str, Rows]) -> Path:
     return folder
 
 
-def rows_of(facts: Facts) -> dict[str, list[dict[str, Any]]]:
+def rows_of(facts: ReportFacts) -> dict[str, list[dict[str, Any]]]:
     """Give the rows of all tables that say these facts of one run, but for its limits."""
     run = facts.runs[0]
     of_run = {"cluster_id": facts.cluster_id, "run": run.run, "run_id": run.run_id}

@@ -11,11 +11,11 @@ from typing import Any
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.cluster.ports import ClusterReader, ClusterWriter, Ways
+from ktui.cluster.ports import ClusterPorts, ClusterReader, ClusterWriter
 from ktui.cluster.send_guard import Guard
 from ktui.execution.engine.engine import Engine
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry, Event, Owned, StepBegun
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, StepBegun
 from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
@@ -114,7 +114,7 @@ class PlannedRun:
         with self.opened() as journal:
             self.run = Run("run").fold(journal.entries())
             observer = self.observer()
-            ways = Ways(self.reader, self.writer)
+            ways = ClusterPorts(self.reader, self.writer)
             self.engine = Engine(
                 self.run,
                 journal,
@@ -145,12 +145,12 @@ class PlannedRun:
         await self.start()
         return await self.carry_on()
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         with Journal.open(self.path, self.clock, read_only=True) as journal:
             return list(journal.entries())
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[AnyRunEvent]:
         return [entry.event for entry in self.entries()]
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.destination import Goal, goal
-from ktui.execution.run.events import Entry, NowIn, StepBegun
+from ktui.execution.run.events import JournalEntry, NowIn, StepBegun
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
@@ -30,7 +30,7 @@ class Rules:
         self.decisions = 0
         run.checks.append(self.check)
 
-    def check(self, entries: Sequence[Entry]) -> None:
+    def check(self, entries: Sequence[JournalEntry]) -> None:
         begun = [entry.event for entry in entries if isinstance(entry.event, StepBegun)]
         if begun:
             self.decisions += 1
@@ -69,7 +69,7 @@ class Rules:
         return [broker for broker in known if not seen.alive(broker)]
 
 
-def _held_back(entries: Sequence[Entry]) -> frozenset[TopicPartition]:
+def _held_back(entries: Sequence[JournalEntry]) -> frozenset[TopicPartition]:
     """Name the partitions that are told to wait in the very decision."""
     told = (entry.event for entry in entries if isinstance(entry.event, NowIn))
     waits = {State.BLOCKED, State.REFUSED}

@@ -11,7 +11,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
 from ktui.execution.journal.commands import Answer
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry, Event
+from ktui.execution.run.events import AnyRunEvent, JournalEntry
 from ktui.execution.run.run import Run
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs import Replicas
@@ -54,7 +54,7 @@ class Reaper:
 class _MortalJournal(WitnessedJournal):
     reaper: Reaper
 
-    def append(self, events: Sequence[Event]) -> list[Entry]:
+    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
         if not events:
             return []
         self.reaper.passes(f"before writing {events[0]}")

@@ -9,13 +9,13 @@ from typing import Any
 
 from ktui.execution.journal.commands import Asked, Command
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Event, NowIn, Owned, Request
+from ktui.execution.run.events import AnyRunEvent, NowIn, Owned, Request
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import Act, Due
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from support.moving_clusters import a_cluster, tp
 from support.runs import OWNER, Replicas
 from support.runs_witnessed import WitnessedRun
@@ -58,7 +58,7 @@ class Story(WitnessedRun):
         self._asked: list[tuple[float, Command]] = []
         self._began_s = 0.0
 
-    def already(self, *acts: Act) -> None:
+    def already(self, *acts: OutsideEvent) -> None:
         """Have acts happen long enough before the story that everybody knows."""
         for act in acts:
             self.cluster.do(act)
@@ -66,10 +66,10 @@ class Story(WitnessedRun):
         self._began_s = self.clock.monotonic()
         self.cluster.catch_up()
 
-    def befalls(self, at_s: float, *acts: Act) -> None:
+    def befalls(self, at_s: float, *acts: OutsideEvent) -> None:
         """Have acts happen at a second of the story."""
         for act in acts:
-            self.cluster.schedule(Due(self._began_s + at_s, act))
+            self.cluster.schedule(ScheduledEvent(self._began_s + at_s, act))
 
     def late(self, by_s: float) -> None:
         """Have the first alter arrive so much later, when nobody waits for its answer any more."""
@@ -175,14 +175,14 @@ class Story(WitnessedRun):
         )
 
 
-def _is_step(event: Event, name: str) -> bool:
+def _is_step(event: AnyRunEvent, name: str) -> bool:
     return type(event).__name__ == "StepBegun" and getattr(event, "tp", None) == tp(name)
 
 
 def of_request(request: Request, name: str) -> Any:
     """Choose the answers to a kind of request about a partition."""
 
-    def such(event: Event) -> bool:
+    def such(event: AnyRunEvent) -> bool:
         return getattr(event, "request", None) is request and getattr(event, "tp", None) == tp(name)
 
     return such

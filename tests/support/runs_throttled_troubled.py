@@ -20,7 +20,7 @@ from ktui.execution.journal.commands import Command, SetThrottle
 from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import rates_from
 from ktui.simulated import events
-from ktui.simulated.events import Due
+from ktui.simulated.events import ScheduledEvent
 from support.runs_troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
 from support.throttle_rules import Others, Settings, ThrottleRules, settings_in
 
@@ -51,20 +51,23 @@ class ThrottledTrouble(TroubledRun):
         return {**chosen, "throttle": rates_from(self.more.choice(WANTED)),
                 "throttle_leaders": leaders}  # fmt: skip
 
-    def _acts(self, topics: dict[str, Any]) -> list[Due]:
+    def _acts(self, topics: dict[str, Any]) -> list[ScheduledEvent]:
         dice = self.more
-        theirs = [events.Configure((self._theirs(),)) for _ in range(dice.randint(0, 5))]
+        theirs = [events.AlterConfigs((self._theirs(),)) for _ in range(dice.randint(0, 5))]
         faults = dice.choices(
             (events.LoseAnswer(), events.LoseRequest(),
              events.DelayRequest(dice.uniform(0.1, 55.0)),
              events.Deny(dice.choice(_SETTING)), events.ChangeController()),
             k=dice.randint(0, 6),
         )  # fmt: skip
-        timed = [Due(round(dice.uniform(0.1, 0.9 * TROUBLED_S), 1), a) for a in (*theirs, *faults)]
+        timed = [
+            ScheduledEvent(round(dice.uniform(0.1, 0.9 * TROUBLED_S), 1), a)
+            for a in (*theirs, *faults)
+        ]
         return [
             *super()._acts(topics),
             *timed,
-            *(Due(TROUBLED_S, events.Allow(call)) for call in _SETTING),
+            *(ScheduledEvent(TROUBLED_S, events.Allow(call)) for call in _SETTING),
         ]
 
     def _commands(self) -> list[tuple[float, Command]]:

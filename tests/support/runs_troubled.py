@@ -17,7 +17,7 @@ from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import Act, Due
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 from support.runs import Replicas
 from support.runs_held_to_rules import Rules
@@ -122,26 +122,28 @@ class TroubledRun(KilledRun):
             "most_under_min_isr": dice.choice((None, None, None, 0, 1)),
         }
 
-    def _acts(self, topics: dict[str, tuple[Replicas, ...]]) -> list[Due]:
+    def _acts(self, topics: dict[str, tuple[Replicas, ...]]) -> list[ScheduledEvent]:
         dice = self.dice
         made = [self._act(topics) for _ in range(dice.randint(4, 24))]
-        troubles = [Due(round(dice.uniform(0.1, 0.9 * TROUBLED_S), 1), act) for act in made]
-        return [*troubles, *(Due(TROUBLED_S, act) for act in _all_mended())]
+        troubles = [
+            ScheduledEvent(round(dice.uniform(0.1, 0.9 * TROUBLED_S), 1), act) for act in made
+        ]
+        return [*troubles, *(ScheduledEvent(TROUBLED_S, act) for act in _all_mended())]
 
-    def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> Act:
+    def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> OutsideEvent:
         dice, broker = self.dice, self.dice.choice(BROKERS)
         topic = dice.choice((*OURS, THEIRS, THEIRS))
         tp = TopicPartition(topic, dice.randrange(len(topics[topic])))
         others = self._some_brokers(dice.choice((2, 3)))
         made_again = TopicSpec(name=topic, replicas=topics[topic], bytes_each=10_000)
-        some: tuple[Act, ...] = (
+        some: tuple[OutsideEvent, ...] = (
             events.Kill(broker), events.Kill(broker), events.Shutdown(broker), events.Start(broker),
             events.Start(broker), events.Hang(broker), events.Resume(broker),
             events.Slow(broker, dice.choice((0.0001, 0.2))), events.FillDisk(broker, 1_000_000),
             events.ChangeController(), events.LoseRequest(), events.LoseAnswer(),
             events.DelayRequest(dice.uniform(0.05, 9.9)), events.Deny(dice.choice(_CALLS)),
             events.Deny("describe_quorum"), events.Alter({tp: others}), events.Alter({tp: others}),
-            events.Alter({tp: None}), events.Elect((tp,)), events.DeleteTopic(topic),
+            events.Alter({tp: None}), events.ElectLeaders((tp,)), events.DeleteTopic(topic),
             events.CreateTopic(made_again),
         )  # fmt: skip
         return dice.choice(some)
@@ -195,8 +197,8 @@ _CALLS = (
 )  # fmt: skip
 
 
-def _all_mended() -> list[Act]:
-    mended: list[Act] = [events.Allow(call) for call in (*_CALLS, "describe_quorum")]
+def _all_mended() -> list[OutsideEvent]:
+    mended: list[OutsideEvent] = [events.Allow(call) for call in (*_CALLS, "describe_quorum")]
     for broker in BROKERS:
         mended += [events.Slow(broker, 1.0), events.FillDisk(broker, 10**9)]
         mended += [events.Resume(broker), events.Start(broker)]

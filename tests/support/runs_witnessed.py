@@ -15,10 +15,10 @@ from ktui.cluster.ports import Verdict
 from ktui.execution.journal.file import connect
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (
+    AnyRunEvent,
     Cancel,
     Elect,
-    Entry,
-    Event,
+    JournalEntry,
     Owned,
     StepBegun,
     decode,
@@ -34,17 +34,17 @@ from support.witness import Witness
 class WitnessedJournal(Journal):
     """A journal that tells what is written to it, once it is on the disk."""
 
-    told: Callable[[Sequence[Entry]], None]
+    told: Callable[[Sequence[JournalEntry]], None]
 
     @classmethod
     def watched(
-        cls, path: Path, clock: Clock, told: Callable[[Sequence[Entry]], None]
+        cls, path: Path, clock: Clock, told: Callable[[Sequence[JournalEntry]], None]
     ) -> WitnessedJournal:
         journal = cls(connect(path, read_only=False), path, clock)
         journal.told = told
         return journal
 
-    def append(self, events: Sequence[Event]) -> list[Entry]:
+    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
         entries = super().append(events)
         self.told(entries)
         return entries
@@ -86,10 +86,10 @@ class WitnessedRun(PlannedRun):
         self.witness = Witness(cluster)
         self.sending = self.witness.writer()
         self.writer = self.sending
-        self.told: list[Entry] = []
+        self.told: list[JournalEntry] = []
         self.folded = Run("run")
         """The fold of all that was written."""
-        self.checks: list[Callable[[Sequence[Entry]], None]] = []
+        self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
         """Told of entries before the run is."""
         self.engines = 0
         """How many have carried it on."""
@@ -108,13 +108,13 @@ class WitnessedRun(PlannedRun):
     def opened(self) -> Journal:
         return WitnessedJournal.watched(self.path, self.clock, self.written)
 
-    def written(self, entries: Sequence[Entry]) -> None:
+    def written(self, entries: Sequence[JournalEntry]) -> None:
         """Take note of what is on the disk now; the live run has not been told of it yet."""
         assert facts(self.folded) == facts(self.run), "the journal's fold is not the live run"
         for check in self.checks:
             check(entries)
         for entry in entries:
-            self.folded.apply(Entry(entry.seq, entry.at, decode(encode(entry.event))))
+            self.folded.apply(JournalEntry(entry.seq, entry.at, decode(encode(entry.event))))
         self.told += entries
         for entry in entries:
             match entry.event:

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import (
+    AnyRunEvent,
     Elect,
-    Event,
     NowIn,
     Planned,
     PlannedPart,
@@ -122,7 +122,7 @@ class Told:
         self._samples += ({"topic": topic} | row for row in samples)
         return topic
 
-    def ran(self, *events: tuple[float, Event], run_id: str, run: str = RUN) -> str:
+    def ran(self, *events: tuple[float, AnyRunEvent], run_id: str, run: str = RUN) -> str:
         """Take in a run's events, each with its second, and give the run's id."""
         for entry, (at, event) in enumerate(events, start=1):
             body = encode(event).decode()

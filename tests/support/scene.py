@@ -6,7 +6,7 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigSco
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import Due
+from ktui.simulated.events import ScheduledEvent
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from support.moving_clusters import cancel, move
 
@@ -58,7 +58,7 @@ def _set(scope: ConfigScope, name: str, key: str, value: str) -> ConfigChange:
     return ConfigChange(ConfigResource(scope, name), key, ConfigOp.SET, value)
 
 
-_TOO_LOW = events.Configure(
+_TOO_LOW = events.AlterConfigs(
     (
         _set(ConfigScope.TOPIC, "logs", "follower.replication.throttled.replicas", "*"),
         _set(ConfigScope.BROKER, "5", "follower.replication.throttled.rate", "200000"),
@@ -66,16 +66,16 @@ _TOO_LOW = events.Configure(
 )
 
 _STORY = (
-    Due(1.0, move("orders-0", 7, 6, 2)),
-    Due(1.0, move("orders-1", 1, 2, _DEAD)),
-    Due(61.0, move("payments-12", 8, 4, 3)),
-    Due(150.0, move("scratch-0", 3, 4, 6)),
-    Due(201.0, move("clicks-7", 1, 2, 8)),
-    Due(251.0, events.DeleteTopic("scratch")),
-    Due(301.0, events.Slow(_SLOW, 0.0001)),
-    Due(360.0, _TOO_LOW),
-    Due(361.0, move("logs-0", 1, 2, 5)),
-    Due(391.0, events.Kill(_DEAD)),
-    Due(281.0, cancel("clicks-7")),
-    Due(441.0, move("audit-3", 1, 2, 4)),
+    ScheduledEvent(1.0, move("orders-0", 7, 6, 2)),
+    ScheduledEvent(1.0, move("orders-1", 1, 2, _DEAD)),
+    ScheduledEvent(61.0, move("payments-12", 8, 4, 3)),
+    ScheduledEvent(150.0, move("scratch-0", 3, 4, 6)),
+    ScheduledEvent(201.0, move("clicks-7", 1, 2, 8)),
+    ScheduledEvent(251.0, events.DeleteTopic("scratch")),
+    ScheduledEvent(301.0, events.Slow(_SLOW, 0.0001)),
+    ScheduledEvent(360.0, _TOO_LOW),
+    ScheduledEvent(361.0, move("logs-0", 1, 2, 5)),
+    ScheduledEvent(391.0, events.Kill(_DEAD)),
+    ScheduledEvent(281.0, cancel("clicks-7")),
+    ScheduledEvent(441.0, move("audit-3", 1, 2, 4)),
 )

@@ -16,7 +16,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry, Event
+from ktui.execution.run.events import AnyRunEvent, JournalEntry
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 
@@ -71,7 +71,7 @@ class Shell:
     def run_dir(self, name: str) -> RunDir:
         return self.state.run(name)
 
-    def entries(self, name: str) -> list[Entry]:
+    def entries(self, name: str) -> list[JournalEntry]:
         """Give what the run's journal has; nothing while there is none."""
         try:
             with Journal.open(self.run_dir(name).journal, SystemClock(), read_only=True) as journal:
@@ -80,7 +80,7 @@ class Shell:
             return []
 
     def events(self, name: str, kind: type[E]) -> list[E]:
-        events: list[Event] = [entry.event for entry in self.entries(name)]
+        events: list[AnyRunEvent] = [entry.event for entry in self.entries(name)]
         return [event for event in events if isinstance(event, kind)]
 
     def wait_for(self, name: str, kind: type[Any], count: int = 1) -> None:

@@ -15,7 +15,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry, Owned
+from ktui.execution.run.events import JournalEntry, Owned
 from ktui.execution.run.run import Run
 from support.runs import OWNER
 from support.runs_called_off_troubled import ThrottledAndCalledOff
@@ -66,7 +66,7 @@ class RecordedRun(ThrottledAndCalledOff):
                     tape.happened(self.clock, self.named, entry)
         return await super().carry_on(owner)
 
-    def written(self, entries: Sequence[Entry]) -> None:
+    def written(self, entries: Sequence[JournalEntry]) -> None:
         super().written(entries)
         if self._mine is not None:
             for entry in entries:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ktui.cluster.observation import Observation
-from ktui.execution.run.events import Entry, encode
+from ktui.execution.run.events import JournalEntry, encode
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
-from ktui.recording.lines import AnyLine, End, Head, Look, Lost, RunLine
+from ktui.recording.lines import AnyLine, End, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.milliseconds import to_ms, wall_ms
 
 NOTHING: Mapping[int, int] = {}
@@ -58,9 +58,9 @@ class Tape:
     def lost(self, clock: Any, reason: str) -> None:
         """Record a poll that failed."""
         at, ms = _now(clock)
-        self._add(at, ms, Lost(seq=0, at=at, ms=ms, reason=reason))
+        self._add(at, ms, LostPollLine(seq=0, at=at, ms=ms, reason=reason))
 
-    def happened(self, clock: Any, run: tuple[str, str], entry: Entry) -> None:
+    def happened(self, clock: Any, run: tuple[str, str], entry: JournalEntry) -> None:
         """Record an entry of the journal of a run, given by name and id."""
         at, ms = _now(clock)
         line = RunLine(
@@ -128,7 +128,7 @@ def _now(clock: Any) -> tuple[int, int]:
 def _line(item: Item, encoder: Encoder, seq: int, *, whole: bool, ahead: int) -> AnyLine:
     at, ms, what = item
     if isinstance(what, Observation):
-        look: Look = encoder.look(what, seq=seq, whole=whole)
+        look: PollLine = encoder.look(what, seq=seq, whole=whole)
         return msgspec.structs.replace(look, at=at + ahead, ms=ms)
     told = what.at if isinstance(what, RunLine) else at + ahead
     return msgspec.structs.replace(what, seq=seq, at=told, ms=ms)

@@ -27,7 +27,7 @@ from ktui.cluster.throttle_settings import (
 from ktui.execution.run.events import (
     Configure,
     Configured,
-    Entry,
+    JournalEntry,
     SettingsFound,
     StepBegun,
     ThrottleChanged,
@@ -112,7 +112,7 @@ class ThrottleRules:
         run.checks.append(self._written)
         run.witness.arrivals.append(self._arrives)
 
-    def _written(self, written: Sequence[Entry]) -> None:
+    def _written(self, written: Sequence[JournalEntry]) -> None:
         for each in written:
             match each.event:
                 case SettingsFound(found=found):

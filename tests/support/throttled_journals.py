@@ -22,9 +22,9 @@ from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.events import (
+    AnyRunEvent,
     Configure,
     Configured,
-    Event,
     FoundSetting,
     NowIn,
     SettingsFound,
@@ -40,7 +40,7 @@ ORDERS = ConfigResource(ConfigScope.TOPIC, "orders")
 RATE = "50000000"
 
 
-def throttled(partitions: int = 2) -> list[Event]:
+def throttled(partitions: int = 2) -> list[AnyRunEvent]:
     """Give a run that adds replicas on broker 4, under a throttle of 50 MB/s."""
     found = (
         FoundSetting(BROKER_4, FOLLOWER_RATE, Setting("1000", ConfigSource.OWN)),
@@ -60,7 +60,7 @@ def throttled(partitions: int = 2) -> list[Event]:
     ]
 
 
-def all_over(partitions: int = 2) -> list[Event]:
+def all_over(partitions: int = 2) -> list[AnyRunEvent]:
     """Give how all partitions come to their end, the throttle of broker 4 being still there."""
     off = ConfigChange(ORDERS, FOLLOWER_REPLICAS, ConfigOp.DELETE)
     return [
@@ -70,7 +70,7 @@ def all_over(partitions: int = 2) -> list[Event]:
     ]
 
 
-def a_run(folder: Path, *events: Event) -> RunDir:
+def a_run(folder: Path, *events: AnyRunEvent) -> RunDir:
     run = StateDir(folder / "state").create_run("drain-b3")
     written(run.journal, events).close()
     return run

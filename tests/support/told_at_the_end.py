@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import CancelAsked, Event, StepBegun
+from ktui.execution.run.events import AnyRunEvent, CancelAsked, StepBegun
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 
 Replicas = tuple[int, ...]
 
 
-def steps_against_cancels(events: Iterable[Event], brokers: Collection[int]) -> list[str]:
+def steps_against_cancels(events: Iterable[AnyRunEvent], brokers: Collection[int]) -> list[str]:
     """Name the steps that carried a partition on after it was called off."""
     kinds: dict[TopicPartition, CancelKind] = {}
     originals: dict[TopicPartition, Replicas] = {}

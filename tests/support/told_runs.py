@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.run.events import (
-    Entry,
-    Event,
+    AnyRunEvent,
+    JournalEntry,
     NowIn,
     Planned,
     PlannedPart,
@@ -42,7 +42,7 @@ class Told:
         self.run = Run("run")
         self.estimate = Estimate(self.run, lambda _cluster_id: prior)
         self.now, self.seq = AT, 0
-        self.entries: list[Entry] = []
+        self.entries: list[JournalEntry] = []
         planned = [
             Planned(
                 topic="a", partition=n, topic_id=None, original=original,
@@ -53,11 +53,11 @@ class Told:
         ]  # fmt: skip
         self.happen(started(len(planned)), PlannedPart(partitions=tuple(planned)), owned())
 
-    def happen(self, *events: Event) -> None:
+    def happen(self, *events: AnyRunEvent) -> None:
         new = []
         for event in events:
             self.seq += 1
-            new.append(Entry(self.seq, self.now, event))
+            new.append(JournalEntry(self.seq, self.now, event))
             self.run.apply(new[-1])
         self.entries += new
         self.estimate.take(new)

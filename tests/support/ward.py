@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
-from ktui.cli.doctor.findings import Finding
+from ktui.cli.doctor.findings import DoctorFinding
 from ktui.cli.doctor.throttle_findings import judge_throttles
 from ktui.cli.doctor.throttle_scan import claims_of, look_at_throttles
 from ktui.cli.main import ktui
@@ -27,7 +27,13 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import Configure, Configured, Event, FoundSetting, SettingsFound
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    Configure,
+    Configured,
+    FoundSetting,
+    SettingsFound,
+)
 from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -72,7 +78,7 @@ class Ward:
         )
 
     def given(self, resource: ConfigResource, key: str, value: str) -> None:
-        self.patient.do(acts.Configure((ConfigChange(resource, key, ConfigOp.SET, value),)))
+        self.patient.do(acts.AlterConfigs((ConfigChange(resource, key, ConfigOp.SET, value),)))
 
     def moves(self, topic: str, partition: int, *target: int) -> None:
         self.patient.do(acts.Alter({TopicPartition(topic, partition): target}))
@@ -89,7 +95,7 @@ class Ward:
         self.given(BROKER_4, FOLLOWER_RATE, SET[0])
         self.given(ORDERS, FOLLOWER_REPLICAS, SET[1])
 
-    def a_run(self, *more: Event) -> RunDir:
+    def a_run(self, *more: AnyRunEvent) -> RunDir:
         """Make a run that adds orders-0 on broker 4, with a rate and an entry of its own."""
         run = self.state.create_run("drain-b3")
         found = (
@@ -112,7 +118,7 @@ class Ward:
         written(run.journal, events).close()
         return run
 
-    async def findings(self) -> list[Finding]:
+    async def findings(self) -> list[DoctorFinding]:
         reader = self.patient.reader()
         cluster = await reader.describe_cluster()
         topics = ("orders", "payments")

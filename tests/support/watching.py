@@ -14,7 +14,7 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import Act
+from ktui.simulated.events import OutsideEvent
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import LoadedThemes
 from ktui.tui.screens.watch.list import PartitionList
@@ -79,7 +79,7 @@ class Watching:
         await self.pilot.pause()
         await self.until(self._footer)
 
-    async def do(self, *happening: Act) -> None:
+    async def do(self, *happening: OutsideEvent) -> None:
         """Let something happen to the cluster, and see it."""
         for act in happening:
             self.cluster.do(act)

@@ -10,7 +10,7 @@ from typing import Any
 from ktui.cluster.broker import Broker, BrokerConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.execution.run.events import Entry
+from ktui.execution.run.events import JournalEntry
 from ktui.simulated.clock import FIRST_MOMENT
 from support.tapes import Tape
 from support.wild_runs import WildRun
@@ -96,7 +96,7 @@ class Wild:
         dice = self.dice
         for _ in range(dice.choice((0, 0, 1, 1, 2, 4))):
             number, event = run.next()
-            entry = Entry(number, self.clock.now(), event)
+            entry = JournalEntry(number, self.clock.now(), event)
             if dice.random() < 0.97:
                 for tape in dice.sample(self._hearing, dice.randint(1, len(self._hearing))):
                     tape.happened(self.clock, ("wild", run.run_id), entry)

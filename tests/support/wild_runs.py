@@ -12,11 +12,11 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     Added,
     Answered,
+    AnyRunEvent,
     Cancel,
     CancelAsked,
     Elect,
     Ended,
-    Event,
     Joined,
     LimitsChanged,
     NowIn,
@@ -50,9 +50,9 @@ class WildRun:
         self._limits = Limits(replicas=1, partitions=dice.choice((None, 2)))
         self._number = dice.choice((0, 0, 0, 7))
         self._batch = 0
-        self._first: list[Event] = [] if self._number else [self._started(), self._planned()]
+        self._first: list[AnyRunEvent] = [] if self._number else [self._started(), self._planned()]
 
-    def next(self) -> tuple[int, Event]:
+    def next(self) -> tuple[int, AnyRunEvent]:
         """Let something happen in it."""
         self._number += 1
         return self._number, self._first.pop(0) if self._first else self._some()
@@ -79,14 +79,14 @@ class WildRun:
             )
         )
 
-    def _some(self) -> Event:
+    def _some(self) -> AnyRunEvent:
         dice, tp = self._dice, self._dice.choice(self._partitions)
         of: dict[str, Any] = {"topic": tp.topic, "partition": tp.partition}
         self._batch += dice.choice((0, 1))
         limits = Limits(replicas=dice.choice((None, 1, 3)))
         changed = LimitsChanged(old=self._limits, new=limits, batch=self._batch, in_flight=0)
         self._limits = dice.choice((self._limits, limits))
-        some: tuple[Event, ...] = (
+        some: tuple[AnyRunEvent, ...] = (
             self._step(tp), self._step(tp), self._step(tp),
             StepOver(**of, replicas=(1, 2), leader=1),
             StepOver(**of, replicas=(1, 2), leader=1),

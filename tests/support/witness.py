@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, WriteResult
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.writer import SimulatedWriter
 from support.runs import Replicas
 
@@ -62,8 +62,8 @@ class Witness:
         self.cluster = cluster
         self.alters: list[Altered] = []
         self.elections: list[tuple[TopicPartition, bool]] = []
-        self.changes: list[tuple[float, Change, bool]] = []
-        self.watchers: list[Callable[[Change], None]] = []
+        self.changes: list[tuple[float, RecordChange, bool]] = []
+        self.watchers: list[Callable[[RecordChange], None]] = []
         self.arrivals: list[Callable[[Arrival], None]] = []
         """Told of each request of ours before it takes effect."""
         self.departures: list[Callable[[Departure], None]] = []
@@ -74,9 +74,9 @@ class Witness:
 
     def _listen(self) -> None:
         records = self.cluster.controller._records
-        tell: Callable[[Change], None] = records._tell
+        tell: Callable[[RecordChange], None] = records._tell
 
-        def told(change: Change) -> None:
+        def told(change: RecordChange) -> None:
             self.changes.append((self.cluster.now_s, change, self.acts))
             for watcher in self.watchers:
                 watcher(change)

@@ -11,7 +11,7 @@ from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch import command as watch_verb
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
-from ktui.recording.lines import End, Head, Look
+from ktui.recording.lines import End, Head, PollLine
 from ktui.recording.reading import Good, lines, recordings
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
@@ -53,7 +53,7 @@ async def test_it_says_rec_until_the_disk_is_full_and_then_why_not(tmp_path: Pat
 
     (session,) = recordings(tmp_path / "recordings")
     read = [each for file in session.files for each in lines(file)]
-    assert [each for each in read if isinstance(each, Good) and isinstance(each.line, Look)]
+    assert [each for each in read if isinstance(each, Good) and isinstance(each.line, PollLine)]
 
 
 @pytest.mark.parametrize("records", [True, False])
@@ -74,7 +74,7 @@ async def test_only_a_view_that_was_asked_to_records(
     state = StateDir(tmp_path / "state")
 
     await watch_verb._shown(
-        watch_verb.View(cluster=cluster, state=state, recorder=recorder if records else None)
+        watch_verb.LiveView(cluster=cluster, state=state, recorder=recorder if records else None)
     )
 
     assert [type(app) for app in shown] == [RecordingApp if records else KtuiApp]
@@ -82,4 +82,4 @@ async def test_only_a_view_that_was_asked_to_records(
     if records:
         (session,) = recordings(tmp_path / "recordings")
         kinds = [type(each.line) for each in lines(session.files[0]) if isinstance(each, Good)]
-        assert kinds == [Head, Look, End]
+        assert kinds == [Head, PollLine, End]

@@ -19,7 +19,7 @@ from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.replay import survey
-from ktui.tui.replay.messages import Played, Told
+from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice
 from ktui.tui.replay.player import Playing, Way
 from ktui.tui.replay.run_stage import RunStage
 from property.test_progress import histories
@@ -42,9 +42,9 @@ class Operator:
         self.told: list[str] = []
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, Played):
+        if isinstance(message, ReplayAdvanced):
             self.progress = message.progress
-        elif isinstance(message, Told):
+        elif isinstance(message, ReplayNotice):
             self.told.append(message.words)
 
     async def at_rest(self) -> None:

@@ -21,7 +21,7 @@ DENIED_RETRY_S = 30.0
 """A permission rarely comes back sooner, and brokers log each denial."""
 
 
-class Answered(msgspec.Struct, Generic[A], frozen=True):
+class TimedAnswer(msgspec.Struct, Generic[A], frozen=True):
     """An answer, and the monotonic seconds at which it was asked for and at which it came."""
 
     value: A
@@ -49,12 +49,12 @@ class Asking(Generic[K, A]):
         self._clock = clock
         self._every_s = every_s
         self._late_after_s = late_after_s
-        self._open: dict[K, tuple[asyncio.Task[Answered[A]], float]] = {}
+        self._open: dict[K, tuple[asyncio.Task[TimedAnswer[A]], float]] = {}
         self._failed: dict[K, tuple[ClusterError, float]] = {}
         self._expired: set[K] = set()
-        self.answers: dict[K, Answered[A]] = {}
+        self.answers: dict[K, TimedAnswer[A]] = {}
 
-    def open(self, *, younger_than_s: float) -> set[asyncio.Task[Answered[A]]]:
+    def open(self, *, younger_than_s: float) -> set[asyncio.Task[TimedAnswer[A]]]:
         """Give the questions without an answer that have not waited for so long yet."""
         now = self._clock.monotonic()
         return {task for task, since in self._open.values() if now - since < younger_than_s}
@@ -80,8 +80,8 @@ class Asking(Generic[K, A]):
         task.add_done_callback(lambda _: call.close())  # also where it never came to be awaited
         self._open[key] = (task, now)
 
-    async def _answered(self, call: Coroutine[Any, Any, A], asked_s: float) -> Answered[A]:
-        return Answered(await call, asked_s, self._clock.monotonic())
+    async def _answered(self, call: Coroutine[Any, Any, A], asked_s: float) -> TimedAnswer[A]:
+        return TimedAnswer(await call, asked_s, self._clock.monotonic())
 
     def harvest(self) -> None:
         """Take in the answers and errors that have come."""

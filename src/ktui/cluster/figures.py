@@ -30,7 +30,7 @@ STALE_S = 60.0
 """Figures older than this mean nothing any more."""
 
 
-class Figures:
+class ClusterFigures:
     """The figures of one cluster, each with the second at which it was read.
 
     Per broker one question of a kind is open at a time; sizes are asked every 5 s, settings every

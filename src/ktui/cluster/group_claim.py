@@ -20,7 +20,7 @@ from ktui.cluster.membership import (
     KIND,
     STORE,
     GroupMembership,
-    Heard,
+    HeartbeatAnswer,
     Member,
     SeenGroup,
 )
@@ -29,7 +29,7 @@ from ktui.cluster.ownership import (
     ClusterOwner,
     Free,
     Others,
-    Ours,
+    OwnedHere,
     Standing,
     Unknown,
 )
@@ -135,7 +135,7 @@ class GroupClaim:
         try:
             async with self._turn:
                 standing = await self._checked()
-                if isinstance(standing, Ours) and self._member is not None:
+                if isinstance(standing, OwnedHere) and self._member is not None:
                     await self._give_sign_if_due()
                 return standing
         except (ClusterError, _Unsettled) as error:
@@ -175,7 +175,7 @@ class GroupClaim:
         owner = _owner(claim)
         lives = _lives(owner, engine)
         if owner is not None and owner.state_dir == self._me.state_dir:
-            return Ours(owner, lives)
+            return OwnedHere(owner, lives)
         return Others(owner, lives)
 
     async def _settled(self, group: str) -> SeenGroup:
@@ -190,7 +190,7 @@ class GroupClaim:
         before = await self._seen()
         if isinstance(before, Unknown) or (isinstance(before, Others) and not take_over):
             return before
-        if isinstance(before, Ours):
+        if isinstance(before, OwnedHere):
             self._me = msgspec.structs.replace(self._me, since=before.owner.since)
         joined = await self._join(self._group, self._sessions.claim_s)
         if joined is None:
@@ -198,11 +198,11 @@ class GroupClaim:
         self._member = joined
         self._held = True
         after = await self._seen()  # another may have joined a moment later
-        if not isinstance(after, Ours):
+        if not isinstance(after, OwnedHere):
             self._member = None
             return after
         await self._announce()
-        return Ours(after.owner, lives=True)
+        return OwnedHere(after.owner, lives=True)
 
     async def _join(
         self, group: str, sessions_s: tuple[float, ...], member_id: str = ""
@@ -221,16 +221,16 @@ class GroupClaim:
         if self._member is None:
             return await self._checked_by_looking()
         heard = await self._groups.heartbeat(self._group, self._member)
-        if heard is Heard.REJOIN:
+        if heard is HeartbeatAnswer.REJOIN:
             self._member = await self._join(self._group, self._sessions.claim_s, self._member.id)
-        elif heard is Heard.GONE:
+        elif heard is HeartbeatAnswer.GONE:
             self._member = None
-        return await self._checked_by_looking() if self._member is None else Ours(self._me)
+        return await self._checked_by_looking() if self._member is None else OwnedHere(self._me)
 
     async def _checked_by_looking(self) -> Standing:
         """Look, and take the heartbeats over where the engine that had them fell silent."""
         standing = await self._seen()
-        if isinstance(standing, Ours):
+        if isinstance(standing, OwnedHere):
             self._held = True
             silent = standing.lives is False
             return await self._claimed(take_over=False) if silent else standing
@@ -242,13 +242,13 @@ class GroupClaim:
         if self._clock.monotonic() < self._sign_due_s:
             return
         self._sign_due_s = self._clock.monotonic() + self._sessions.engine_s[0] / _SIGNS_A_SESSION
-        heard = Heard.GONE
+        heard = HeartbeatAnswer.GONE
         try:
             if self._engine is not None:
                 heard = await self._groups.heartbeat(self._engine_group, self._engine)
         except ClusterError:
             return  # whether it lives is told late; that it owns is what counts
-        if heard is not Heard.STAYS:
+        if heard is not HeartbeatAnswer.STAYS:
             await self._announce()
 
     async def _announce(self) -> None:

@@ -27,7 +27,7 @@ class Member(NamedTuple):
     generation: int
 
 
-class Heard(enum.Enum):
+class HeartbeatAnswer(enum.Enum):
     """What a member is told at a heartbeat."""
 
     STAYS = "stays"
@@ -78,7 +78,7 @@ class GroupMembership(Protocol):
         """
         ...
 
-    async def heartbeat(self, group: str, member: Member) -> Heard:
+    async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
         """Begin the member's session anew. Needs Read on the group."""
         ...
 

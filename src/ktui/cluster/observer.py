@@ -12,7 +12,7 @@ from ktui.cluster.asking import Asking
 from ktui.cluster.census import take_census
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
-from ktui.cluster.figures import Figures
+from ktui.cluster.figures import ClusterFigures
 from ktui.cluster.following import Following
 from ktui.cluster.fresh_read import FreshMetadata, cluster_and_list, with_reassignments
 from ktui.cluster.observation import Census, Observation
@@ -77,7 +77,7 @@ class Observer:
     def __init__(self, reader: ClusterReader, clock: Clock, *, patience_s: float = 0.75) -> None:
         self._reader = reader
         self._clock = clock
-        self._figures = Figures(reader, clock, patience_s)
+        self._figures = ClusterFigures(reader, clock, patience_s)
         self._polling = asyncio.Lock()
         self._following = Following(clock)
         self._alive: frozenset[int] = frozenset()

@@ -30,7 +30,7 @@ class ClusterOwner(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.user} on {self.host} (run {self.run}, since {since})"
 
 
-class Ours(msgspec.Struct, frozen=True):
+class OwnedHere(msgspec.Struct, frozen=True):
     """This state directory owns the cluster."""
 
     owner: ClusterOwner
@@ -76,7 +76,7 @@ class Unknown(msgspec.Struct, frozen=True):
         return f"it is not known who owns the cluster: {self.reason}"
 
 
-Standing = Ours | Free | Others | Unknown
+Standing = OwnedHere | Free | Others | Unknown
 
 _LIFE = {
     True: "its engine lives",

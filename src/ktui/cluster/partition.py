@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+Brokers = tuple[int, ...]
+"""Broker ids: replicas in Kafka's order, or a part of them."""
+
 
 class TopicPartition(msgspec.Struct, frozen=True, order=True):
     """One partition of one topic, by name. Orders as KIP-1335 queues: topic, then number."""

@@ -289,7 +289,7 @@ class ClusterWriter(Protocol):
         ...
 
 
-class Ways(NamedTuple):
+class ClusterPorts(NamedTuple):
     """The two ways into one cluster."""
 
     reader: ClusterReader

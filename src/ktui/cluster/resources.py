@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope
 
+SettingKey = tuple[ConfigResource, str]
+"""One setting of one resource."""
+
 
 def of_topic(name: str) -> ConfigResource:
     """Name a topic as the owner of settings."""

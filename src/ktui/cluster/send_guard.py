@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
 from ktui.cluster.clock import Clock, first_of
-from ktui.cluster.ownership import ClusterClaim, Free, Others, Ours, Standing, Unknown
+from ktui.cluster.ownership import ClusterClaim, Free, Others, OwnedHere, Standing, Unknown
 
 log = logging.getLogger(__name__)
 
@@ -178,5 +178,5 @@ class SendGuard:
                     "the claim on the cluster has lapsed, or was removed: this engine sends "
                     "nothing more"
                 )
-            case Ours():
+            case OwnedHere():
                 pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ktui.cluster.asking import Answered, Asking
+from ktui.cluster.asking import Asking, TimedAnswer
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
@@ -63,7 +63,7 @@ class TopicSettings:
                 self._take(answer)
         self._forget()
 
-    def _take(self, answer: Answered[TopicConfigsAnswer]) -> None:
+    def _take(self, answer: TimedAnswer[TopicConfigsAnswer]) -> None:
         failed = {f.topic: f for f in answer.value.failures if f.topic is not None}
         self.configs = {**self.configs, **answer.value.configs}
         for name in (*answer.value.configs, *failed):

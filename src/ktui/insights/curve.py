@@ -6,13 +6,13 @@ from typing import Annotated
 
 import msgspec
 
-from ktui.insights.spread import Figure
+from ktui.insights.spread import NonNegative
 
 _FARTHEST = 2
 """So many times as many replicas at once as were seen are told; what more would do is not known."""
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
+class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
     """A broker that adds n replicas at once takes in R n / (n + h) bytes a second.
 
     R when many come at once, R / (1 + h) when one comes alone. Under a throttle T it takes in no
@@ -21,18 +21,18 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
 
     most_bytes_s: Annotated[float, msgspec.Meta(gt=0)]
     """R."""
-    half_at: Figure
+    half_at: NonNegative
     """h: so many replicas at once take in half of R."""
     most_at_once: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
     """The most that were seen."""
-    throttled: Figure = 1.0
+    throttled: NonNegative = 1.0
     """e: the share of its throttle that a broker takes in."""
-    low: Figure = 1.0
+    low: NonNegative = 1.0
     """What the slowest brokers took in, as a share of what this tells: p10."""
-    high: Figure = 1.0
+    high: NonNegative = 1.0
     """The fastest: p90."""
 
-    known_to: Figure | None = None
+    known_to: NonNegative | None = None
     """Of copies that a throttle held up, each of them: the highest throttle, bytes a second. How
     fast copies go beyond it is assumed, and so is R. None where R was seen."""
 

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from ktui.insights.prior import Prior
-from ktui.insights.spread import Count, Spread
+from ktui.insights.spread import NonNegativeInt, Spread
 from ktui.json_input import checked_moment
 
 SCHEMA_VERSION = 1
@@ -28,8 +28,8 @@ class PairRate(msgspec.Struct, frozen=True):
 class SizeRate(msgspec.Struct, frozen=True):
     """How fast one replica was copied of partitions of some size."""
 
-    from_bytes: Count
-    below_bytes: Count | None
+    from_bytes: NonNegativeInt
+    below_bytes: NonNegativeInt | None
     """None of the largest."""
     bytes_s: Spread
 
@@ -39,7 +39,7 @@ class StallCause(msgspec.Struct, frozen=True):
 
     cause: str
     """In the words of the live view."""
-    count: Count
+    count: NonNegativeInt
     seconds: float
 
 
@@ -48,9 +48,9 @@ class EtaError(msgspec.Struct, frozen=True):
 
     scope: str
     """`run` or `partition`."""
-    decile: Count
+    decile: NonNegativeInt
     """Of what was copied: 0 is less than a tenth, 5 is half way to six tenths."""
-    moments: Count
+    moments: NonNegativeInt
     ktui: float | None
     """Of the time left that the live view shows."""
     linear: float | None
@@ -66,9 +66,9 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     run_id: str
-    partitions: Count
-    bytes: Count
-    limits: dict[str, str | Count | None]
+    partitions: NonNegativeInt
+    bytes: NonNegativeInt
+    limits: dict[str, str | NonNegativeInt | None]
     """By option, as `ktui start` takes them, without dashes."""
     throttle: str
     """As `--throttle` takes it; `none` for none."""
@@ -95,8 +95,8 @@ class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one cluster."""
 
     cluster_id: str
-    runs: Count
-    moves: Count
+    runs: NonNegativeInt
+    moves: NonNegativeInt
     began: datetime | None = None
     """When the first recorded move began."""
     ended: datetime | None = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ktui.insights.curve import Curve
-from ktui.insights.spread import Count, Figure, Spread
+from ktui.insights.curve import RateCurve
+from ktui.insights.spread import NonNegative, NonNegativeInt, Spread
 
 
 class Prior(msgspec.Struct, frozen=True):
@@ -13,9 +13,9 @@ class Prior(msgspec.Struct, frozen=True):
 
     replica_bytes_s: Spread
     """Bytes a second into one replica that is being added, over whole moves."""
-    step_s: Figure
+    step_s: NonNegative
     """What a step takes beside copying: polls, joining the ISR, elections."""
-    curve: Curve
+    curve: RateCurve
     """Bytes a second into a broker, for all the replicas that it is adding."""
-    runs: Count
+    runs: NonNegativeInt
     """How many runs it comes from; 0 where it comes from moves of others."""

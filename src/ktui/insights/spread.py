@@ -6,16 +6,16 @@ from typing import Annotated
 
 import msgspec
 
-Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
-Figure = Annotated[float, msgspec.Meta(ge=0)]
+NonNegativeInt = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0)]
 """A rate, a size, a time: what is read of a file must not lead a run's forecast astray."""
 
 
 class Spread(msgspec.Struct, frozen=True):
     """Its percentiles."""
 
-    p10: Figure
-    p50: Figure
-    p90: Figure
-    count: Count
+    p10: NonNegative
+    p50: NonNegative
+    p90: NonNegative
+    count: NonNegativeInt
     """Of how many."""

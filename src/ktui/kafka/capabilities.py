@@ -20,7 +20,7 @@ from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
 
-class Need(NamedTuple):
+class NeededApi(NamedTuple):
     """One thing that ktui asks of a broker, and the version of the API that does it."""
 
     what: str
@@ -32,32 +32,40 @@ class Need(NamedTuple):
 
 
 NEEDS = (
-    Need("describe the cluster", ApiKey.DescribeCluster, 0, "nothing can be shown"),
-    Need("list reassignments", ApiKey.ListPartitionReassignments, 0, "nothing can be shown"),
-    Need("alter reassignments", ApiKey.AlterPartitionReassignments, 0, "nothing can be moved"),
-    Need("elect preferred leaders", ApiKey.ElectLeaders, 1, "no leader can be moved"),
-    Need("alter settings", ApiKey.IncrementalAlterConfigs, 0, "no throttle can be set"),
-    Need("read settings", ApiKey.DescribeConfigs, 1, "throttles and min ISR are not seen"),
-    Need("log ends of replicas", ApiKey.ListOffsets, 1, "replica lag is not shown in messages"),
-    Need("sizes on disk", ApiKey.DescribeLogDirs, 1, "bytes to move are not shown", required=False),
-    Need("room on disk", ApiKey.DescribeLogDirs, 4, "disk room is not checked", required=False),
-    Need("cordoned log dirs", ApiKey.DescribeLogDirs, 5, "they are not seen", required=False),
-    Need("fenced brokers", ApiKey.DescribeCluster, 2, "a fenced one looks absent", required=False),
-    Need(
+    NeededApi("describe the cluster", ApiKey.DescribeCluster, 0, "nothing can be shown"),
+    NeededApi("list reassignments", ApiKey.ListPartitionReassignments, 0, "nothing can be shown"),
+    NeededApi("alter reassignments", ApiKey.AlterPartitionReassignments, 0, "nothing can be moved"),
+    NeededApi("elect preferred leaders", ApiKey.ElectLeaders, 1, "no leader can be moved"),
+    NeededApi("alter settings", ApiKey.IncrementalAlterConfigs, 0, "no throttle can be set"),
+    NeededApi("read settings", ApiKey.DescribeConfigs, 1, "throttles and min ISR are not seen"),
+    NeededApi(
+        "log ends of replicas", ApiKey.ListOffsets, 1, "replica lag is not shown in messages"
+    ),
+    NeededApi(
+        "sizes on disk", ApiKey.DescribeLogDirs, 1, "bytes to move are not shown", required=False
+    ),
+    NeededApi(
+        "room on disk", ApiKey.DescribeLogDirs, 4, "disk room is not checked", required=False
+    ),
+    NeededApi("cordoned log dirs", ApiKey.DescribeLogDirs, 5, "they are not seen", required=False),
+    NeededApi(
+        "fenced brokers", ApiKey.DescribeCluster, 2, "a fenced one looks absent", required=False
+    ),
+    NeededApi(
         "fresh metadata",
         ApiKey.DescribeQuorum,
         0,
         "a run believes what looks wrong only after some polls",
         required=False,
     ),
-    Need(
+    NeededApi(
         "eligible leader replicas",
         ApiKey.DescribeTopicPartitions,
         0,
         "they are not shown",
         required=False,
     ),
-    Need(
+    NeededApi(
         "replication factor guard",
         ApiKey.AlterPartitionReassignments,
         1,
@@ -86,7 +94,7 @@ class BrokerAbilities(msgspec.Struct, frozen=True):
     """The Kafka release, as far as the newest metadata.version it knows tells; None in the dark."""
     metadata_version: int | None = None
     """The cluster's finalized metadata.version, a feature level."""
-    lacks: tuple[Need, ...] = ()
+    lacks: tuple[NeededApi, ...] = ()
     error: ClusterError | None = None
 
 

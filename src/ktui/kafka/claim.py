@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ktui.cluster.errors import ClusterError, Refused, TimedOut, Unreachable
-from ktui.cluster.membership import Heard, Member, SeenGroup
+from ktui.cluster.membership import HeartbeatAnswer, Member, SeenGroup
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import groups as requests
 from ktui.kafka.requests.groups import coordinator_request
@@ -168,18 +168,18 @@ class KafkaGroups:
             raise
         return member
 
-    async def heartbeat(self, group: str, member: Member) -> Heard:
+    async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
         """Begin the member's session anew."""
         request = partial(requests.heartbeat_request, group, member)
         try:
             await self._coordinators.ask(_BEAT, group, request, _whole, self._quick_s)
         except Refused as refused:
             if refused.code in _GONE:
-                return Heard.GONE
+                return HeartbeatAnswer.GONE
             if refused.code in _STIRRED:
-                return Heard.REJOIN
+                return HeartbeatAnswer.REJOIN
             raise
-        return Heard.STAYS
+        return HeartbeatAnswer.STAYS
 
     async def leave(self, group: str, member: Member) -> None:
         """Leave at once; one that is no member any more changes nothing."""

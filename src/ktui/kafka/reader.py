@@ -24,7 +24,7 @@ from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
 from ktui.kafka.requests import log_dirs, metadata, offsets, reassignments
-from ktui.kafka.requests.fresh_metadata import CaughtUp
+from ktui.kafka.requests.fresh_metadata import UpToDateBrokers
 from ktui.kafka.requests.reassignments import Completion
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import chunks
@@ -78,7 +78,7 @@ class KafkaReader:
         """Give all partitions of the named topics; `fresh`: as of now or later."""
         if not names:
             return TopicsAnswer({})
-        ask = (await CaughtUp.as_of_now(self._wire)).ask if fresh else self._wire.ask
+        ask = (await UpToDateBrokers.as_of_now(self._wire)).ask if fresh else self._wire.ask
         parts = chunks(sorted(set(names)), _TOPICS_A_REQUEST)
         return metadata.merged([page for part in parts async for page in self._pages(part, ask)])
 
@@ -204,14 +204,14 @@ class KafkaReader:
         failures = {r: why for answer in answers for r, why in answer.failures.items()}
         return SettingsAnswer(told, failures)
 
-    async def _caught_up(self) -> CaughtUp | None:
+    async def _caught_up(self) -> UpToDateBrokers | None:
         try:
-            return await CaughtUp.as_of_now(self._wire)
+            return await UpToDateBrokers.as_of_now(self._wire)
         except Unsupported:
             return None
 
     async def _of_broker(
-        self, resource: ConfigResource, names: Collection[str], caught_up: CaughtUp | None
+        self, resource: ConfigResource, names: Collection[str], caught_up: UpToDateBrokers | None
     ) -> SettingsAnswer:
         broker = int(resource.name)
         try:

@@ -17,9 +17,9 @@ from ktui.cluster.resources import by_resource
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.requests import configs, elections, reassignments
-from ktui.kafka.transport.batches import Change, Sender, chunks
+from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
 from ktui.kafka.transport.client import Build, Wire
-from ktui.kafka.transport.send_deadline import Leave
+from ktui.kafka.transport.send_deadline import SendDeadline
 from ktui.kafka.transport.translate_errors import Purpose
 
 _ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
@@ -53,7 +53,7 @@ class KafkaWriter:
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
         """Start reassignments, or with None cancel them, a thousand partitions a request."""
-        leave = Leave.within(leaves_within_s)
+        leave = SendDeadline.within(leaves_within_s)
         if allow_replication_factor_change:
             return await self._alter(targets, leave, guarded=False)
         try:
@@ -64,18 +64,18 @@ class KafkaWriter:
             return {**refused, **await self._alter(rest, leave, guarded=False)}
 
     async def _alter(
-        self, targets: reassignments.Targets, leave: Leave, *, guarded: bool
+        self, targets: reassignments.TargetsOrCancel, leave: SendDeadline, *, guarded: bool
     ) -> dict[TopicPartition, WriteResult]:
         changes = []
         for chunk in chunks(targets, _PARTITIONS_A_REQUEST):
             part = {tp: targets[tp] for tp in chunk}
             limit = self._wire.timeout_s
             build = partial(reassignments.alter_request, part, limit, guarded=guarded)
-            changes.append(Change(chunk, build))
+            changes.append(BatchedRequest(chunk, build))
         return await Sender(self._wire, _ALTER, reassignments.altered).in_turn(changes, leave)
 
     async def _of_another_factor(
-        self, targets: reassignments.Targets
+        self, targets: reassignments.TargetsOrCancel
     ) -> dict[TopicPartition, WriteResult]:
         """Refuse what a broker of 4.1 would: targets of another length than the present one."""
         wanted = {tp: replicas for tp, replicas in targets.items() if replicas is not None}
@@ -101,10 +101,10 @@ class KafkaWriter:
         """Elect the first replica of each. ELECTION_NOT_NEEDED counts as ACCEPTED."""
         limit = self._wire.timeout_s
         changes = [
-            Change(chunk, partial(elections.elect_request, chunk, limit))
+            BatchedRequest(chunk, partial(elections.elect_request, chunk, limit))
             for chunk in chunks(dict.fromkeys(partitions), _PARTITIONS_A_REQUEST)
         ]
-        leave = Leave.within(leaves_within_s)
+        leave = SendDeadline.within(leaves_within_s)
         return await Sender(self._wire, _ELECT, elections.elected).in_turn(changes, leave)
 
     async def alter_configs(
@@ -115,10 +115,10 @@ class KafkaWriter:
         alone = [r for r in theirs if r.scope is ConfigScope.BROKER and r.name]
         others = [r for r in theirs if r.scope is not ConfigScope.BROKER or not r.name]
         requests = [
-            *(Change([r], _changing(theirs, [r]), broker=int(r.name)) for r in alone),
-            *(Change(c, _changing(theirs, c)) for c in chunks(others, _TOPICS_A_REQUEST)),
+            *(BatchedRequest([r], _changing(theirs, [r]), broker=int(r.name)) for r in alone),
+            *(BatchedRequest(c, _changing(theirs, c)) for c in chunks(others, _TOPICS_A_REQUEST)),
         ]
-        leave = Leave.within(leaves_within_s)
+        leave = SendDeadline.within(leaves_within_s)
         sender = Sender(self._wire, _CONFIGS, configs.altered, _to_alter)
         return await sender.together(requests, leave)
 

@@ -15,7 +15,7 @@ from ktui.lab.processes import Process
 _SETTLE_S = 10.0
 
 
-class State(enum.StrEnum):
+class NodeState(enum.StrEnum):
     """How a node's process is."""
 
     RUNNING = "running"
@@ -27,7 +27,7 @@ class NodeStatus(msgspec.Struct, frozen=True):
     """One node and its process."""
 
     node: Node
-    state: State
+    state: NodeState
     pid: int | None = None
 
 
@@ -119,6 +119,6 @@ def _signal(node: Node, process: Process, number: signal.Signals, *, suspended: 
 
 def _status(node: Node, process: Process | None) -> NodeStatus:
     if process is None:
-        return NodeStatus(node, State.STOPPED)
-    state = State.SUSPENDED if process.suspended else State.RUNNING
+        return NodeStatus(node, NodeState.STOPPED)
+    state = NodeState.SUSPENDED if process.suspended else NodeState.RUNNING
     return NodeStatus(node, state, process.pid)

@@ -33,7 +33,7 @@ _TLS_JAVA = 17
 """The first whose keytool signs with a key of one's own (-genkeypair -signer)."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class LabRequest(msgspec.Struct, frozen=True):
     """What kind of lab."""
 
     brokers: int = layout.DEFAULT_BROKERS
@@ -46,7 +46,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """What every node's server properties have besides, or instead."""
 
 
-def up(folder: Path, wanted: Wanted, connect: Connect, report: Report) -> Lab:
+def up(folder: Path, wanted: LabRequest, connect: Connect, report: Report) -> Lab:
     """Start a lab and return when all its brokers are alive, as the cluster itself says.
 
     Whatever ends it early (an error, Ctrl-C, SIGTERM) ends every process begun and removes the
@@ -74,7 +74,7 @@ def up(folder: Path, wanted: Wanted, connect: Connect, report: Report) -> Lab:
             raise
 
 
-def _kept(folder: Path, wanted: Wanted) -> Lab:
+def _kept(folder: Path, wanted: LabRequest) -> Lab:
     """Find a lab in the folder that was ended with its data kept, and is the one wanted."""
     lab = layout.load(folder)
     where = layout.dir_option(folder)
@@ -115,7 +115,7 @@ def _restart(lab: Lab, connect: Connect, report: Report) -> Lab:
     return lab
 
 
-def _lay_out(folder: Path, wanted: Wanted, report: Report) -> Lab:
+def _lay_out(folder: Path, wanted: LabRequest, report: Report) -> Lab:
     count, first = wanted.brokers + wanted.controllers, wanted.first_port
     chosen = ports.choose(count) if first is None else ports.from_first(first, count)
     java = _java_for(wanted)
@@ -147,7 +147,7 @@ def _lay_out(folder: Path, wanted: Wanted, report: Report) -> Lab:
     return lab
 
 
-def _java_for(wanted: Wanted) -> Java:
+def _java_for(wanted: LabRequest) -> Java:
     needed, what_for = needed_release(wanted.version), f"Kafka {wanted.version}"
     if wanted.security.encrypted and needed < _TLS_JAVA:
         return find_java(_TLS_JAVA, "a lab with TLS")

@@ -10,7 +10,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.situation import Situation, Step
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedPartition(msgspec.Struct, frozen=True):
     """One partition that is to reach its target, as a run takes it on."""
 
     tp: TopicPartition

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
-from ktui.pacing.situation import Brokers, Step
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.pacing.situation import Step
 
 Rank = tuple[bool, int, str, int]
 """Where a partition stands: who goes first, by size or place in the plan, by topic and number."""
 
-Place = tuple[Rank, TopicPartition]
+QueuePlace = tuple[Rank, TopicPartition]
 
 _FEW = 64
 """So many are put into a list or taken out one by one; more, and it is sorted or written anew."""
@@ -51,9 +51,9 @@ class Queue:
 
     def __init__(self) -> None:
         self._places: dict[TopicPartition, tuple[Demand, Rank]] = {}
-        self._order: list[Place] = []
-        self._kinds: dict[Demand, list[Place]] = {}
-        self._new: dict[Demand, list[Place]] = {}
+        self._order: list[QueuePlace] = []
+        self._kinds: dict[Demand, list[QueuePlace]] = {}
+        self._new: dict[Demand, list[QueuePlace]] = {}
         """Those who came since anybody asked: put into their places together."""
         self._tree: dict[Demand | None, dict[Demand, None]] = {}
         """The kinds, each below the same with one broker less, so that full brokers are skipped."""
@@ -81,7 +81,7 @@ class Queue:
 
     def take(self, partitions: Collection[TopicPartition]) -> None:
         """Take partitions out, whichever of them wait."""
-        gone: dict[Demand, list[Place]] = {}
+        gone: dict[Demand, list[QueuePlace]] = {}
         for tp in partitions:
             if tp in self._places:
                 demand, rank = self._places.pop(tp)
@@ -149,7 +149,7 @@ class Queue:
                 self._prune(above)
 
     def _merged(
-        self, heads: list[tuple[Place, int, Demand]], fits: Callable[[Demand], bool]
+        self, heads: list[tuple[QueuePlace, int, Demand]], fits: Callable[[Demand], bool]
     ) -> Iterator[TopicPartition]:
         """Merge the kinds by rank; `heads` is a heap: it comes sorted."""
         reached = dict.fromkeys((demand for _, _, demand in heads), 0)
@@ -167,7 +167,7 @@ class Queue:
                 heapq.heappop(heads)
 
 
-def _insert(places: list[Place], new: list[Place]) -> None:
+def _insert(places: list[QueuePlace], new: list[QueuePlace]) -> None:
     if len(new) > _FEW:
         places += new
         places.sort()
@@ -176,7 +176,7 @@ def _insert(places: list[Place], new: list[Place]) -> None:
         bisect.insort(places, place)
 
 
-def _without(places: list[Place], gone: list[Place]) -> list[Place]:
+def _without(places: list[QueuePlace], gone: list[QueuePlace]) -> list[QueuePlace]:
     if len(gone) > _FEW:
         leaving = set(gone)
         return [place for place in places if place not in leaving]

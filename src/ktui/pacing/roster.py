@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.queue import Demand, Queue, Rank
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
@@ -16,7 +16,7 @@ from ktui.pacing.steps import next_step
 
 
 class _Entry(msgspec.Struct):
-    wanted: Wanted
+    wanted: WantedPartition
     number: int
     """When it came: its place in the plan."""
     situation: Situation
@@ -71,7 +71,7 @@ class Roster:
         """Whether a partition is to be carried to its target, and is not there yet."""
         return tp in self._entries
 
-    def add(self, wanted: Iterable[Wanted]) -> dict[TopicPartition, Next]:
+    def add(self, wanted: Iterable[WantedPartition]) -> dict[TopicPartition, Next]:
         """Take partitions on, in the order of the plan; none of them may be there already.
 
         Returns:

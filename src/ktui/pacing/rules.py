@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ktui.pacing.situation import Blocked, Brokers, Situation, Step, Why
+from ktui.cluster.partition import Brokers
+from ktui.pacing.situation import Blocked, Situation, Step, Why
 
 
 def in_order(now: Situation, adds: Brokers, drops: Brokers, *, first_leads: bool) -> Brokers:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from ktui.cluster.partition import Brokers
 from ktui.pacing.rules import (
     adds_below_min_isr,
     blocked,
     safe_drops,
     step_or_blocked,
 )
-from ktui.pacing.situation import Blocked, Brokers, Situation, Step, Why
+from ktui.pacing.situation import Blocked, Situation, Step, Why
 
-Given = Step | Blocked | None
+RuleResult = Step | Blocked | None
 """None: the rule has nothing to say here."""
 
 
@@ -34,7 +35,7 @@ def kip_435(now: Situation, most: int) -> Step | Blocked:
     return given or blocked(now)
 
 
-def enough_in_sync(now: Situation, most: int, *, elects: bool) -> Given:
+def enough_in_sync(now: Situation, most: int, *, elects: bool) -> RuleResult:
     """Below min ISR: add as many as are lacking, even beyond `most`, and drop nothing (KIP-435).
 
     Args:
@@ -50,7 +51,7 @@ def enough_in_sync(now: Situation, most: int, *, elects: bool) -> Given:
     return step_or_blocked(now, adds, elects=first, final_order=final, urgent=True)
 
 
-def leader_first(now: Situation) -> Given:
+def leader_first(now: Situation) -> RuleResult:
     """Elect FTR's first replica before anything else, adding it first if need be.
 
     "In the first step we'll elect the new preferred leader (if the reassignment requires it) to
@@ -80,7 +81,7 @@ def reorder_and_elect(now: Situation) -> Step:
     )
 
 
-def replace_some(now: Situation, most: int) -> Given:
+def replace_some(now: Situation, most: int) -> RuleResult:
     """Drop the first `most` of ER and add as many as FTR leaves room for.
 
     "Take the first reassignment.parallel.replica.count replicas of ER, that will be the set of
@@ -112,7 +113,7 @@ def gentle(now: Situation, most: int, extra: int | None) -> Step | Blocked:
     return given or cut(now)
 
 
-def add_some(now: Situation, most: int, extra: int | None) -> Given:
+def add_some(now: Situation, most: int, extra: int | None) -> RuleResult:
     """Append the first `most` of the missing, as far as there is room: an alter that only adds.
 
     "Bring one replica online, bring it in-sync" (KIP-435). It begins no leader epoch.
@@ -137,7 +138,7 @@ def drop_intermediate(now: Situation) -> Step | None:
     return step if isinstance(step, Step) else None
 
 
-def make_room(now: Situation) -> Given:
+def make_room(now: Situation) -> RuleResult:
     """Drop what is beyond FTR's number, adding nothing: "then remove one of the old replicas"."""
     beyond = len(now.living) - len(now.target)
     drops = safe_drops(now, beyond, lambda _: (), first_leads=now.leads)

@@ -6,7 +6,7 @@ import enum
 
 import msgspec
 
-Brokers = tuple[int, ...]
+from ktui.cluster.partition import Brokers
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ LARGEST = 2**31 - 1
 """Kafka's broker ids and partition numbers are signed 32-bit integers."""
 ANY_LOG_DIR: Final = "any"
 
-Number = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
-Brokers = Annotated[tuple[Number, ...], msgspec.Meta(min_length=1)]
+PlanNumber = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+ReplicaList = Annotated[tuple[PlanNumber, ...], msgspec.Meta(min_length=1)]
 
 
 class PartitionTarget(
@@ -25,11 +25,11 @@ class PartitionTarget(
     """The replicas that one partition shall have, the first being the preferred leader."""
 
     topic: str
-    partition: Number
-    replicas: Brokers
+    partition: PlanNumber
+    replicas: ReplicaList
     log_dirs: tuple[Literal["any"], ...] = ()
     """One for each replica, or empty where the plan does not say. Kafka's tool also takes paths."""
-    original_replicas: Brokers = ()
+    original_replicas: ReplicaList = ()
     """What the partition had when the plan was made (KIP-236); empty where it does not say."""
 
     @property

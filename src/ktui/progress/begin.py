@@ -9,14 +9,14 @@ from ktui.progress import news, row
 from ktui.progress.copying import source
 from ktui.progress.lanes import Scene, drawn_on, next_lanes
 from ktui.progress.memory import MoveMemory
-from ktui.progress.news import News
+from ktui.progress.news import EventCollector
 from ktui.progress.poll import Poll
 from ktui.progress.slots import extended_recent, history_grid, recent_grid, started
 from ktui.progress.timeline import Lane, Phase, Timeline
 
 
 def begin(
-    state: PartitionState, poll: Poll, told: News, before: Timeline | None = None
+    state: PartitionState, poll: Poll, told: EventCollector, before: Timeline | None = None
 ) -> Timeline:
     """Start a timeline.
 

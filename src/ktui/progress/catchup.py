@@ -6,7 +6,7 @@ import msgspec
 
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.progress import rates, stalls
-from ktui.progress.copying import Figures, Source, compare
+from ktui.progress.copying import ReplicaFigures, Source, compare
 from ktui.progress.eta import INTERVAL_S, INTERVALS, time_left
 from ktui.progress.memory import LaneMemory, Meter, StillClock
 from ktui.progress.poll import Poll
@@ -16,7 +16,7 @@ from ktui.progress.timeline import Range
 class CatchUp(msgspec.Struct, frozen=True, gc=False):
     """What is known of one replica that catches up, as of one poll."""
 
-    figures: Figures
+    figures: ReplicaFigures
     messages_s: float | None
     bytes_s: float | None
     inbound_bytes_s: float | None
@@ -92,7 +92,7 @@ def _shares_anew(tp: TopicPartition, broker: int, poll: Poll) -> bool:
     return poll.shares_anew(state, broker) and poll.throttles.binding(state, broker) is None
 
 
-def _in_bytes(leader: Source, figures: Figures) -> bool:
+def _in_bytes(leader: Source, figures: ReplicaFigures) -> bool:
     """Whether what is left is measured in bytes: offsets are unknown, or say little."""
     if figures.messages is None:
         return figures.size is not None

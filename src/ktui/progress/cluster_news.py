@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ktui.cluster.errors import Failure
 from ktui.progress.memory import PollMemory
-from ktui.progress.news import Severity
+from ktui.progress.news import EventSeverity
 from ktui.progress.poll import Poll
 from ktui.progress.timeline import Event
 
@@ -26,19 +26,20 @@ def cluster_news(poll: Poll) -> tuple[list[Event], PollMemory]:
         events.append(_unavailable(poll, who, failing[who]))
     silenced = {_figures_of(broker) for broker in down}
     for who in sorted(memory.unavailable - told - silenced):
-        events.append(_event(poll, f"{who} are back", Severity.NEWS))
+        events.append(_event(poll, f"{who} are back", EventSeverity.NEWS))
     return events, PollMemory(poll.now_s, poll.typical_s, poll.lost_s, known, down, told)
 
 
 def _brokers(poll: Poll, memory: PollMemory, down: frozenset[int]) -> list[Event]:
     if poll.first:
-        return [_event(poll, f"broker {b} is down", Severity.TROUBLE, b) for b in sorted(down)]
+        return [_event(poll, f"broker {b} is down", EventSeverity.TROUBLE, b) for b in sorted(down)]
     events = [
-        _event(poll, f"broker {b} is down", Severity.TROUBLE, b) for b in sorted(down - memory.down)
+        _event(poll, f"broker {b} is down", EventSeverity.TROUBLE, b)
+        for b in sorted(down - memory.down)
     ]
     for broker in sorted(poll.alive - (memory.brokers - memory.down)):
         word = "is back" if broker in memory.brokers else "joined the cluster"
-        events.append(_event(poll, f"broker {broker} {word}", Severity.NEWS, broker))
+        events.append(_event(poll, f"broker {broker} {word}", EventSeverity.NEWS, broker))
     return events
 
 
@@ -55,7 +56,7 @@ def _figures_of(broker: int) -> str:
 
 def _unavailable(poll: Poll, who: str, failure: Failure) -> Event:
     sentence = f"{who} are missing: {_in_short(failure.answer)}"
-    return _event(poll, sentence, Severity.WARNING, failure.broker)
+    return _event(poll, sentence, EventSeverity.WARNING, failure.broker)
 
 
 def _in_short(answer: str) -> str:

@@ -29,7 +29,7 @@ class Source(msgspec.Struct, frozen=True, gc=False):
     """Bytes on disk a message; None where unknown or where it would mislead."""
 
 
-class Figures(msgspec.Struct, frozen=True, gc=False):
+class ReplicaFigures(msgspec.Struct, frozen=True, gc=False):
     """One replica against its leader. Lags are never negative; None where not known."""
 
     messages: int | None = None
@@ -69,7 +69,7 @@ def _message_bytes(
     return size.value / messages if messages > 0 and size.value > 0 else None
 
 
-def compare(leader: Source, end: Reading | None, size: Reading | None) -> Figures:
+def compare(leader: Source, end: Reading | None, size: Reading | None) -> ReplicaFigures:
     """Measure a replica by its log end and its bytes on disk, each read at its own time."""
     messages = None
     if end is not None and leader.end is not None:
@@ -77,7 +77,7 @@ def compare(leader: Source, end: Reading | None, size: Reading | None) -> Figure
         messages = max(0, leader.end.value - end.value)
     share, approximate = _share(leader, end, size)
     newest = end if end is not None else size
-    return Figures(
+    return ReplicaFigures(
         messages=messages,
         size=_lag_bytes(leader, messages, end, size),
         share=share,

@@ -10,7 +10,7 @@ from ktui.progress import news, outcome
 from ktui.progress.begin import begin
 from ktui.progress.cluster_news import cluster_news
 from ktui.progress.move import move
-from ktui.progress.news import Alarm, News
+from ktui.progress.news import Alarm, EventCollector
 from ktui.progress.poll import Poll
 from ktui.progress.rest import rest
 from ktui.progress.timeline import Event, Phase, Progress, Timeline
@@ -33,7 +33,7 @@ def fold(progress: Progress, observation: Observation) -> Progress:
     alarms: list[Alarm] = []
     timelines = dict(progress.timelines)
     for tp, state in observation.partitions.items():
-        told = News(state, poll)
+        told = EventCollector(state, poll)
         timelines[tp] = _observed(timelines.get(tp), state, poll, told)
         events += told.events
         alarms += told.alarms
@@ -48,7 +48,9 @@ def fold(progress: Progress, observation: Observation) -> Progress:
     )
 
 
-def _observed(before: Timeline | None, state: PartitionState, poll: Poll, told: News) -> Timeline:
+def _observed(
+    before: Timeline | None, state: PartitionState, poll: Poll, told: EventCollector
+) -> Timeline:
     if before is None:
         return begin(state, poll, told)
     if state.topic_id is None and before.state.topic_id is not None:
@@ -74,7 +76,7 @@ def _fold_unseen(timelines: dict[TopicPartition, Timeline], poll: Poll) -> list[
     shown = poll.observation.partitions
     for tp in [tp for tp in timelines if tp not in shown]:
         before = timelines[tp]
-        told = News(before.state, poll)
+        told = EventCollector(before.state, poll)
         after = unseen(before, poll, told)
         events += told.events
         if after is None:

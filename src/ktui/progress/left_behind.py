@@ -7,8 +7,7 @@ from typing import Protocol
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ConfigResource
-from ktui.cluster.resources import of_broker, of_topic
+from ktui.cluster.resources import SettingKey, of_broker, of_topic
 from ktui.cluster.throttle_settings import (
     ALL,
     FOLLOWER_RATE,
@@ -18,10 +17,8 @@ from ktui.cluster.throttle_settings import (
     entries,
 )
 
-Key = tuple[ConfigResource, str]
 
-
-class Moving(Protocol):
+class MovingPartition(Protocol):
     """A reassignment in flight."""
 
     @property
@@ -35,7 +32,9 @@ class Moving(Protocol):
         ...
 
 
-def needed(topic: str, key: str, value: str, moving: Mapping[TopicPartition, Moving]) -> bool:
+def needed(
+    topic: str, key: str, value: str, moving: Mapping[TopicPartition, MovingPartition]
+) -> bool:
     """Whether an entry of a topic's list is about a move in flight.
 
     Args:
@@ -55,7 +54,7 @@ def needed(topic: str, key: str, value: str, moving: Mapping[TopicPartition, Mov
     return int(broker) in (move.adding if key == FOLLOWER_REPLICAS else move.replicas)
 
 
-def left_behind(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> set[Key]:
+def left_behind(seen: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> set[SettingKey]:
     """Give the settings that are there though nothing in flight needs them.
 
     Only of the topics and brokers that were looked at. A rate may also come from a broker's file,
@@ -68,7 +67,7 @@ def left_behind(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> set[Ke
     return {*_rates(seen, ours), *_lists(seen, ours)}
 
 
-def _rates(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> Iterator[Key]:
+def _rates(seen: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> Iterator[SettingKey]:
     """A rate may be needed by whatever moves."""
     if seen.reassigning:
         return
@@ -83,7 +82,7 @@ def _rates(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> Iterator[Ke
                 yield resource, key
 
 
-def _lists(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> Iterator[Key]:
+def _lists(seen: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> Iterator[SettingKey]:
     moving = seen.reassigning
     for topic, config in seen.topic_configs.items():
         resource = of_topic(topic)

@@ -11,7 +11,7 @@ from ktui.progress import causes, news, outcome, row, stalls
 from ktui.progress.copying import source
 from ktui.progress.lanes import Scene, next_lanes
 from ktui.progress.memory import MoveMemory, StillClock
-from ktui.progress.news import News
+from ktui.progress.news import EventCollector
 from ktui.progress.poll import Poll
 from ktui.progress.slots import extended_recent, history_grid, recent_grid
 from ktui.progress.timeline import Lane, Phase, Role, StallKind, Timeline
@@ -28,7 +28,7 @@ class _Step(msgspec.Struct, frozen=True, gc=False):
     unlisted_polls: int
 
 
-def move(before: Timeline, state: PartitionState, poll: Poll, told: News) -> Timeline:
+def move(before: Timeline, state: PartitionState, poll: Poll, told: EventCollector) -> Timeline:
     """Fold one observation of a partition that is listed, or was until lately."""
     memory = before.memory or MoveMemory()
     step = _step(before, memory, state, poll)
@@ -123,7 +123,7 @@ def _any_stalled(lanes: dict[int, Lane]) -> bool:
     )
 
 
-def _tell_stalls(told: News, before: Mapping[int, Lane], lanes: dict[int, Lane]) -> None:
+def _tell_stalls(told: EventCollector, before: Mapping[int, Lane], lanes: dict[int, Lane]) -> None:
     for broker, lane in lanes.items():
         known = before.get(broker)
         was = known.stall if known is not None else None

@@ -19,7 +19,7 @@ MOST_ALIKE = 5
 """More replicas of one broker with the same alarm in one poll are told as one."""
 
 
-class Severity(enum.IntEnum):
+class EventSeverity(enum.IntEnum):
     """How much an event matters."""
 
     NEWS = 0
@@ -38,11 +38,11 @@ _WELL = "fully replicated again"
 _HINDRANCES = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
 
 _ENDINGS = {
-    Phase.DONE: ("completed: replicas {now}", Severity.NEWS),
-    Phase.CANCELLED: ("cancelled: replicas {now}", Severity.WARNING),
+    Phase.DONE: ("completed: replicas {now}", EventSeverity.NEWS),
+    Phase.CANCELLED: ("cancelled: replicas {now}", EventSeverity.WARNING),
     Phase.CHANGED_ELSEWHERE: (
         "changed elsewhere: replicas {now}, neither the target nor the original",
-        Severity.WARNING,
+        EventSeverity.WARNING,
     ),
 }
 
@@ -59,7 +59,7 @@ class Alarm(msgspec.Struct, frozen=True):
     why: str
 
 
-class News:
+class EventCollector:
     """Collects the events of one partition in one fold."""
 
     def __init__(self, state: PartitionState, poll: Poll) -> None:
@@ -70,12 +70,14 @@ class News:
         self.well_again = False
         """Whether its trouble is over, which may have been there before anybody looked."""
 
-    def add(self, what: str, severity: Severity = Severity.NEWS, broker: int | None = None) -> None:
+    def add(
+        self, what: str, severity: EventSeverity = EventSeverity.NEWS, broker: int | None = None
+    ) -> None:
         """Add one sentence."""
         self.events.append(Event(self._at, what, self._tp, broker, int(severity)))
 
     def alarm(
-        self, broker: int, becomes: str, why: str, severity: Severity, *, become: str = ""
+        self, broker: int, becomes: str, why: str, severity: EventSeverity, *, become: str = ""
     ) -> None:
         """Add what a replica's alarm has become."""
         what = f"replica {broker} {becomes}{_because(why)}"
@@ -93,53 +95,57 @@ class News:
         return (*earlier, *now)[-PER_TIMELINE:] if now else earlier
 
 
-def listed(news: News, original: tuple[int, ...], target: tuple[int, ...], *, seen: bool) -> None:
+def listed(
+    news: EventCollector, original: tuple[int, ...], target: tuple[int, ...], *, seen: bool
+) -> None:
     """Tell that a reassignment was found under way (`seen`), or has started."""
     verb = "under way" if seen else "started"
     news.add(f"reassignment {verb}: {_list(original)} -> {_list(target)}")
 
 
-def retargeted(news: News, before: tuple[int, ...], now: tuple[int, ...]) -> None:
+def retargeted(news: EventCollector, before: tuple[int, ...], now: tuple[int, ...]) -> None:
     """Tell that a moving partition was altered again."""
-    news.add(f"re-targeted: {_list(now)} instead of {_list(before)}", Severity.WARNING)
+    news.add(f"re-targeted: {_list(now)} instead of {_list(before)}", EventSeverity.WARNING)
 
 
-def ended(news: News, phase: Phase, state: PartitionState) -> None:
+def ended(news: EventCollector, phase: Phase, state: PartitionState) -> None:
     """Tell how a move ended."""
     sentence, severity = _ENDINGS[phase]
     news.add(sentence.format(now=_list(state.replicas)), severity)
 
 
-def completed(news: News, target: tuple[int, ...]) -> None:
+def completed(news: EventCollector, target: tuple[int, ...]) -> None:
     """Tell that a move completed between two observations."""
     news.add(f"completed: replicas {_list(target)}")
 
 
-def replicas_changed(news: News, was: tuple[int, ...], now: tuple[int, ...]) -> None:
+def replicas_changed(news: EventCollector, was: tuple[int, ...], now: tuple[int, ...]) -> None:
     """Tell of an alter that was never seen listed: a reorder, a removal, or a very fast move."""
     news.add(f"replicas changed from {_list(was)} to {_list(now)} between two looks")
 
 
-def topic_deleted(news: News, *, moving: bool) -> None:
+def topic_deleted(news: EventCollector, *, moving: bool) -> None:
     """Tell that the partition is gone."""
-    news.add("topic deleted", Severity.TROUBLE if moving else Severity.WARNING)
+    news.add("topic deleted", EventSeverity.TROUBLE if moving else EventSeverity.WARNING)
 
 
-def topic_recreated(news: News, *, moving: bool) -> None:
+def topic_recreated(news: EventCollector, *, moving: bool) -> None:
     """Tell that another topic has the name now."""
     lost = "; its reassignment is gone" if moving else ""
     news.add(
         f"topic deleted and recreated under the same name{lost}",
-        Severity.TROUBLE if moving else Severity.WARNING,
+        EventSeverity.TROUBLE if moving else EventSeverity.WARNING,
     )
 
 
-def lost_sight(news: News) -> None:
+def lost_sight(news: EventCollector) -> None:
     """Tell that the outcome of a move will never be known."""
-    news.add("no longer listed, and its metadata cannot be read: outcome unknown", Severity.WARNING)
+    news.add(
+        "no longer listed, and its metadata cannot be read: outcome unknown", EventSeverity.WARNING
+    )
 
 
-def changes(news: News, was: PartitionState, now: PartitionState) -> None:
+def changes(news: EventCollector, was: PartitionState, now: PartitionState) -> None:
     """Tell what changed in a partition's ISR and leader."""
     if was == now or not (was.described and now.described):
         return
@@ -149,23 +155,25 @@ def changes(news: News, was: PartitionState, now: PartitionState) -> None:
     _left(news, was, now)
 
 
-def stall_changed(news: News, broker: int, was: Stall | None, now: Stall | None) -> None:
+def stall_changed(news: EventCollector, broker: int, was: Stall | None, now: Stall | None) -> None:
     """Tell that a replica's alarm came, went, or has another kind or cause."""
     if now is not None and now.alarm:
         if was is None or (was.kind, was.cause) != (now.kind, now.cause):
-            severity = Severity.TROUBLE if now.kind is StallKind.STALLED else Severity.WARNING
+            severity = (
+                EventSeverity.TROUBLE if now.kind is StallKind.STALLED else EventSeverity.WARNING
+            )
             news.alarm(broker, now.kind.value, now.detail or now.cause.value, severity)
     elif was is not None and was.alarm:
         if now is not None:
             no_longer = f"no longer {was.kind.value}"
             news.alarm(
-                broker, f"is {no_longer}", now.detail, Severity.NEWS, become=f"are {no_longer}"
+                broker, f"is {no_longer}", now.detail, EventSeverity.NEWS, become=f"are {no_longer}"
             )
         elif was.cause in _HINDRANCES:
-            news.alarm(broker, "can copy again", "", Severity.NEWS)
+            news.alarm(broker, "can copy again", "", EventSeverity.NEWS)
         else:
             news.alarm(
-                broker, "makes headway again", "", Severity.NEWS, become="make headway again"
+                broker, "makes headway again", "", EventSeverity.NEWS, become="make headway again"
             )
 
 
@@ -194,7 +202,7 @@ def _because(why: str) -> str:
 
 
 def judged(
-    news: News, state: PartitionState, config: TopicConfig | None, was: Health | None
+    news: EventCollector, state: PartitionState, config: TopicConfig | None, was: Health | None
 ) -> Health | None:
     """Tell what changed in a partition's health; give what it is as far as that is known."""
     if not state.described:
@@ -205,46 +213,52 @@ def judged(
     return now
 
 
-def _leader(news: News, was: PartitionState, now: PartitionState) -> None:
+def _leader(news: EventCollector, was: PartitionState, now: PartitionState) -> None:
     epoch = "" if now.leader_epoch is None else f" (epoch {now.leader_epoch})"
     if now.leader is None:
-        news.add(f"no leader any more, it was {was.leader}", Severity.TROUBLE, was.leader)
+        news.add(f"no leader any more, it was {was.leader}", EventSeverity.TROUBLE, was.leader)
     elif was.leader is None:
-        news.add(f"broker {now.leader} leads{epoch}", Severity.NEWS, now.leader)
+        news.add(f"broker {now.leader} leads{epoch}", EventSeverity.NEWS, now.leader)
     else:
-        news.add(f"leader moved {was.leader} -> {now.leader}{epoch}", Severity.NEWS, now.leader)
+        news.add(
+            f"leader moved {was.leader} -> {now.leader}{epoch}", EventSeverity.NEWS, now.leader
+        )
 
 
-def _joined(news: News, was: PartitionState, now: PartitionState) -> None:
+def _joined(news: EventCollector, was: PartitionState, now: PartitionState) -> None:
     for broker in now.isr:
         if broker not in was.isr:
             caught_up = "adding replica caught up: " if broker in was.adding else ""
-            news.add(f"{caught_up}broker {broker} joined the ISR", Severity.NEWS, broker)
+            news.add(f"{caught_up}broker {broker} joined the ISR", EventSeverity.NEWS, broker)
 
 
-def _left(news: News, was: PartitionState, now: PartitionState) -> None:
+def _left(news: EventCollector, was: PartitionState, now: PartitionState) -> None:
     for broker in was.isr:
         if broker not in now.isr and broker in now.replicas:
             leaving = broker in now.removing
-            severity = Severity.NEWS if leaving else Severity.WARNING
+            severity = EventSeverity.NEWS if leaving else EventSeverity.WARNING
             news.add(
                 f"{'retiring ' if leaving else ''}broker {broker} left the ISR", severity, broker
             )
 
 
 def _health(
-    news: News, was: Health, now: Health, state: PartitionState, config: TopicConfig | None
+    news: EventCollector,
+    was: Health,
+    now: Health,
+    state: PartitionState,
+    config: TopicConfig | None,
 ) -> None:
     if was is now:
         return
     if now is Health.OFFLINE:
-        news.add(_ILL[now], Severity.TROUBLE)
+        news.add(_ILL[now], EventSeverity.TROUBLE)
     elif now is Health.UNDER_MIN_ISR:
         least = 0 if config is None else config.min_insync_replicas
-        news.add(f"{_ILL[now]}: {len(state.isr)} in sync, {least} needed", Severity.TROUBLE)
+        news.add(f"{_ILL[now]}: {len(state.isr)} in sync, {least} needed", EventSeverity.TROUBLE)
     elif now is Health.UNDER_REPLICATED:
         news.add(
-            f"{_ILL[now]}: {len(state.isr)} of {len(state.original)} in sync", Severity.WARNING
+            f"{_ILL[now]}: {len(state.isr)} of {len(state.original)} in sync", EventSeverity.WARNING
         )
     else:
         news.well_again = True

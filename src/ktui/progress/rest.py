@@ -11,14 +11,14 @@ from ktui.progress.copying import Source, source
 from ktui.progress.health import Health
 from ktui.progress.lanes import Scene, next_lanes
 from ktui.progress.memory import MoveMemory
-from ktui.progress.news import News
+from ktui.progress.news import EventCollector
 from ktui.progress.outcome import SETTLED_S
 from ktui.progress.poll import Poll
 from ktui.progress.slots import extended_recent, history_grid, recent_grid
 from ktui.progress.timeline import Phase, Timeline
 
 
-def rest(before: Timeline, state: PartitionState, poll: Poll, told: News) -> Timeline:
+def rest(before: Timeline, state: PartitionState, poll: Poll, told: EventCollector) -> Timeline:
     """Fold one observation of a partition at rest; where nothing changed, that costs nothing."""
     memory = before.memory or MoveMemory()
     if (state == before.state and not state.out_of_sync) or _stale(before, memory, state, poll):

@@ -22,7 +22,7 @@ _ROOM = 0.95
 """A copy that starves is told so until this share of its rate would do."""
 
 
-class Throttle(msgspec.Struct, frozen=True):
+class BindingThrottle(msgspec.Struct, frozen=True):
     """A rate that binds a replica, and what it would have to let through. Bytes a second."""
 
     rate: int
@@ -65,15 +65,17 @@ class Throttles:
         self._timelines = timelines
         self._now_s = now_s
 
-    def binding(self, state: PartitionState, broker: int) -> Throttle | None:
+    def binding(self, state: PartitionState, broker: int) -> BindingThrottle | None:
         """Find the throttle that binds a copy onto a broker: the tightest one."""
         return _tightest([one for _, one in self._all(state, broker)])
 
-    def in_use(self, state: PartitionState, broker: int) -> Throttle | None:
+    def in_use(self, state: PartitionState, broker: int) -> BindingThrottle | None:
         """Find the tightest one under which other copies make headway: this one's turn comes."""
         return _tightest([one for _, one in self._all(state, broker) if one.in_use])
 
-    def starving(self, state: PartitionState, broker: int, *, already: bool) -> Throttle | None:
+    def starving(
+        self, state: PartitionState, broker: int, *, already: bool
+    ) -> BindingThrottle | None:
         """Find the throttle under which a copy onto a broker never catches up.
 
         Args:
@@ -85,10 +87,10 @@ class Throttles:
         all_ = self._all(state, broker)
         return _tightest([one for load, one in all_ if load.starves(state.tp, one.rate * room)])
 
-    def _all(self, state: PartitionState, broker: int) -> list[tuple[_Load, Throttle]]:
+    def _all(self, state: PartitionState, broker: int) -> list[tuple[_Load, BindingThrottle]]:
         return [one for one in (self._follower(state, broker), self._leader(state)) if one]
 
-    def _follower(self, state: PartitionState, broker: int) -> tuple[_Load, Throttle] | None:
+    def _follower(self, state: PartitionState, broker: int) -> tuple[_Load, BindingThrottle] | None:
         """The follower's rate binds all listed copies onto the broker together."""
         rate = self._settings(broker).follower_throttle_rate
         if rate is None or not self._follower_listed(state, broker):
@@ -96,7 +98,7 @@ class Throttles:
         load = self._onto[broker]
         return load, load.under(rate, state.tp, on_leader=False)
 
-    def _leader(self, state: PartitionState) -> tuple[_Load, Throttle] | None:
+    def _leader(self, state: PartitionState) -> tuple[_Load, BindingThrottle] | None:
         """The leader's rate binds copies out of sync, yet in-sync fetches count against it too."""
         if state.leader is None or not self._leader_listed(state):
             return None
@@ -185,9 +187,9 @@ class _Load:
         if any(copies):
             self.movers.add(tp)
 
-    def under(self, rate: int, tp: TopicPartition, *, on_leader: bool) -> Throttle:
+    def under(self, rate: int, tp: TopicPartition, *, on_leader: bool) -> BindingThrottle:
         in_use = len(self.movers) > (tp in self.movers)
-        return Throttle(rate, self._demand, on_leader, self._sharing, in_use)
+        return BindingThrottle(rate, self._demand, on_leader, self._sharing, in_use)
 
     def starves(self, tp: TopicPartition, rate: float) -> bool:
         """Whether a partition's copies never catch up under a rate."""
@@ -229,7 +231,7 @@ def _done_lately(timeline: Timeline, now_s: float) -> bool:
     return done and now_s - (ended_s or 0.0) < STALLED_AFTER_S
 
 
-def _tightest(found: list[Throttle]) -> Throttle | None:
+def _tightest(found: list[BindingThrottle]) -> BindingThrottle | None:
     return max(found, key=lambda one: one.demand / max(1, one.rate), default=None)
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ktui.progress import news
 from ktui.progress.memory import MoveMemory
-from ktui.progress.news import News
+from ktui.progress.news import EventCollector
 from ktui.progress.poll import Poll
 from ktui.progress.slots import extended_recent, recent_grid
 from ktui.progress.timeline import Lane, Mark, Phase, Role, Slots, Timeline
@@ -17,7 +17,7 @@ LOST_AFTER_S = 60.0
 """A partition that no observation has shown for so long is let go."""
 
 
-def unseen(before: Timeline, poll: Poll, told: News) -> Timeline | None:
+def unseen(before: Timeline, poll: Poll, told: EventCollector) -> Timeline | None:
     """Fold an observation without the partition; None once it is let go."""
     if before.phase.ended:
         return _aged(before, poll)
@@ -33,7 +33,7 @@ def _aged(before: Timeline, poll: Poll) -> Timeline:
     return before if recent is before.recent else msgspec.structs.replace(before, recent=recent)
 
 
-def _gone(before: Timeline, poll: Poll, told: News) -> Timeline:
+def _gone(before: Timeline, poll: Poll, told: EventCollector) -> Timeline:
     return msgspec.structs.replace(
         before,
         phase=Phase.TOPIC_GONE,
@@ -52,7 +52,7 @@ def _lanes_gone(lanes: Mapping[int, Lane]) -> dict[int, Lane]:
     }
 
 
-def _missing(before: Timeline, poll: Poll, told: News) -> Timeline | None:
+def _missing(before: Timeline, poll: Poll, told: EventCollector) -> Timeline | None:
     """Wait for a partition that is certainly not listed, but whose metadata is not to be had."""
     memory = before.memory or MoveMemory()
     since_s = poll.now_s if memory.unseen_since_s is None else memory.unseen_since_s

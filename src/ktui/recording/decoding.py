@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.recording.lines import CensusLine, Look, ReplicaFigures, ReplicaGone, StateRow
+from ktui.recording.lines import CensusLine, PollLine, ReplicaFiguresLine, ReplicaGone, StateRow
 from ktui.recording.milliseconds import moment, to_s
 
 K = TypeVar("K")
@@ -47,7 +47,7 @@ class Decoder:
         self._failures: tuple[Any, ...] = ()
         self._copies: dict[int, Any] = {}
 
-    def observation(self, look: Look) -> Observation:
+    def observation(self, look: PollLine) -> Observation:
         """Give what a look tells of, together with those before it.
 
         Raises:
@@ -65,7 +65,7 @@ class Decoder:
         self._seq = look.seq
         return seen
 
-    def _seen(self, look: Look) -> Observation:
+    def _seen(self, look: PollLine) -> Observation:
         self._take(look)
         return Observation(
             cluster_id=self._cluster_id,
@@ -95,7 +95,7 @@ class Decoder:
         copy: Mapping[K, V] = self._copies[id(known)]
         return copy
 
-    def _take(self, look: Look) -> None:
+    def _take(self, look: PollLine) -> None:
         for number, topic, partition, topic_id in look.names:
             self._names[number] = (TopicPartition(topic, partition), topic_id)
         for row in look.states:
@@ -143,7 +143,7 @@ class Decoder:
     def _read(
         self,
         figures: dict[Replica, Reading],
-        groups: Iterable[ReplicaFigures],
+        groups: Iterable[ReplicaFiguresLine],
         gone: Iterable[ReplicaGone],
         ms: int,
     ) -> None:

@@ -12,9 +12,9 @@ from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.recording.lines import (
     CensusLine,
     LeaderFigures,
-    Look,
     Name,
-    ReplicaFigures,
+    PollLine,
+    ReplicaFiguresLine,
     ReplicaGone,
     StateRow,
 )
@@ -42,7 +42,7 @@ class Encoder:
         self._starts: dict[TopicPartition, Reading] = {}
         self._sizes: dict[Replica, Reading] = {}
 
-    def look(self, seen: Observation, *, seq: int, whole: bool = False) -> Look:
+    def look(self, seen: Observation, *, seq: int, whole: bool = False) -> PollLine:
         """Give the look that tells of an observation; a whole one needs none before it."""
         if whole or self._before is None:
             self._begin()
@@ -53,7 +53,7 @@ class Encoder:
         ends, ends_gone = self._replicas(self._ends, seen.ends, ms)
         sizes, sizes_gone = self._replicas(self._sizes, seen.sizes, ms)
         starts, starts_gone = self._leaders(seen.starts, ms)
-        look = Look(
+        look = PollLine(
             seq=seq,
             at=wall_ms(seen.at),
             ms=ms,
@@ -112,7 +112,7 @@ class Encoder:
 
     def _replicas(
         self, before: dict[Replica, Reading], now: Mapping[Replica, Reading], ms: int
-    ) -> tuple[tuple[ReplicaFigures, ...], tuple[ReplicaGone, ...]]:
+    ) -> tuple[tuple[ReplicaFiguresLine, ...], tuple[ReplicaGone, ...]]:
         groups: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         for replica, read_ms, grown in _news(before, now):
             row = groups[replica.broker, ms - read_ms]

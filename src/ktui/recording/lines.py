@@ -31,18 +31,27 @@ Ms = Annotated[int, msgspec.Meta(ge=-(2**43), le=2**43)]
 Id = Annotated[str, msgspec.Meta(max_length=2_000)]
 """Of a name or an id: longer than any, though cleaning may lengthen what a cluster says."""
 
-Brokers = tuple[Int, ...]
+BrokerNumbers = tuple[Int, ...]
 
 Name = tuple[int, Id, Int, Id | None]
 """A number that stands for a partition in later lines, its topic, its partition, its topic id."""
 
 StateRow = tuple[
-    int, Brokers, Brokers, Int | None, Int | None, Brokers, Brokers, Brokers, Brokers | None, bool
+    int,
+    BrokerNumbers,
+    BrokerNumbers,
+    Int | None,
+    Int | None,
+    BrokerNumbers,
+    BrokerNumbers,
+    BrokerNumbers,
+    BrokerNumbers | None,
+    bool,
 ]
 """A partition's number; replicas, ISR, leader, leader epoch, adding, removing, offline, ELR, and
 whether metadata of it could be read."""
 
-ReplicaFigures = tuple[Int, int, tuple[int, ...]]
+ReplicaFiguresLine = tuple[Int, int, tuple[int, ...]]
 """A broker, how many milliseconds before the line's `ms` it was read, and by twos a partition's
 number and by how much the figure of its replica there differs from the last one (0 at first)."""
 
@@ -90,7 +99,7 @@ class CensusLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unhealthy: tuple[tuple[Id, Int], ...] = ()
 
 
-class Look(Line, frozen=True, kw_only=True, tag="look"):
+class PollLine(Line, frozen=True, kw_only=True, tag="look"):
     """One poll that was answered: what is otherwise than in the look before, in the same segment.
 
     A segment's first look begins from nothing, and so does every one that is `whole`. In maps, null
@@ -110,11 +119,11 @@ class Look(Line, frozen=True, kw_only=True, tag="look"):
     """Partitions that this poll did not look at, and the one before did."""
     absent: tuple[int, ...] | None = None
     """All that the cluster says do not exist; null where they are the same as before."""
-    ends: tuple[ReplicaFigures, ...] = ()
+    ends: tuple[ReplicaFiguresLine, ...] = ()
     ends_gone: tuple[ReplicaGone, ...] = ()
     starts: tuple[LeaderFigures, ...] = ()
     starts_gone: tuple[int, ...] = ()
-    sizes: tuple[ReplicaFigures, ...] = ()
+    sizes: tuple[ReplicaFiguresLine, ...] = ()
     sizes_gone: tuple[ReplicaGone, ...] = ()
     brokers: dict[Int, Broker | None] = msgspec.field(default_factory=dict)
     log_dirs: dict[Int, tuple[LogDir, ...] | None] = msgspec.field(default_factory=dict)
@@ -127,7 +136,7 @@ class Look(Line, frozen=True, kw_only=True, tag="look"):
     """All of this poll; null where they are the same as before."""
 
 
-class Lost(Line, frozen=True, kw_only=True, tag="lost"):
+class LostPollLine(Line, frozen=True, kw_only=True, tag="lost"):
     """A poll that failed as a whole."""
 
     reason: str
@@ -150,7 +159,7 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     """The recorder was closed in good order: the session is whole up to here."""
 
 
-AnyLine = Head | Look | Lost | RunLine | End
+AnyLine = Head | PollLine | LostPollLine | RunLine | End
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(AnyLine)

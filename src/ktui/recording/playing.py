@@ -11,14 +11,14 @@ from ktui.cluster.observation import Observation
 from ktui.fileproblem import FileProblem
 from ktui.quantities import as_count
 from ktui.recording.decoding import Decoder, Incoherent
-from ktui.recording.lines import End, Head, Look, Lost, RunLine
+from ktui.recording.lines import End, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import Bad, Good, Session, lines
 
 
-class Seen(msgspec.Struct, frozen=True):
+class PlayedPoll(msgspec.Struct, frozen=True):
     """A poll that was answered."""
 
-    line: Look
+    line: PollLine
     observation: Observation
 
 
@@ -35,7 +35,7 @@ class Damage(msgspec.Struct, frozen=True):
         return f"{self.file}:{self.number}: {self.reason}"
 
 
-Happening = Seen | Lost | RunLine | End | Damage
+Happening = PlayedPoll | LostPollLine | RunLine | End | Damage
 
 
 def observations(session: Session) -> Iterator[Happening]:
@@ -90,12 +90,12 @@ class _FilePlayer:
             yield Damage(self._file, number, f"{missing} of the session missing before this one")
         self.next_seq = max(self.next_seq, line.seq + 1)
         self._damaged = 0
-        if isinstance(line, Look):
+        if isinstance(line, PollLine):
             yield from self._look(line, number, new=new)
         elif new and not isinstance(line, Head):
             yield line
 
-    def _look(self, look: Look, number: int, *, new: bool) -> Iterator[Happening]:
+    def _look(self, look: PollLine, number: int, *, new: bool) -> Iterator[Happening]:
         try:
             observation = self._decoder.observation(look)
         except Incoherent:
@@ -103,7 +103,7 @@ class _FilePlayer:
             return
         yield from self._told_left_out(number)
         if new:
-            yield Seen(look, observation)
+            yield PlayedPoll(look, observation)
 
     def _told_left_out(self, number: int) -> Iterator[Damage]:
         if self._left_out:

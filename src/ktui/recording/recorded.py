@@ -10,7 +10,7 @@ from ktui.cluster.observer import Interest, Observations
 from ktui.recording.recorder import Recorder
 
 
-class Recorded:
+class RecordingSource:
     """Looks as its source does, and records what was seen and which polls failed."""
 
     def __init__(self, source: Observations, recorder: Recorder) -> None:

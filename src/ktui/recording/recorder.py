@@ -14,7 +14,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.text import clean
-from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Head, Lost, RunLine
+from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Head, LostPollLine, RunLine
 from ktui.recording.milliseconds import to_ms, wall_ms
 from ktui.recording.session_writing import Hide, Lengths, SessionWriter
 
@@ -90,7 +90,7 @@ class Recorder:
     def lost(self, reason: str) -> None:
         """Record that a poll failed as a whole, and why."""
         at, ms = wall_ms(self._clock.now()), to_ms(self._clock.monotonic())
-        self._tell(Lost(seq=0, at=at, ms=ms, reason=clean(reason)))
+        self._tell(LostPollLine(seq=0, at=at, ms=ms, reason=clean(reason)))
 
     def run_event(self, run: str, run_id: str, entry: int, at: datetime, event: bytes) -> None:
         """Record an event of a run's journal.
@@ -125,11 +125,13 @@ class Recorder:
         session = self._session
         if session is not None:
             self._try(lambda: session.write(line))
-        elif self.problem is None and not (isinstance(line, Lost) and self._too_many_lost()):
+        elif self.problem is None and not (
+            isinstance(line, LostPollLine) and self._too_many_lost()
+        ):
             self._held.append(line)
 
     def _too_many_lost(self) -> bool:
-        return sum(isinstance(line, Lost) for line in self._held) >= MOST_LOST_HELD
+        return sum(isinstance(line, LostPollLine) for line in self._held) >= MOST_LOST_HELD
 
     def _session_on(self, cluster_id: str) -> SessionWriter:
         if self._session is not None:

@@ -15,7 +15,7 @@ import msgspec
 
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
-from ktui.recording.lines import AnyLine, CensusLine, End, Head, Look, Lost, RunLine
+from ktui.recording.lines import AnyLine, CensusLine, End, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.redact_events import hidden_event
 from ktui.recording.redact_text import Words
 
@@ -38,9 +38,9 @@ class Redaction:
         match line:
             case Head():
                 return self.head(line)
-            case Look():
+            case PollLine():
                 return self._look(line)
-            case Lost():
+            case LostPollLine():
                 return msgspec.structs.replace(line, reason=self.text(line.reason))
             case RunLine():
                 return self._run_line(line)
@@ -88,7 +88,7 @@ class Redaction:
             event=msgspec.Raw(hidden_event(bytes(line.event), self)),
         )
 
-    def _look(self, look: Look) -> Look:
+    def _look(self, look: PollLine) -> PollLine:
         names = tuple(
             (number, self.hide("topic", topic), partition, self._maybe("id", topic_id))
             for number, topic, partition, topic_id in look.names

@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from ktui.cluster.observation import Observation, Reading
-from ktui.recording.lines import AnyLine, End, Head, Lost, RunLine
+from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
 from ktui.recording.milliseconds import moment, to_ms, to_s
-from ktui.recording.playing import Damage, Happening, Seen, observations
+from ktui.recording.playing import Damage, Happening, PlayedPoll, observations
 from ktui.recording.reading import Good, Session, lines
 
 SAME_CLOCK_MS = 5_000
@@ -22,7 +22,7 @@ SAME_CLOCK_MS = 5_000
 K = TypeVar("K")
 
 
-class Place(NamedTuple):
+class TapePosition(NamedTuple):
     """A line of a tape: its session's number on the tape, and its `seq` there."""
 
     session: int
@@ -39,12 +39,12 @@ class Axis(NamedTuple):
 class Passing(msgspec.Struct, frozen=True):
     """What a tape tells at one place."""
 
-    place: Place
+    place: TapePosition
     at_s: float
     """Second of the tape's axis; never before that of what was told before."""
     at: datetime
     """Wall time, of a damage that of what was told before it."""
-    what: Observation | Lost | RunLine | End | Damage
+    what: Observation | LostPollLine | RunLine | End | Damage
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class Tape:
         """Give the second of a wall time."""
         return self.from_s + (at - self.wall(self.from_s)).total_seconds()
 
-    def play(self, after: Place | None = None) -> Iterator[Passing]:
+    def play(self, after: TapePosition | None = None) -> Iterator[Passing]:
         """Give all that comes after a place; from the beginning without one."""
         number = 0 if after is None else after.session
         at_s, at = self._reels[number].stretch.from_s, self.wall(self.from_s)
@@ -127,25 +127,25 @@ class Tape:
                 at = at if isinstance(line, RunLine) else moment(line.at)
             yield Passing(place, at_s, at, _told(happening, to_s(shift_ms)))
 
-    def last_looks(self, most: int) -> Place | None:
+    def last_looks(self, most: int) -> TapePosition | None:
         """Give the place after which all looks together see so many partitions; None for all."""
         for index, reel in reversed(list(enumerate(self._reels))):
             for number in reversed(range(len(reel.first_seqs))):
                 for seq, partitions in reversed(_looks_in(reel, number)):
                     most -= max(1, partitions)
                     if most < 0:
-                        return Place(index, seq)
+                        return TapePosition(index, seq)
         return None
 
     def _happenings(
-        self, number: int, after: Place | None
-    ) -> Iterator[tuple[Place, int, Happening]]:
+        self, number: int, after: TapePosition | None
+    ) -> Iterator[tuple[TapePosition, int, Happening]]:
         for index, reel in enumerate(self._reels[number:], start=number):
             seq = after.seq if after is not None and index == number else -1
-            place = Place(index, seq)
+            place = TapePosition(index, seq)
             for happening in _after(reel, seq):
                 line = _line_of(happening)
-                place = place if line is None else Place(index, line.seq)
+                place = place if line is None else TapePosition(index, line.seq)
                 yield place, reel.shift_ms, happening
 
 
@@ -193,17 +193,21 @@ def _after(reel: _Reel, seq: int) -> Iterator[Happening]:
 def _looks_in(reel: _Reel, number: int) -> list[tuple[int, int]]:
     """Give the `seq` of each look in one of its files, and how many partitions it sees."""
     told = observations(Session(reel.session.head, reel.session.files[number : number + 1]))
-    return [(e.line.seq, len(e.observation.partitions)) for e in told if isinstance(e, Seen)]
+    return [(e.line.seq, len(e.observation.partitions)) for e in told if isinstance(e, PlayedPoll)]
 
 
 def _line_of(happening: Happening) -> AnyLine | None:
     if isinstance(happening, Damage):
         return None
-    return happening.line if isinstance(happening, Seen) else happening
+    return happening.line if isinstance(happening, PlayedPoll) else happening
 
 
-def _told(happening: Happening, shift_s: float) -> Observation | Lost | RunLine | End | Damage:
-    return shifted(happening.observation, shift_s) if isinstance(happening, Seen) else happening
+def _told(
+    happening: Happening, shift_s: float
+) -> Observation | LostPollLine | RunLine | End | Damage:
+    return (
+        shifted(happening.observation, shift_s) if isinstance(happening, PlayedPoll) else happening
+    )
 
 
 def shifted(seen: Observation, by_s: float) -> Observation:

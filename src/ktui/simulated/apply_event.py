@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from ktui.simulated import events
 from ktui.simulated.core import SimulatedCore
-from ktui.simulated.events import Act
+from ktui.simulated.events import OutsideEvent
 from ktui.simulated.machines import Power
-from ktui.simulated.schedule import Deed
+from ktui.simulated.schedule import ScheduledCall
 
 _ELECTION_S = 1.0
 """How long a cluster is without a controller when another takes over."""
 
 _BY_THE_CONTROLLER = (
     events.Alter
-    | events.Elect
-    | events.Configure
+    | events.ElectLeaders
+    | events.AlterConfigs
     | events.CreateTopic
     | events.DeleteTopic
     | events.Shutdown
 )
 
 
-def perform(cluster: SimulatedCore, act: Act) -> None:  # noqa: C901, PLR0912 - one line an act
+def perform(cluster: SimulatedCore, act: OutsideEvent) -> None:  # noqa: C901, PLR0912 - one line an act
     """Have an act happen now, or as soon as there is a controller if it takes one."""
     if isinstance(act, _BY_THE_CONTROLLER) and cluster.now_s < cluster.controller_from_s:
         cluster.at(cluster.controller_from_s, lambda: perform(cluster, act))
@@ -53,9 +53,9 @@ def perform(cluster: SimulatedCore, act: Act) -> None:  # noqa: C901, PLR0912 - 
             cluster.controller.delete_topic(topic)
         case events.Alter(targets):
             cluster.controller.alter(targets, allow_replication_factor_change=True)
-        case events.Elect(partitions):
+        case events.ElectLeaders(partitions):
             cluster.controller.elect(partitions)
-        case events.Configure(changes):
+        case events.AlterConfigs(changes):
             cluster.configure(changes)
         case events.LoseRequest() | events.LoseAnswer() | events.DelayRequest():
             cluster.mishaps.append(act)
@@ -79,7 +79,7 @@ def _fall_silent(cluster: SimulatedCore, broker: int, power: Power) -> None:
     _after_session(cluster, broker, spell, lambda: cluster.controller.fence(broker))
 
 
-def _after_session(cluster: SimulatedCore, broker: int, spell: int, deed: Deed) -> None:
+def _after_session(cluster: SimulatedCore, broker: int, spell: int, deed: ScheduledCall) -> None:
     """Do something once a broker's session has ended, unless its power has changed by then."""
     if not cluster.machines.still(broker, spell):
         return

@@ -6,7 +6,7 @@ from ktui.cluster.membership import GroupMembership
 from ktui.cluster.ports import ClusterReader, ClusterWriter
 from ktui.simulated.apply_event import perform
 from ktui.simulated.core import SimulatedCore
-from ktui.simulated.events import Act, Due
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.membership import SimulatedGroups
 from ktui.simulated.reader import SimulatedReader
 from ktui.simulated.writer import SimulatedWriter
@@ -32,16 +32,16 @@ class SimulatedCluster(SimulatedCore):
         """Return a port to its consumer groups; closing it leaves them as they are."""
         return SimulatedGroups(self)
 
-    def schedule(self, due: Due) -> None:
+    def schedule(self, due: ScheduledEvent) -> None:
         """Apply an act at its second; at once if that has passed."""
         self.at(due.at_s, lambda: self.perform(due.act))
 
-    def do(self, act: Act) -> None:
+    def do(self, act: OutsideEvent) -> None:
         """Apply an act now."""
         self.catch_up()
         self.perform(act)
         self.note_fenced()
 
-    def perform(self, act: Act) -> None:
+    def perform(self, act: OutsideEvent) -> None:
         """Apply an act at the present moment, or once there is a controller if it takes one."""
         perform(self, act)

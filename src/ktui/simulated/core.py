@@ -19,15 +19,15 @@ from ktui.cluster.ports import (
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from ktui.simulated import events
 from ktui.simulated.controller.controller import ELECTIONS, Controller
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind, Replication
-from ktui.simulated.data.throttles import EVERYWHERE, Listed
-from ktui.simulated.events import Act
+from ktui.simulated.data.throttles import EVERYWHERE, ThrottledReplicas
+from ktui.simulated.events import OutsideEvent
 from ktui.simulated.groups import Groups
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 from ktui.simulated.machines import Machines, Power
 from ktui.simulated.metadata import Metadata
-from ktui.simulated.schedule import Deed, Timetable
+from ktui.simulated.schedule import ScheduledCall, Timetable
 
 _UNCLEAN_ELECTIONS_S = 300.0
 """unclean.leader.election.interval.ms, which is internal to Kafka."""
@@ -72,10 +72,10 @@ class SimulatedCore(ABC):
             self._every(spec.rebalance_interval_s, self._rebalance)
 
     @abstractmethod
-    def perform(self, act: Act) -> None:
+    def perform(self, act: OutsideEvent) -> None:
         """Apply an act at the present moment, or once there is a controller if it takes one."""
 
-    def at(self, at_s: float, deed: Deed) -> None:
+    def at(self, at_s: float, deed: ScheduledCall) -> None:
         """Have something happen at its second; at once if that has passed."""
         self._due.enter(max(self.now_s, at_s), deed)
 
@@ -120,9 +120,9 @@ class SimulatedCore(ABC):
             leaders=self._listed(name, LEADER_REPLICAS),
         )
 
-    def _listed(self, topic: str, key: str) -> Listed:
+    def _listed(self, topic: str, key: str) -> ThrottledReplicas:
         found = self.controller.configs.throttled(topic, key)
-        return EVERYWHERE if isinstance(found, str) else Listed(found)
+        return EVERYWHERE if isinstance(found, str) else ThrottledReplicas(found)
 
     def any_live_broker(self) -> int | None:
         """Give the broker that one names as the controller: any live one, which forwards."""
@@ -182,7 +182,7 @@ class SimulatedCore(ABC):
     def _up(self, broker: int) -> bool:
         return self.machines.power(broker) is Power.UP
 
-    def _decided(self, change: Change) -> None:
+    def _decided(self, change: RecordChange) -> None:
         """Carry a decision of the controller to the brokers."""
         self.replication.changed(change)
         self.metadata.changed(change, self.now_s)
@@ -201,7 +201,7 @@ class SimulatedCore(ABC):
             elr=known.elr,
         )
 
-    def _every(self, seconds: float, deed: Deed) -> None:
+    def _every(self, seconds: float, deed: ScheduledCall) -> None:
         """Have the controller, whichever it is, do something again and again."""
 
         def again() -> None:

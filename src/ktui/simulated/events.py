@@ -95,13 +95,13 @@ class Alter(msgspec.Struct, frozen=True):
     targets: dict[TopicPartition, tuple[int, ...] | None]
 
 
-class Elect(msgspec.Struct, frozen=True):
+class ElectLeaders(msgspec.Struct, frozen=True):
     """Another tool elects preferred leaders."""
 
     partitions: tuple[TopicPartition, ...]
 
 
-class Configure(msgspec.Struct, frozen=True):
+class AlterConfigs(msgspec.Struct, frozen=True):
     """Another tool changes settings."""
 
     changes: tuple[ConfigChange, ...]
@@ -136,7 +136,7 @@ class Allow(msgspec.Struct, frozen=True):
     call: str
 
 
-Act = (
+OutsideEvent = (
     Kill
     | Shutdown
     | Start
@@ -150,8 +150,8 @@ Act = (
     | CreateTopic
     | DeleteTopic
     | Alter
-    | Elect
-    | Configure
+    | ElectLeaders
+    | AlterConfigs
     | LoseRequest
     | LoseAnswer
     | DelayRequest
@@ -160,8 +160,8 @@ Act = (
 )
 
 
-class Due(msgspec.Struct, frozen=True):
+class ScheduledEvent(msgspec.Struct, frozen=True):
     """An act and when it happens, in seconds from the cluster's first moment."""
 
     at_s: float
-    act: Act
+    act: OutsideEvent

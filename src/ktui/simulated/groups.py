@@ -11,7 +11,7 @@ from zlib import crc32
 
 import msgspec
 
-from ktui.cluster.membership import INSTANCE, KIND, Heard, Member, SeenGroup, SeenMember
+from ktui.cluster.membership import INSTANCE, KIND, HeartbeatAnswer, Member, SeenGroup, SeenMember
 from ktui.simulated.machines import Machines, Power
 
 SHORTEST_SESSION_S = 6.0
@@ -101,15 +101,15 @@ class Groups:
         self.stored = True
         return Member(joined, group.generation)
 
-    def heartbeat(self, name: str, member: Member, now_s: float) -> Heard:
+    def heartbeat(self, name: str, member: Member, now_s: float) -> HeartbeatAnswer:
         """Begin the member's session anew, if it is the present one."""
         group = self._groups.get(name, _Group())
         self._expire(group, now_s)
         present = group.present
         if present is None or Member(present.id, group.generation) != member:
-            return Heard.GONE
+            return HeartbeatAnswer.GONE
         present.heard_s = now_s
-        return Heard.STAYS
+        return HeartbeatAnswer.STAYS
 
     def leave(self, name: str, member: Member, now_s: float) -> None:
         """Remove the member, if it is the present one."""

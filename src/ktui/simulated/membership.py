@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.errors import Refused, Unreachable
-from ktui.cluster.membership import Heard, Member, SeenGroup
+from ktui.cluster.membership import HeartbeatAnswer, Member, SeenGroup
 from ktui.simulated.calls import Calls, attempted
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.groups import LONGEST_SESSION_S, SHORTEST_SESSION_S
@@ -36,7 +36,7 @@ class SimulatedGroups:
         cluster = self._cluster
         return cluster.groups.join(group, note, session_s, member_id, cluster.now_s)
 
-    async def heartbeat(self, group: str, member: Member) -> Heard:
+    async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
         """Begin the member's session anew."""
         await self._coordinator(group, "join_group")
         return self._cluster.groups.heartbeat(group, member, self._cluster.now_s)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.controller import Controller
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 
-Known = tuple[str, Registration]
+KnownRecord = tuple[str, Registration]
 """A topic id and a partition's record."""
 
 
@@ -25,10 +25,10 @@ class Metadata:
         self._controller = controller
         self.lag_s = lag_s
         self._unseen: deque[tuple[float, TopicPartition]] = deque()
-        self._before: dict[str, dict[int, deque[Known | None]]] = {}
+        self._before: dict[str, dict[int, deque[KnownRecord | None]]] = {}
         self._fenced = deque([(0.0, controller.fenced)])
 
-    def changed(self, change: Change, now_s: float) -> None:
+    def changed(self, change: RecordChange, now_s: float) -> None:
         """Take note of a decision, which brokers will learn."""
         if self.lag_s <= 0:
             return
@@ -73,7 +73,7 @@ class Metadata:
         settled = self._controller.topics.keys() - self._before.keys()
         return sorted({*settled, *(name for name in self._before if self.topic(name))})
 
-    def topic(self, name: str) -> dict[TopicPartition, Known]:
+    def topic(self, name: str) -> dict[TopicPartition, KnownRecord]:
         """Give the partitions of a topic, by number; none where brokers know no such topic."""
         topic = self._controller.topics.get(name)
         if topic is not None and name not in self._before:
@@ -87,7 +87,7 @@ class Metadata:
                 found[tp] = known
         return found
 
-    def partition(self, tp: TopicPartition) -> Known | None:
+    def partition(self, tp: TopicPartition) -> KnownRecord | None:
         """Give one partition as brokers know it."""
         unseen = self._before.get(tp.topic, {}).get(tp.partition)
         if unseen:

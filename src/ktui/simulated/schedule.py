@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Callable
 
-Deed = Callable[[], object]
+ScheduledCall = Callable[[], object]
 
 
 class Timetable:
@@ -15,9 +15,9 @@ class Timetable:
 
     def __init__(self) -> None:
         self._number = itertools.count()
-        self._entries: list[tuple[float, int, Deed]] = []
+        self._entries: list[tuple[float, int, ScheduledCall]] = []
 
-    def enter(self, at_s: float, deed: Deed) -> None:
+    def enter(self, at_s: float, deed: ScheduledCall) -> None:
         """Have `deed` done at the second `at_s`."""
         heapq.heappush(self._entries, (at_s, next(self._number), deed))
 
@@ -26,6 +26,6 @@ class Timetable:
         """The second of the next deed; infinity if there is none."""
         return self._entries[0][0] if self._entries else math.inf
 
-    def take(self) -> Deed:
+    def take(self) -> ScheduledCall:
         """Take the next deed off."""
         return heapq.heappop(self._entries)[2]

@@ -15,10 +15,10 @@ from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
 from ktui.simulated.controller.altering import another_factor
 from ktui.simulated.core import SimulatedCore
 
-Part = TypeVar("Part")
-Act = Callable[[Sequence[Part]], Mapping[Part, WriteResult]]
+_Part = TypeVar("_Part")
+_Effect = Callable[[Sequence[_Part]], Mapping[_Part, WriteResult]]
 """What a request does once it has arrived."""
-Targets = Mapping[TopicPartition, tuple[int, ...] | None]
+_Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
 _LOST = WriteResult(Verdict.UNKNOWN, message="sent, but its answer was lost")
 _PARTITIONS_A_REQUEST = 1_000
@@ -34,7 +34,7 @@ class SimulatedWriter:
 
     async def alter_reassignments(
         self,
-        targets: Targets,
+        targets: _Targets,
         *,
         allow_replication_factor_change: bool,
         leaves_within_s: float | None = None,
@@ -55,7 +55,7 @@ class SimulatedWriter:
         rest = [tp for tp in targets if tp not in refused]
         return refused | await self._in_turn("alter_reassignments", rest, alter, leaves_within_s)
 
-    def _of_another_factor(self, targets: Targets) -> dict[TopicPartition, WriteResult]:
+    def _of_another_factor(self, targets: _Targets) -> dict[TopicPartition, WriteResult]:
         """Refuse what a broker of 4.1 would, where the brokers are older and do not."""
         refused = {}
         for tp, replicas in targets.items():
@@ -107,17 +107,17 @@ class SimulatedWriter:
     async def _in_turn(
         self,
         call: str,
-        parts: Sequence[Part],
-        act: Act[Part],
+        parts: Sequence[_Part],
+        act: _Effect[_Part],
         leaves_within_s: float | None,
-    ) -> dict[Part, WriteResult]:
+    ) -> dict[_Part, WriteResult]:
         """Send one request after the other, all within one call's time."""
         clock = self._cluster.clock
         within_s = TIMEOUT_S if leaves_within_s is None else min(TIMEOUT_S, leaves_within_s)
         until_s = clock.monotonic() + within_s
-        results: dict[Part, WriteResult] = {}
+        results: dict[_Part, WriteResult] = {}
         for part in _requests(parts, _PARTITIONS_A_REQUEST):
-            outcome: Mapping[Part, WriteResult] | ClusterError
+            outcome: Mapping[_Part, WriteResult] | ClusterError
             if results and clock.monotonic() >= until_s:
                 outcome = TimedOut(attempted(call), answer="no time was left to send it")
             else:
@@ -130,8 +130,8 @@ class SimulatedWriter:
         return results
 
     async def _request(
-        self, call: str, parts: Sequence[Part], act: Act[Part], broker: int | None = None
-    ) -> Mapping[Part, WriteResult] | ClusterError:
+        self, call: str, parts: Sequence[_Part], act: _Effect[_Part], broker: int | None = None
+    ) -> Mapping[_Part, WriteResult] | ClusterError:
         """Send one request; give what becomes of each part, or why it was not sent."""
         try:
             if broker is None:
@@ -148,7 +148,9 @@ class SimulatedWriter:
         await self._calls.controller()
         return await self._sent(parts, act)
 
-    async def _sent(self, parts: Sequence[Part], act: Act[Part]) -> Mapping[Part, WriteResult]:
+    async def _sent(
+        self, parts: Sequence[_Part], act: _Effect[_Part]
+    ) -> Mapping[_Part, WriteResult]:
         cluster = self._cluster
         if not cluster.mishaps:
             return act(parts)
@@ -165,9 +167,9 @@ class SimulatedWriter:
         self._calls.closed = True
 
 
-def _requests(parts: Sequence[Part], size: int) -> list[Sequence[Part]]:
+def _requests(parts: Sequence[_Part], size: int) -> list[Sequence[_Part]]:
     return [parts[start : start + size] for start in range(0, len(parts), size)]
 
 
-def _not_sent(parts: Sequence[Part], error: ClusterError) -> dict[Part, WriteResult]:
+def _not_sent(parts: Sequence[_Part], error: ClusterError) -> dict[_Part, WriteResult]:
     return dict.fromkeys(parts, WriteResult(Verdict.REFUSED, message=f"not sent: {error}"))

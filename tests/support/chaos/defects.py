@@ -19,17 +19,17 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
 from ktui.execution.engine import engine, in_flight
-from ktui.execution.engine.between_steps import Waiting
+from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.in_flight import Flights
 from ktui.execution.engine.node_probe import NodeProbe
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import Outcomes
 from ktui.execution.engine.working_state import Hold, Memory
 from ktui.execution.host import catalog
 from ktui.execution.run import run
-from ktui.execution.run.events import Configured, Event
+from ktui.execution.run.events import AnyRunEvent, Configured
 from ktui.execution.run.track import Track
 from ktui.execution.throttle import write_settings
 from ktui.execution.throttle.apply import Throttling
@@ -94,8 +94,8 @@ def _rests_a_second(
 
 
 def _files_what_is_done(
-    self: Waiting, track: Track, situation: Situation, _look: Look
-) -> list[Event]:
+    self: BetweenSteps, track: Track, situation: Situation, _look: Observed
+) -> list[AnyRunEvent]:
     """Take note of how a held partition is, and say nothing when that is its end."""
     if track.tp not in self._memory.unanswered:
         self._memory.release(track.tp, Hold.UNANSWERED)
@@ -232,7 +232,7 @@ DEFECTS = (
         "its partition, at its target, stays blocked for good, and the run never ends",
         "Waiting._held tells the end of a partition also while it is held",
         stories.a_held_alter_arrives_after_all,
-        (Waiting, "_held", _files_what_is_done),
+        (BetweenSteps, "_held", _files_what_is_done),
     ),
     Defect(
         "a stop of a partition whose request is open",

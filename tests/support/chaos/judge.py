@@ -22,12 +22,12 @@ from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries, entry
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
+    AnyRunEvent,
     Cancel,
     Configure,
     Elect,
     Ended,
-    Entry,
-    Event,
+    JournalEntry,
     LimitsChanged,
     Outage,
     Owned,
@@ -38,7 +38,7 @@ from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import MAY_COME_S
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 from support.chaos.waits import Waits
 from support.chaos.who import ENGINE, POLL, Poll
 from support.runs_witnessed import WitnessedRun
@@ -469,13 +469,13 @@ class Judge:
             elif target and step is not None and step.begun.replicas == target:
                 self.changed_since[OTHERS] += known.replicas not in (step.begun.before, target)
 
-    def _decided(self, change: Change) -> None:
+    def _decided(self, change: RecordChange) -> None:
         """Count what a request of ours costs where all has changed since it was read for."""
         if self._run.witness.acts and change.before is not None and change.after is not None:
             lost = change.before.isr and not {*change.before.isr} & {*change.after.isr}
             self.changed_since[LOST] += bool(lost)
 
-    def _written(self, written: Sequence[Entry]) -> None:
+    def _written(self, written: Sequence[JournalEntry]) -> None:
         self.check()
         for entry_ in written:
             self._hear(entry_.event)
@@ -495,7 +495,7 @@ class Judge:
                     if new.partitions is None or new.partitions > old.partitions:
                         self._next.add(ON_MORE)
 
-    def _hear(self, event: Event) -> None:
+    def _hear(self, event: AnyRunEvent) -> None:
         """Count anew for how long partitions stand still, where an event says why they do."""
         match event:
             case StepBegun():  # others have had their turn

@@ -40,13 +40,13 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Entry, Event, Owned, SettingsLeft
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, SettingsLeft
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import rates_from
 from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
-from ktui.simulated.events import Act, Due
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.writer import SimulatedWriter
 from support.chaos.faults import Fault, faults_of
 from support.chaos.judge import Judge
@@ -214,19 +214,19 @@ class ChaosRun(TroubledRun):
         self.options_chosen: dict[str, Any] = {**chosen, **more}
         return self.options_chosen
 
-    def _acts(self, topics: dict[str, tuple[Replicas, ...]]) -> list[Due]:
+    def _acts(self, topics: dict[str, tuple[Replicas, ...]]) -> list[ScheduledEvent]:
         theirs = self._theirs() if Fault.OTHERS_RATES in self.faults.on else []
         self.faults.fired[Fault.OTHERS_RATES] += len(theirs)
         return [*super()._acts(topics), *theirs]
 
-    def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> Act:
+    def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> OutsideEvent:
         """Leave what goes wrong with calls to the ports."""
         while True:
             act = super()._act(topics)
             if not isinstance(act, acts.LoseRequest | acts.LoseAnswer | acts.DelayRequest):
                 return act
 
-    def _theirs(self) -> list[Due]:
+    def _theirs(self) -> list[ScheduledEvent]:
         """Have somebody else verify, which deletes rates and lists, and set rates."""
         dice, done = self.more, []
         for _ in range(dice.randint(1, 4)):
@@ -236,7 +236,11 @@ class ChaosRun(TroubledRun):
                 _broker(dice.choice(BROKERS)), FOLLOWER_RATE, ConfigOp.SET, THEIR_RATE
             )
             changes = dice.choice(((*rates, *lists), (one,)))
-            done.append(Due(dice.uniform(1.0, 0.9 * TROUBLED_S), acts.Configure(tuple(changes))))
+            done.append(
+                ScheduledEvent(
+                    dice.uniform(1.0, 0.9 * TROUBLED_S), acts.AlterConfigs(tuple(changes))
+                )
+            )
         return done
 
     def _commands(self) -> list[tuple[float, Command]]:
@@ -247,7 +251,7 @@ class ChaosRun(TroubledRun):
             timed.append((FAULTS_S + 70.0, SetThrottle(rates)))
         return timed
 
-    def _something_happens(self, written: Sequence[Entry]) -> None:
+    def _something_happens(self, written: Sequence[JournalEntry]) -> None:
         if written:
             self._written_at = (self.clock.monotonic(), self.looks)
 
@@ -346,7 +350,9 @@ class ChaosRun(TroubledRun):
         for broker in old if alone else known.isr[:1]:
             self.cluster.do(acts.Shutdown(broker))
             self.cluster.schedule(
-                Due(self.cluster.now_s + self.more.uniform(3.0, 40.0), acts.Start(broker))
+                ScheduledEvent(
+                    self.cluster.now_s + self.more.uniform(3.0, 40.0), acts.Start(broker)
+                )
             )
 
     @property
@@ -595,7 +601,7 @@ def _chaotic(journal: WitnessedJournal, run: ChaosRun) -> WitnessedJournal:
     append, tell, clock = journal.append, journal.answer, run.clock
     assert isinstance(clock, SteppedClock)
 
-    def appended(events: Sequence[Event]) -> Any:
+    def appended(events: Sequence[AnyRunEvent]) -> Any:
         faults = run.faults
         if events and run.dies:
             run.dies = False

@@ -110,7 +110,7 @@ def somebody_deletes_the_rates(folder: Path) -> None:
     story = ThrottledStory(folder, ways)
     gone = [ConfigChange(broker(b), FOLLOWER_RATE, ConfigOp.DELETE) for b in range(1, 10)]
     gone.append(ConfigChange(topic("orders"), FOLLOWER_REPLICAS, ConfigOp.DELETE))
-    story.befalls(10.0, acts.Configure(tuple(gone)))
+    story.befalls(10.0, acts.AlterConfigs(tuple(gone)))
     rates: list[str | None] = []
 
     def arrives(arrival: Any) -> None:
@@ -237,7 +237,7 @@ def a_list_is_held_while_processes_change(folder: Path) -> None:
         if len(calls) != 2:
             return await call()
         story.cluster.do(acts.Hang(9))
-        story.befalls(200.0, acts.Resume(9), acts.Configure((entry,)))
+        story.befalls(200.0, acts.Resume(9), acts.AlterConfigs((entry,)))
         return {topic("orders"): WriteResult(Verdict.UNKNOWN, node=9)}
 
     _writes(story, alter_configs=holds)
@@ -303,7 +303,7 @@ def the_journal_is_locked_before_a_rate_is_put_back(folder: Path) -> None:
             rates = [e for e in events if isinstance(e, Configure) and e.puts_back]
             if any(change.resource == broker(4) for event in rates for change in event.changes):
                 story.clock.pass_time(30.0)
-                story.cluster.do(acts.Configure((theirs,)))
+                story.cluster.do(acts.AlterConfigs((theirs,)))
             return append(events)
 
         journal.append = appended  # type: ignore[method-assign]
@@ -533,7 +533,7 @@ def somebody_sets_another_rate(folder: Path) -> None:
     }
     story = ThrottledStory(folder, ways, limits=Limits(replicas=1, partitions=1))
     theirs = ConfigChange(broker(4), FOLLOWER_RATE, ConfigOp.SET, "7000000")
-    story.befalls(10.0, acts.Configure((theirs,)))
+    story.befalls(10.0, acts.AlterConfigs((theirs,)))
     story.asked(200.0, SetThrottle(rates_from("500kB")))
 
     story.played(until_s=190.0)

@@ -13,7 +13,7 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.recording.decoding import Decoder, Incoherent
-from ktui.recording.lines import AnyLine, Head, Look, RunLine, decode
+from ktui.recording.lines import AnyLine, Head, PollLine, RunLine, decode
 from ktui.recording.milliseconds import to_ms
 from support.pipeline_oracle.tables import (
     Figure,
@@ -39,7 +39,7 @@ class _Copy(msgspec.Struct):
     @property
     def rank(self) -> tuple[bool, str]:
         """The smallest of several copies counts."""
-        return isinstance(self.line, Look) and self.seen is None, self.digest
+        return isinstance(self.line, PollLine) and self.seen is None, self.digest
 
 
 class _Session(msgspec.Struct):
@@ -54,9 +54,9 @@ class _Session(msgspec.Struct):
         return anchor.at - anchor.ms
 
     @property
-    def looks(self) -> Iterator[tuple[Look, Observation]]:
+    def looks(self) -> Iterator[tuple[PollLine, Observation]]:
         for copy in self.copies.values():
-            if isinstance(copy.line, Look) and copy.seen is not None:
+            if isinstance(copy.line, PollLine) and copy.seen is not None:
                 yield copy.line, copy.seen
 
 
@@ -107,7 +107,7 @@ def _take(content: bytes, sessions: dict[str, _Session]) -> Iterator[int]:
 
 
 def _seen(line: AnyLine, decoder: Decoder) -> Observation | None:
-    if not isinstance(line, Look):
+    if not isinstance(line, PollLine):
         return None
     try:
         return decoder.observation(line)
@@ -115,7 +115,7 @@ def _seen(line: AnyLine, decoder: Decoder) -> Observation | None:
         return None
 
 
-def _poll(session: _Session, name: str, look: Look, observation: Observation) -> Poll:
+def _poll(session: _Session, name: str, look: PollLine, observation: Observation) -> Poll:
     return Poll(
         cluster_id=session.cluster_id,
         session=name,
@@ -131,7 +131,7 @@ def _poll(session: _Session, name: str, look: Look, observation: Observation) ->
 
 
 def _samples(
-    session: _Session, name: str, look: Look, observation: Observation
+    session: _Session, name: str, look: PollLine, observation: Observation
 ) -> Iterator[Sample]:
     shift = session.shift
     ends: dict[TopicPartition, list[Figure]] = defaultdict(list)

@@ -11,12 +11,12 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import (
+    AnyRunEvent,
     CancelAsked,
     Elect,
     Ended,
-    Entry,
-    Event,
     Joined,
+    JournalEntry,
     LimitsChanged,
     NowIn,
     Started,
@@ -49,7 +49,7 @@ class Moment(NamedTuple):
     """An event that concerns a partition."""
 
     t: int
-    event: Event
+    event: AnyRunEvent
     at_rest: bool
     """Whether nothing more will be done for it, after the event."""
 
@@ -98,7 +98,7 @@ class RunTold(msgspec.Struct):
         return not open_ and (track is None or track.state.ended)
 
 
-def closes(event: Event) -> bool:
+def closes(event: AnyRunEvent) -> bool:
     """Whether an event ends a step: it is over, or the partition at its end."""
     return isinstance(event, StepOver) or (isinstance(event, NowIn) and event.state.ended)
 
@@ -119,7 +119,7 @@ def _run(events: list[Happened]) -> RunTold:
         event, t = decode(happened.event), happened.t
         run.last_t = t
         if {*_named(event)} <= run.fold.tracks.keys():
-            run.fold.apply(Entry(happened.entry, moment(happened.at), event))
+            run.fold.apply(JournalEntry(happened.entry, moment(happened.at), event))
         elif isinstance(event, CancelAsked | Joined):
             continue  # the recording has not the journal's beginning
         limits_known = limits_known or isinstance(event, Started | LimitsChanged)
@@ -139,7 +139,7 @@ def _run(events: list[Happened]) -> RunTold:
     return run
 
 
-def _named(event: Event) -> tuple[TopicPartition, ...]:
+def _named(event: AnyRunEvent) -> tuple[TopicPartition, ...]:
     """Give the partitions that an event is about."""
     if isinstance(event, CancelAsked | Joined):
         return event.partitions
@@ -147,7 +147,7 @@ def _named(event: Event) -> tuple[TopicPartition, ...]:
     return () if one is None else (one,)
 
 
-def _note(run: RunTold, one: OneOfRun, t: int, event: Event) -> None:
+def _note(run: RunTold, one: OneOfRun, t: int, event: AnyRunEvent) -> None:
     """Keep an event that is about a partition, or brings it to rest."""
     concerns = one.tp in _named(event)
     track = run.fold.tracks.get(one.tp)

@@ -12,10 +12,10 @@ from typing import Any
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
-from ktui.execution.run.events import Entry, Owned, Started, StepBegun
+from ktui.execution.run.events import JournalEntry, Owned, Started, StepBegun
 from ktui.execution.run.run import Run
 from ktui.fileproblem import FileProblem
-from ktui.recording.playing import Seen as Poll
+from ktui.recording.playing import PlayedPoll as Poll
 from ktui.recording.playing import observations
 from ktui.recording.reading import recordings
 from support.cancel_rules import CancelRules
@@ -38,7 +38,11 @@ class Replayed:
     """
 
     def __init__(
-        self, entries: Sequence[Entry], looks: Sequence[Seen], brokers: Sequence[int], least: int
+        self,
+        entries: Sequence[JournalEntry],
+        looks: Sequence[Seen],
+        brokers: Sequence[int],
+        least: int,
     ) -> None:
         self._entries = entries
         self._looks = looks
@@ -47,7 +51,7 @@ class Replayed:
         self.seen: Observation | None = None
         self.engines = 0
         self.gate_shut: str | None = None
-        self.checks: list[Callable[[Sequence[Entry]], None]] = []
+        self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
         self.clock = SystemClock()
         self.witness = SimpleNamespace(departures=[])
         self.cluster = SimpleNamespace(
@@ -70,7 +74,7 @@ class Replayed:
                 self.engines += isinstance(entry.event, Owned)
             self.targets = {tp: track.target for tp, track in self.folded.tracks.items()}
 
-    def _held(self, written: Sequence[Entry]) -> Iterator[str]:
+    def _held(self, written: Sequence[JournalEntry]) -> Iterator[str]:
         self.seen = self._look_before(written[0].at)
         decides = any(isinstance(entry.event, StepBegun) for entry in written)
         if isinstance(written[0].event, Started):

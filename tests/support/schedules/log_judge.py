@@ -12,7 +12,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
 from ktui.cluster.throttle_settings import entry as listed_as
-from ktui.execution.run.events import Answered, Cancel, Ended, Entry, Request, StepBegun
+from ktui.execution.run.events import Answered, Cancel, Ended, JournalEntry, Request, StepBegun
 from ktui.lab.layout import Lab
 from support.metadata_log import PartitionRecord, dumped_with_times
 from support.throttle_log import ThrottleLog
@@ -168,7 +168,7 @@ def _effect(record: PartitionRecord, at_ms: int, before: Standing, now: Standing
     return Effect(record.offset, record.tp, at_ms, target, before, now)
 
 
-def intents(entries: Iterable[Entry]) -> dict[TopicPartition, list[Intent]]:
+def intents(entries: Iterable[JournalEntry]) -> dict[TopicPartition, list[Intent]]:
     """Give the alters and cancels of a journal, each with its answer."""
     found: defaultdict[TopicPartition, list[Intent]] = defaultdict(list)
     for entry in entries:
@@ -255,7 +255,7 @@ def unthrottled(log: TopicLog, rates: Collection[str]) -> list[str]:
     ]
 
 
-def after_the_end(log: TopicLog, entries: Sequence[Entry]) -> list[str]:
+def after_the_end(log: TopicLog, entries: Sequence[JournalEntry]) -> list[str]:
     """Name what took effect after a run had ended, and was not named as open."""
     if not entries or not isinstance((last := entries[-1]).event, Ended):
         return []

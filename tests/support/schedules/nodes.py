@@ -10,12 +10,12 @@ from ktui.lab.errors import LabError
 from ktui.lab.layout import Lab, Security
 from ktui.lab.properties import CLIENT_LISTENER
 from ktui.lab.security import PLAIN_MODULE, login
-from ktui.lab.up import Wanted
+from ktui.lab.up import LabRequest
 from ktui.lab.users import ADMIN
 from support.outage import Outage
 
 _EVERY_5_S, _EVERY_HOUR = "5000", "3600000"
-WANTED = Wanted(
+WANTED = LabRequest(
     brokers=3,
     controllers=3,
     security=Security.SASL_PLAINTEXT,
@@ -57,16 +57,16 @@ class Nodes(Outage):
     @property
     def all_run(self) -> bool:
         """Whether no node is down or suspended: a second controller less would be a majority."""
-        return all(each.state is control.State.RUNNING for each in control.status(self.lab))
+        return all(each.state is control.NodeState.RUNNING for each in control.status(self.lab))
 
     def start(self, node: int) -> None:
         """Start a node that has ended; one that runs stays as it is."""
-        if self._state(node) is control.State.STOPPED:
+        if self._state(node) is control.NodeState.STOPPED:
             control.start(self.lab, node)
 
     def resume(self, node: int) -> None:
         """Let a suspended node go on; one that runs stays as it is."""
-        if self._state(node) is control.State.SUSPENDED:
+        if self._state(node) is control.NodeState.SUSPENDED:
             control.resume(self.lab, node)
 
     def break_down(self, node: int, *, suspend: bool) -> bool:
@@ -77,7 +77,7 @@ class Nodes(Outage):
             return False
         return True
 
-    def _state(self, node: int) -> control.State:
+    def _state(self, node: int) -> control.NodeState:
         return next(each.state for each in control.status(self.lab) if each.node.id == node)
 
     def _quorum_state(self, node: int) -> tuple[int, int] | None:

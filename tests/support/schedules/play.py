@@ -21,7 +21,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.execution.host.ownership import holder
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Answered, Entry
+from ktui.execution.run.events import Answered, JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 from ktui.kafka.connection.connection import Connection
@@ -92,7 +92,7 @@ class Play:
         self.connection = Connection.of(librdkafka(nodes.lab), where="the lab")
         self.shell = Shell(nodes.lab, folder)
         self.run = Run(schedule.run)
-        self.entries: list[Entry] = []
+        self.entries: list[JournalEntry] = []
         self.fired: Counter[Fault | Asked] = Counter()
         self.happened: list[str] = []
         self.problems: list[str] = []

@@ -22,7 +22,7 @@ from ktui.execution.journal.commands import Add, Answer
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (
     Added,
-    Event,
+    AnyRunEvent,
     OnConflict,
     Planned,
     PlannedPart,
@@ -46,7 +46,7 @@ class AddDesk:
         planned = tuple(Planned("orders", n, "id", (1, 2, 4), THREE, 1) for n in range(2))
         self.write(started(2, office.cluster_id), PlannedPart(partitions=planned), owned(), step(0))
 
-    def write(self, *events: Event) -> None:
+    def write(self, *events: AnyRunEvent) -> None:
         if self.run.journal.exists():
             with Journal.open(self.run.journal, SystemClock()) as journal:
                 journal.append(events)

@@ -183,7 +183,9 @@ def test_what_completes_before_the_cancel_came_is_told_so(office: CancelOffice) 
 @pytest.mark.parametrize(
     "act", [events.LoseAnswer(), events.LoseRequest(), events.DelayRequest(20.0)]
 )
-def test_a_lost_answer_is_settled_by_looking_again(office: CancelOffice, act: events.Act) -> None:
+def test_a_lost_answer_is_settled_by_looking_again(
+    office: CancelOffice, act: events.OutsideEvent
+) -> None:
     office.others_move("orders-0", target=(5, 6, 7))
     office.cluster.do(events.Slow(5, 0.01))
     office.cluster.do(act)

@@ -10,7 +10,7 @@ import pytest
 
 from ktui.cli.cancel.cluster_runs import RunOnCluster
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.foreign_outcome import Listed
+from ktui.execution.cancel.foreign_outcome import ListedReassignment
 from ktui.execution.host.ownership import this_process
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelAsked
@@ -160,7 +160,7 @@ def test_a_step_that_a_run_begins_just_after_its_journal_was_read_is_left_to_it(
     run = office.live("drain", {"orders-0": OFF_3})
     take_in = RunOnCluster.take_in
 
-    def too_early(run: RunOnCluster, listed: Mapping[TopicPartition, Listed]) -> None:
+    def too_early(run: RunOnCluster, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
         take_in(run, listed)
         run.listed = {}
 

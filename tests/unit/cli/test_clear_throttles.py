@@ -17,7 +17,7 @@ from ktui.cli.main import ktui
 from ktui.cluster.ports import ConfigResource, ConfigSource, Setting, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, LOG_DIR_RATE
 from ktui.execution.host.ownership import take
-from ktui.execution.run.events import Event, FoundSetting, SettingsFound
+from ktui.execution.run.events import AnyRunEvent, FoundSetting, SettingsFound
 from support.journals import planned, started, written
 from support.ward import BROKER_4, BROKER_5, ORDERS, SET, Ward
 
@@ -146,7 +146,7 @@ def test_what_a_live_run_uses_is_refused_and_the_way_to_lift_it_is_told(ward: Wa
 @pytest.mark.parametrize("theirs", ["1:4", "*"])
 def test_a_list_that_a_live_run_found_and_counts_on_is_kept(ward: Ward, theirs: str) -> None:
     found = FoundSetting(ORDERS, FOLLOWER_REPLICAS, Setting(theirs, ConfigSource.OWN))
-    events: list[Event] = [started(2, ward.patient.spec.name), planned(2)]
+    events: list[AnyRunEvent] = [started(2, ward.patient.spec.name), planned(2)]
     run = ward.state.create_run("drain-b3")
     written(run.journal, [*events, SettingsFound(found=(found,))]).close()
     ward.given(ORDERS, FOLLOWER_REPLICAS, theirs)

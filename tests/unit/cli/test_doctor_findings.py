@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.cli.doctor.findings import Facts, Finding, Level, judge
+from ktui.cli.doctor.findings import DoctorFacts, DoctorFinding, Level, judge
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.health import Health
 
 ORDERS_0 = TopicPartition("orders", 0)
-WELL = Facts(
+WELL = DoctorFacts(
     brokers={b: Broker(b, "h", 9092) for b in (1, 2, 3)},
     log_dirs=(LogDir(1, "/data", None, 1000, 500),),
     broker_configs={
@@ -23,11 +23,11 @@ WELL = Facts(
 )
 
 
-def facts(**more: object) -> Facts:
+def facts(**more: object) -> DoctorFacts:
     return msgspec.structs.replace(WELL, **more)
 
 
-def bad(found: list[Finding]) -> list[Finding]:
+def bad(found: list[DoctorFinding]) -> list[DoctorFinding]:
     return [finding for finding in found if finding.level is not Level.GOOD]
 
 
@@ -108,7 +108,9 @@ def test_a_well_cluster_gets_only_good_news() -> None:
         ),
     ],
 )
-def test_what_endangers_a_reassignment_is_named(given: Facts, level: Level, words: str) -> None:
+def test_what_endangers_a_reassignment_is_named(
+    given: DoctorFacts, level: Level, words: str
+) -> None:
     matching = [f for f in bad(judge(given)) if words in f.what]
 
     assert [f.level for f in matching] == [level]
@@ -121,7 +123,7 @@ def test_what_could_not_be_read_is_said() -> None:
 
 
 def test_nothing_is_said_of_what_could_not_be_read() -> None:
-    blind = Facts(
+    blind = DoctorFacts(
         brokers=WELL.brokers,
         moving=None,
         broker_configs={},

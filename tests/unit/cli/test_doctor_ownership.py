@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.cli.doctor.findings import Finding, Level
+from ktui.cli.doctor.findings import DoctorFinding, Level
 from ktui.cli.doctor.ownership_findings import judge_ownership
-from ktui.cluster.ownership import ClaimPreview, Free, Others, Ours, Standing, Unknown
+from ktui.cluster.ownership import ClaimPreview, Free, Others, OwnedHere, Standing, Unknown
 from support.owners import owner
 
 PREVIEW = ClaimPreview(
@@ -22,7 +22,7 @@ PREVIEW = ClaimPreview(
 BOB = owner("bob")
 
 
-def found(standing: Standing = Free(), *, off: bool = False, **preview: Any) -> list[Finding]:  # noqa: B008 - it is frozen
+def found(standing: Standing = Free(), *, off: bool = False, **preview: Any) -> list[DoctorFinding]:  # noqa: B008 - it is frozen
     return judge_ownership(standing, msgspec.structs.replace(PREVIEW, **preview), off=off)
 
 
@@ -30,7 +30,7 @@ def found(standing: Standing = Free(), *, off: bool = False, **preview: Any) -> 
     ("standing", "level", "words"),
     [
         (Free(), Level.GOOD, "nobody owns the cluster"),
-        (Ours(BOB), Level.GOOD, "this state directory owns the cluster: bob on ops1"),
+        (OwnedHere(BOB), Level.GOOD, "this state directory owns the cluster: bob on ops1"),
         (Others(BOB, lives=False), Level.WARNING, "bob on ops1 (run orders, since "),
         (Others(BOB, lives=True), Level.WARNING, "its engine lives"),
         (Unknown("no coordinator"), Level.WARNING, "no coordinator"),

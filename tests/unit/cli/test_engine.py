@@ -33,7 +33,7 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import By, CancelAsked, CancelGate, Entry, NowIn, SettingsLeft
+from ktui.execution.run.events import By, CancelAsked, CancelGate, JournalEntry, NowIn, SettingsLeft
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.planning.throttle_rates import NO_THROTTLE
@@ -138,8 +138,12 @@ def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubl
     now, run = VirtualClock().now(), Run("drain")
     failed = NowIn(topic="orders", partition=1, state=State.FAILED, reason="refused 5 times: no")
     for seq, event in enumerate([*a_start(), step(0, 7), step(1, 7), failed], start=1):
-        run.apply(Entry(seq, now, event))
-    told = [Entry(4, now, step(0, 7)), Entry(5, now, step(1, 7)), Entry(6, now, failed)]
+        run.apply(JournalEntry(seq, now, event))
+    told = [
+        JournalEntry(4, now, step(0, 7)),
+        JournalEntry(5, now, step(1, 7)),
+        JournalEntry(6, now, failed),
+    ]
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
         EngineLog(run).tell(told)
@@ -156,7 +160,9 @@ def test_its_log_tells_of_throttles_that_are_changed_or_left_and_not_of_each_tha
     now, run = VirtualClock().now(), Run("drain")
     theirs = SettingsLeft(resource=BROKER_4, keys=("rate",), reason="someone else set it to 7")
     untouched = SettingsLeft(resource=ORDERS, keys=("list",), reason="")
-    told = [Entry(n, now, e) for n, e in enumerate([*throttled(), theirs, untouched], start=1)]
+    told = [
+        JournalEntry(n, now, e) for n, e in enumerate([*throttled(), theirs, untouched], start=1)
+    ]
     for entry in told:
         run.apply(entry)
 
@@ -180,7 +186,7 @@ def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_o
     back = NowIn(topic="orders", partition=1, state=State.DONE)
     gate = CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain")
     events = [*a_start(), step(1), asked, refused, gate, CancelGate(shut=False), back]
-    told = [Entry(n, now, event) for n, event in enumerate(events, start=1)]
+    told = [JournalEntry(n, now, event) for n, event in enumerate(events, start=1)]
     for entry in told:
         run.apply(entry)
 

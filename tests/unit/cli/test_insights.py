@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ktui.cli.run.insights import insights_text
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.insights.file import NAME, encode
 from ktui.insights.insights import ClusterInsights, Insights
 from ktui.insights.prior import Prior
@@ -37,7 +37,7 @@ def test_without_any_it_is_told_how_they_are_made(tmp_path: Path) -> None:
 
 
 def test_it_is_told_that_a_throttle_held_every_copy_up() -> None:
-    curve = Curve(most_bytes_s=50e6, half_at=0.0, most_at_once=1, known_to=5e6)
+    curve = RateCurve(most_bytes_s=50e6, half_at=0.0, most_at_once=1, known_to=5e6)
     prior = Prior(RATE, step_s=2.0, curve=curve, runs=3)
     first = next(sections(msgspec.structs.replace(of_cluster(), prior=prior)))
     assert "a throttle of 5.0 MB/s at most held each copy up" in first.title

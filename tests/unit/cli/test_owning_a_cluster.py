@@ -14,11 +14,11 @@ import msgspec
 import pytest
 from click.testing import Result
 
-from ktui.cli.context.claim import Hold, claiming
+from ktui.cli.context.claim import ClusterHold, claiming
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Interest, Observer
-from ktui.cluster.ownership import Free, Others, Ours, Standing
+from ktui.cluster.ownership import Free, Others, OwnedHere, Standing
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import of_broker
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
@@ -27,7 +27,7 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import Ownership, take
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.host.state_id import own_id
-from ktui.execution.run.events import Configure, Event
+from ktui.execution.run.events import AnyRunEvent, Configure
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -77,7 +77,7 @@ class OwningOffice(Office):
         return claim_on(self.its, user)
 
     def owned_by(self, user: str) -> None:
-        assert isinstance(asyncio.run(self.claim_of(user).claim(take_over=True)), Ours)
+        assert isinstance(asyncio.run(self.claim_of(user).claim(take_over=True)), OwnedHere)
 
     @property
     def standing(self) -> Standing:
@@ -216,7 +216,11 @@ def test_a_run_that_has_ended_keeps_the_cluster_for_one_that_has_left_its_thrott
 ) -> None:
     rate = ConfigChange(of_broker(4), FOLLOWER_RATE, ConfigOp.SET, "9000")
     other = office.state.create_run("third")
-    begun: list[Event] = [started(1, office.cluster_id), planned(1), Configure(changes=(rate,))]
+    begun: list[AnyRunEvent] = [
+        started(1, office.cluster_id),
+        planned(1),
+        Configure(changes=(rate,)),
+    ]
     written(other.journal, begun).close()
 
     end_of(office, "first")
@@ -245,11 +249,11 @@ def end_of(
     named: Any = NamedCluster(reader=office.its.reader, groups=office.its.memberships)
 
     async def to_its_end() -> None:
-        holds: list[Hold] = []
+        holds: list[ClusterHold] = []
         for name in (run, "second"):
             how = claiming(named, office.state, office.cluster_id, name)
             assert how is not None
-            holds.append(Hold(how, VirtualClock(leaping=True)))
+            holds.append(ClusterHold(how, VirtualClock(leaping=True)))
             await holds[-1].guard.ask()
         if denied:
             office.its.denied.update({"describe_group", "join_group"})

@@ -13,7 +13,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import CancelAsked, Event, NowIn
+from ktui.execution.run.events import AnyRunEvent, CancelAsked, NowIn
 from ktui.execution.run.states import State
 from ktui.planning.read.read import read_plan
 from support.journals import a_start, accepted, over, step, written
@@ -28,7 +28,7 @@ def now_in(partition: int, state: State) -> NowIn:
     return NowIn(topic="orders", partition=partition, state=state)
 
 
-def remaining(here: StateDir, *more: Event, options: tuple[str, ...] = ()) -> Result:
+def remaining(here: StateDir, *more: AnyRunEvent, options: tuple[str, ...] = ()) -> Result:
     run = here.create_run("drain")
     written(run.journal, [*a_start(5), *more]).close()
     words = ["plan", "remaining", "drain", "--state-dir", str(here.path), *options]

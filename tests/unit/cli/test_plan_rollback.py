@@ -13,7 +13,7 @@ from ktui.cli.main import ktui
 from ktui.cli.process.launch import Launch, begin
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.events import Event, NowIn, Started
+from ktui.execution.run.events import AnyRunEvent, NowIn, Started
 from ktui.execution.run.states import State
 from ktui.planning.read.read import read_plan
 from support.journals import a_start, planned, started, step, written
@@ -24,7 +24,7 @@ def here(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path / "state")
 
 
-def rollback(here: StateDir, *more: Event, options: tuple[str, ...] = ()) -> Result:
+def rollback(here: StateDir, *more: AnyRunEvent, options: tuple[str, ...] = ()) -> Result:
     run = here.create_run("drain")
     written(run.journal, [*a_start(3), *more]).close()
     words = ["plan", "rollback", "drain", "--state-dir", str(here.path), *options]
@@ -90,7 +90,7 @@ def begun(here: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
     launch = Launch(
         state=here, name="drain", cluster_id="id", names={}, until=None, concurrent=False
     )
-    first: list[Event] = [started(2), planned(2)]
+    first: list[AnyRunEvent] = [started(2), planned(2)]
     assert isinstance(first[0], Started)
     begin(launch, first)
 

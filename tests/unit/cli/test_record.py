@@ -12,13 +12,13 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.record.loop import Over, Recorded, RecordLoop, Until
+from ktui.cli.record.loop import Over, RecordedJson, RecordLoop, Until
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
 from ktui.execution.host.ownership import take
 from ktui.execution.host.state_dir import StateDir
-from ktui.recording.lines import AnyLine, End, Look, Lost, RunLine
+from ktui.recording.lines import AnyLine, End, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import Good, lines, recordings
 from ktui.recording.recorder import Recorder
 from ktui.simulated import events
@@ -41,7 +41,7 @@ class Table:
         self.cluster, self.state = cluster, StateDir(folder / "state")
         self.folder = folder / "recordings"
         self.recorder = Recorder(self.folder, cluster.clock, program="ktui of a test")
-        self.told: list[Recorded] = []
+        self.told: list[RecordedJson] = []
         self.said: list[str] = []
         self.stop = asyncio.Event()
 
@@ -58,7 +58,7 @@ class Table:
             await source.aclose()
             await observer.aclose()
 
-    def tell(self, recorded: Recorded) -> None:
+    def tell(self, recorded: RecordedJson) -> None:
         self.told.append(recorded)
 
     @property
@@ -76,7 +76,7 @@ async def test_it_ends_some_seconds_after_the_last_move_and_has_all_of_it(table:
     over = await table.record(idle=True)
 
     assert over is Over.AS_ASKED
-    looks = [line for line in table.lines if isinstance(line, Look)]
+    looks = [line for line in table.lines if isinstance(line, PollLine)]
     assert len(looks) == len(table.told) == table.told[-1].looks
     assert (table.told[0].moving, table.told[-1].moving) == (1, 0)
     moving_s = sum(1 for told in table.told if told.moving)
@@ -91,7 +91,7 @@ async def test_it_ends_after_as_long_as_it_was_asked_for(table: Table) -> None:
 
 
 async def test_interrupted_it_ends_at_once_and_in_good_order(table: Table) -> None:
-    def interrupt(recorded: Recorded) -> None:
+    def interrupt(recorded: RecordedJson) -> None:
         table.told.append(recorded)
         if recorded.looks == 2:
             table.stop.set()
@@ -117,7 +117,7 @@ async def test_a_cluster_that_does_not_answer_at_first_is_an_error_and_no_record
 async def test_a_cluster_that_is_lost_for_a_while_is_waited_for_and_the_loss_recorded(
     table: Table,
 ) -> None:
-    def break_it(recorded: Recorded) -> None:
+    def break_it(recorded: RecordedJson) -> None:
         table.told.append(recorded)
         if recorded.looks == 2 and not recorded.lost:
             for machine in table.cluster.machines:
@@ -134,7 +134,7 @@ async def test_a_cluster_that_is_lost_for_a_while_is_waited_for_and_the_loss_rec
         "the cluster is lost",
         "the cluster answers again",
     ]
-    lost = [line for line in table.lines if isinstance(line, Lost)]
+    lost = [line for line in table.lines if isinstance(line, LostPollLine)]
     assert len(lost) == table.told[-1].lost >= 3
 
 
@@ -208,7 +208,7 @@ def test_a_view_that_does_not_record_takes_no_place_for_it() -> None:
 
 
 def test_the_line_of_progress_tells_looks_losses_and_bytes() -> None:
-    told = Recorded(
+    told = RecordedJson(
         at="", path=None, looks=1_200, lost=3, moving=1, written_bytes=4_500_000, problem=None
     )
 

@@ -19,7 +19,7 @@ from ktui.cluster.observer import Interest
 from ktui.execution.host.ownership import take
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry, Event, Recording, Started
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recording, Started
 from ktui.execution.run.run import Run
 from ktui.recording.lines import AnyLine, RunLine
 from ktui.recording.reading import Good, lines, recordings
@@ -37,13 +37,13 @@ def here(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path / "state")
 
 
-def a_run(here: StateDir, *more: Event) -> RunDir:
+def a_run(here: StateDir, *more: AnyRunEvent) -> RunDir:
     run = here.create_run("drain")
     written(run.journal, [*a_start(), *more]).close()
     return run
 
 
-def entries(run: RunDir) -> list[Entry]:
+def entries(run: RunDir) -> list[JournalEntry]:
     with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
         return list(journal.entries())
 
@@ -127,7 +127,7 @@ def test_the_engines_log_and_its_followers_hear_that_it_had_to_stop(
 ) -> None:
     now, run = a_cluster().clock.now(), Run("drain")
     happened = [*a_start(), Recording(on=True), STOPPED]
-    told = [Entry(n, now, event) for n, event in enumerate(happened, start=1)]
+    told = [JournalEntry(n, now, event) for n, event in enumerate(happened, start=1)]
     run.fold(told)
 
     with caplog.at_level(logging.INFO, "ktui.cli.engine.log"):

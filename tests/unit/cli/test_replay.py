@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.record.replay import Choice, choices, choose
+from ktui.cli.record.replay import Playable, choices, choose
 from ktui.cluster.observation import Observation
 from ktui.execution.host.recording import RunRecording
-from ktui.execution.run.events import Entry
+from ktui.execution.run.events import JournalEntry
 from ktui.recording.reading import recordings
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
@@ -24,7 +24,7 @@ from support.journals import a_start
 from support.observations import START, a_move, an_observation
 from support.recorded_history import a_recording
 
-RUN = [Entry(number, START, event) for number, event in enumerate(a_start(), start=1)]
+RUN = [JournalEntry(number, START, event) for number, event in enumerate(a_start(), start=1)]
 
 
 def replay(*arguments: str, state: Path) -> subprocess.CompletedProcess[str]:
@@ -131,9 +131,9 @@ def test_of_several_recordings_one_is_to_be_chosen(tmp_path: Path) -> None:
     assert "the live view needs a terminal" in chosen.stderr
 
 
-def asked(known: list[Choice], answer: str) -> tuple[Choice, str]:
+def asked(known: list[Playable], answer: str) -> tuple[Playable, str]:
     """Have an operator at a terminal choose."""
-    chosen: list[Choice] = []
+    chosen: list[Playable] = []
 
     @click.command()
     def command() -> None:

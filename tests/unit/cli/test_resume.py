@@ -20,7 +20,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import CallOff
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Ended, Event, Left, NowIn, Owned
+from ktui.execution.run.events import AnyRunEvent, Ended, Left, NowIn, Owned
 from ktui.execution.run.states import State
 from support.journals import over, planned, started, step, written
 from support.moving_clusters import a_cluster
@@ -59,7 +59,7 @@ class Office:
         self.arguments = arguments
         raise Spawned
 
-    def run(self, *more: Event, cluster_id: str = "simulated", **connection: str) -> RunDir:
+    def run(self, *more: AnyRunEvent, cluster_id: str = "simulated", **connection: str) -> RunDir:
         run = self.state.create_run("drain")
         begun = msgspec.structs.replace(started(2, cluster_id), connection=connection)
         written(run.journal, [begun, planned(2), *more]).close()

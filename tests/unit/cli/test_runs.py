@@ -17,7 +17,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.host.heartbeat import Heartbeat, silence
 from ktui.execution.host.ownership import Holder, take
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import By, Entry, Event, NowIn, Outage, Paused
+from ktui.execution.run.events import AnyRunEvent, By, JournalEntry, NowIn, Outage, Paused
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -29,7 +29,7 @@ def here(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path / "state")
 
 
-def a_run(here: StateDir, name: str, *more: Event) -> RunDir:
+def a_run(here: StateDir, name: str, *more: AnyRunEvent) -> RunDir:
     run = here.create_run(name)
     written(run.journal, [*a_start(), *more]).close()
     return run
@@ -120,8 +120,8 @@ def test_a_silence_that_tells_nothing_is_not_told(
 ) -> None:
     now = SystemClock().now()
     begun = msgspec.structs.replace(started(1), options=RunOptions(poll_s=poll_s))
-    events: list[Event] = [begun, planned(1), Outage(lost=lost)]
-    run = Run("drain").fold(Entry(n, now, event) for n, event in enumerate(events, start=1))
+    events: list[AnyRunEvent] = [begun, planned(1), Outage(lost=lost)]
+    run = Run("drain").fold(JournalEntry(n, now, event) for n, event in enumerate(events, start=1))
     owner = Holder(4711, "ops1", "ada", now - timedelta(seconds=since_s))
 
     assert silence(run, owner, now - timedelta(seconds=silent_s), now) is None

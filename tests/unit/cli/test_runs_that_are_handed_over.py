@@ -21,7 +21,7 @@ from ktui.cli.main import ktui
 from ktui.cli.process.launch import check_cluster
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import Free, Others, Ours, Standing
+from ktui.cluster.ownership import Free, Others, OwnedHere, Standing
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
@@ -32,7 +32,7 @@ from ktui.execution.journal.commands import CallOff
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Configure, Ended, Event, Exported, Imported
+from ktui.execution.run.events import AnyRunEvent, Configure, Ended, Exported, Imported
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.simulated.clock import VirtualClock
@@ -66,7 +66,7 @@ class TwoHosts:
         del run
         self.engines.append(arguments)
 
-    def run(self, *more: Event, name: str = "drain") -> RunDir:
+    def run(self, *more: AnyRunEvent, name: str = "drain") -> RunDir:
         run = self.here.create_run(name)
         events = [started(2, self.cluster.spec.name), planned(2), *more]
         written(run.journal, events).close()
@@ -384,7 +384,7 @@ def test_a_name_that_is_taken_takes_the_cluster_from_nobody(hosts: TwoHosts) -> 
     assert "--name NAME" in words(hosts.take("--take-over"))
     assert "no run can be named" in words(hosts.take("--take-over", "--name", "a/b"))
 
-    assert isinstance(asyncio.run(bob.check()), Ours)
+    assert isinstance(asyncio.run(bob.check()), OwnedHere)
 
 
 def test_what_was_asked_of_a_run_and_not_answered_yet_goes_with_it(hosts: TwoHosts) -> None:
@@ -631,7 +631,7 @@ def test_a_run_with_a_throttle_is_not_imported_where_another_has_left_its_own(
     hosts.export()
     other = hosts.there.create_run("other")
     cluster = hosts.cluster.spec.name
-    left: list[Event] = [started(2, cluster), planned(2), Configure(changes=(RATE,))]
+    left: list[AnyRunEvent] = [started(2, cluster), planned(2), Configure(changes=(RATE,))]
     written(other.journal, left).close()
 
     assert "run other, which nobody carries on, has left its rate" in words(hosts.take())

@@ -10,7 +10,7 @@ import pytest
 from ktui.execution.errors import JournalProblem
 from ktui.execution.host.catalog import all_runs
 from ktui.execution.host.ownership import take
-from ktui.execution.run.events import Event, NowIn
+from ktui.execution.run.events import AnyRunEvent, NowIn
 from ktui.execution.run.states import State
 from support.journals import a_start, ended, planned, started, written
 from support.moving_clusters import a_cluster
@@ -144,8 +144,8 @@ def test_a_dry_run_needs_no_name_of_its_own(office: Office) -> None:
 def test_a_run_that_waits_for_resume_over_the_same_partitions_is_warned_of(
     office: Office, cluster_id: str | None, done: tuple[int, ...], *, warned: bool
 ) -> None:
-    over: list[Event] = [NowIn(topic="orders", partition=n, state=State.DONE) for n in done]
-    first: list[Event] = [started(2, cluster_id or office.cluster_id), planned(2)]
+    over: list[AnyRunEvent] = [NowIn(topic="orders", partition=n, state=State.DONE) for n in done]
+    first: list[AnyRunEvent] = [started(2, cluster_id or office.cluster_id), planned(2)]
     written(office.state.create_run("killed").journal, [*first, *over]).close()
     (office.state.create_run("broken").journal).write_text("no journal")
     written(office.state.create_run("ended").journal, [*first, ended(2)]).close()

@@ -16,17 +16,17 @@ from ktui.cli.main import ktui
 from ktui.cli.run.status_json import status_json
 from ktui.cli.run.status_text import status_text
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.forecast.estimate import Copied
+from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.host.catalog import UnknownRun
 from ktui.execution.host.ownership import take
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
+    AnyRunEvent,
     By,
     CancelAsked,
     CancelGate,
-    Event,
     Gate,
     Left,
     LimitsChanged,
@@ -41,7 +41,7 @@ from ktui.progress.timeline import Range
 from support.journals import CLUSTER, a_start, accepted, ended, over, step, written
 
 
-def a_run(folder: Path, *more: Event, partitions: int = 4) -> RunDir:
+def a_run(folder: Path, *more: AnyRunEvent, partitions: int = 4) -> RunDir:
     run = StateDir(folder / "state").create_run("drain-b3")
     written(run.journal, [*a_start(partitions), *more]).close()
     return run
@@ -353,7 +353,7 @@ def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
 
 
 def test_a_time_left_that_goes_by_earlier_runs_is_told_to(tmp_path: Path) -> None:
-    copied = Copied(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
+    copied = CopiedBytes(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
     with RunFollower(a_run(tmp_path).journal) as follower:
         follower.refresh()
     assert "3m 20s (1m 40s-6m 40s) left by earlier runs" in status_text(follower.run, None, copied)

@@ -12,7 +12,7 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import take
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import Event, ThrottleChanged
+from ktui.execution.run.events import AnyRunEvent, ThrottleChanged
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from support.journals import planned, started, written
 from support.office import Office
@@ -23,13 +23,13 @@ RATED = ThrottleChanged(old=NO_THROTTLE, new=rates_from("50MB"))
 LIFTED = ThrottleChanged(old=rates_from("50MB"), new=NO_THROTTLE)
 
 
-def a_run(state: StateDir, name: str, *events: Event) -> RunDir:
+def a_run(state: StateDir, name: str, *events: AnyRunEvent) -> RunDir:
     run = state.create_run(name)
     written(run.journal, events or throttled()).close()
     return run
 
 
-def left_standing(cluster_id: str) -> list[Event]:
+def left_standing(cluster_id: str) -> list[AnyRunEvent]:
     """Give a run that has set a rate on broker 4 of a cluster."""
     return [started(2, cluster_id), *throttled()[1:]]
 
@@ -48,7 +48,7 @@ def a_launch(state: StateDir, name: str) -> Launch:
 def test_a_second_throttle_is_not_started_even_where_another_run_may_be_live(
     office: Office,
 ) -> None:
-    begun: list[Event] = [started(1, office.cluster_id), planned(1)]
+    begun: list[AnyRunEvent] = [started(1, office.cluster_id), planned(1)]
     other = a_run(office.state, "other", *begun, RATED)
     beside = (office.plan(), "--concurrent")
 
@@ -67,7 +67,7 @@ def test_a_second_throttle_is_not_started_even_where_another_run_may_be_live(
 def test_a_run_that_has_no_throttle_in_force_is_in_no_ones_way(
     office: Office, *, live: bool
 ) -> None:
-    begun: list[Event] = [started(1, office.cluster_id), planned(1), RATED]
+    begun: list[AnyRunEvent] = [started(1, office.cluster_id), planned(1), RATED]
     begun += [LIFTED] if live else []
     other = a_run(office.state, "other", *begun)
     owned = take(other) if live else None

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.membership import INSTANCE, Heard, Member, SeenGroup, SeenMember
-from ktui.cluster.ownership import ClusterOwner, Free, Others, Ours, Unknown
+from ktui.cluster.membership import INSTANCE, HeartbeatAnswer, Member, SeenGroup, SeenMember
+from ktui.cluster.ownership import ClusterOwner, Free, Others, OwnedHere, Unknown
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.clusters import a_cluster, wait
@@ -38,7 +38,7 @@ async def owners(cluster: SimulatedCluster) -> AsyncIterator[Owners]:
 
 async def claimed(owners: Owners, me: ClusterOwner = ADA) -> GroupClaim:
     claim = owners.claim_of(me)
-    assert await claim.claim(take_over=False) == Ours(me)
+    assert await claim.claim(take_over=False) == OwnedHere(me)
     return claim
 
 
@@ -49,7 +49,7 @@ async def checked(
     until_s = cluster.clock.monotonic() + for_s
     while cluster.clock.monotonic() < until_s:
         for claim in claims:
-            assert isinstance(await claim.check(), Ours)
+            assert isinstance(await claim.check(), OwnedHere)
         wait(cluster, every_s)
 
 
@@ -88,8 +88,8 @@ async def test_a_resume_in_the_same_directory_needs_no_take_over(
     before = await claimed(owners)
     wait(cluster, 600.0)
 
-    assert await owners.claim_of(ADA).claim(take_over=False) == Ours(ADA)
-    assert await before.check() == Ours(ADA)
+    assert await owners.claim_of(ADA).claim(take_over=False) == OwnedHere(ADA)
+    assert await before.check() == OwnedHere(ADA)
 
 
 async def test_an_engine_that_was_away_for_too_long_does_not_take_the_cluster_again_unasked(
@@ -100,7 +100,7 @@ async def test_an_engine_that_was_away_for_too_long_does_not_take_the_cluster_ag
 
     assert await ada.check() == Free()
     assert await ada.check() == Free()
-    assert await ada.claim(take_over=False) == Ours(ADA)
+    assert await ada.claim(take_over=False) == OwnedHere(ADA)
 
 
 async def test_an_older_engine_keeps_the_cluster_when_the_newer_one_of_its_directory_dies(
@@ -129,7 +129,7 @@ async def test_while_the_coordinator_is_down_nobody_knows_and_then_the_owner_is_
     assert isinstance(down, Unknown)
     assert f"broker {coordinator}" in down.reason
     assert not down.denied
-    assert await ada.check() == Ours(ADA)
+    assert await ada.check() == OwnedHere(ADA)
 
 
 async def test_an_outage_of_all_brokers_costs_no_owner_the_cluster(
@@ -145,7 +145,7 @@ async def test_an_outage_of_all_brokers_costs_no_owner_the_cluster(
     wait(cluster, 60.0)
 
     assert isinstance(away, Unknown)
-    assert await ada.check() == Ours(ADA)
+    assert await ada.check() == OwnedHere(ADA)
 
 
 async def test_who_may_not_join_is_told_which_permission_is_missing_and_owns_once_it_is_granted(
@@ -161,7 +161,7 @@ async def test_who_may_not_join_is_told_which_permission_is_missing_and_owns_onc
     assert "Grant Read on the group" in denied.reason
     assert await ada.check() == denied
     cluster.do(events.Allow("join_group"))
-    assert await ada.check() == Ours(ADA)
+    assert await ada.check() == OwnedHere(ADA)
 
 
 async def test_without_describe_on_the_group_nobody_knows(
@@ -223,7 +223,7 @@ async def test_what_others_write_into_a_group_is_shown_harmlessly_or_not_at_all(
 
     assert isinstance(standing, Others)
     assert shown in str(standing)
-    assert await bob.claim(take_over=True) == Ours(BOB)
+    assert await bob.claim(take_over=True) == OwnedHere(BOB)
 
 
 class InUse:
@@ -285,7 +285,7 @@ async def test_an_engine_that_claims_and_checks_at_the_same_time_joins_once(
 
     standings = await asyncio.gather(ada.check(), ada.check(), ada.check())
 
-    assert all(standing == Ours(ADA) for standing in standings)
+    assert all(standing == OwnedHere(ADA) for standing in standings)
     assert groups.asked[f"join ktui-{CLUSTER}"] == 1
 
 
@@ -301,7 +301,7 @@ async def test_who_is_overtaken_while_it_claims_is_told_at_once(cluster: Simulat
 
     standings = await asyncio.gather(*(claim.claim(take_over=False) for claim in claims))
 
-    assert standings == [Others(BOB, lives=False), Ours(BOB)]
+    assert standings == [Others(BOB, lives=False), OwnedHere(BOB)]
     ada, bob = claims
     await bob.release()
     assert await ada.check() == Free()  # and it does not claim what it had lost
@@ -351,8 +351,8 @@ async def test_engines_of_a_directory_stay_and_can_be_released_while_nobody_tell
     older, newer = await claimed(owners), await claimed(owners)
     cluster.do(events.Kill(cluster.groups.coordinator(f"ktui-{CLUSTER}-engine") or 0))
 
-    assert await older.check() == Ours(ADA, lives=None)
-    assert await newer.check() == Ours(ADA)
+    assert await older.check() == OwnedHere(ADA, lives=None)
+    assert await newer.check() == OwnedHere(ADA)
     assert await newer.release() is None
     assert await owners.claim_of(BOB).look() == Free()
 
@@ -378,8 +378,10 @@ class Stirred:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._groups, name)
 
-    async def heartbeat(self, group: str, member: Member) -> Heard:
-        return Heard.REJOIN if self.stirred else await self._groups.heartbeat(group, member)
+    async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
+        return (
+            HeartbeatAnswer.REJOIN if self.stirred else await self._groups.heartbeat(group, member)
+        )
 
     async def join(
         self, group: str, note: bytes, session_s: float, member_id: str = ""
@@ -405,7 +407,7 @@ async def test_an_owner_that_has_to_join_again_does_so_as_itself_and_replaces_no
 
     standing = await ada.check()
 
-    assert standing == (Others(BOB, lives=True) if taken_over else Ours(ADA))
+    assert standing == (Others(BOB, lives=True) if taken_over else OwnedHere(ADA))
     assert len(groups.rejoined) == 1
     assert "" not in groups.rejoined
     assert await ada.check() == standing

@@ -42,8 +42,10 @@ def breaks(
     return asked
 
 
-def sets(scope: ConfigScope, name: str, key: str, value: str) -> events.Act:
-    return events.Configure((ConfigChange(ConfigResource(scope, name), key, ConfigOp.SET, value),))
+def sets(scope: ConfigScope, name: str, key: str, value: str) -> events.OutsideEvent:
+    return events.AlterConfigs(
+        (ConfigChange(ConfigResource(scope, name), key, ConfigOp.SET, value),)
+    )
 
 
 async def test_sizes_and_settings_are_read_less_often_than_log_ends() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from ktui.cli.engine.log import EngineLog
 from ktui.execution.forecast.progress_text import progress_line
-from ktui.execution.run.events import Cancel, Entry, Outage
-from ktui.execution.run.run import Lost, Run
+from ktui.execution.run.events import Cancel, JournalEntry, Outage
+from ktui.execution.run.run import ClusterLost, Run
 from ktui.simulated import events as acts
 from support.journals import a_start, owned
 from support.runs_stories import Story
@@ -59,7 +59,9 @@ def test_a_broker_counts_as_offline_only_for_as_long_as_it_was_seen_to_be(tmp_pa
 
 def a_run(*events: Outage) -> Run:
     told = [*a_start(), *events]
-    return Run("drain").fold(Entry(seq, AT, event) for seq, event in enumerate(told, start=1))
+    return Run("drain").fold(
+        JournalEntry(seq, AT, event) for seq, event in enumerate(told, start=1)
+    )
 
 
 def test_the_line_of_progress_tells_since_when_and_why() -> None:
@@ -72,9 +74,9 @@ def test_the_line_of_progress_tells_since_when_and_why() -> None:
 
 def test_what_the_process_before_had_lost_says_nothing_of_the_next_one() -> None:
     run = a_run(Outage(lost=True, reason="no answer"))
-    assert run.outage == Lost(AT, "no answer")
+    assert run.outage == ClusterLost(AT, "no answer")
 
-    run.apply(Entry(run.seq + 1, AT, msgspec.structs.replace(owned(), pid=2)))
+    run.apply(JournalEntry(run.seq + 1, AT, msgspec.structs.replace(owned(), pid=2)))
 
     assert run.outage is None
 
@@ -95,7 +97,9 @@ def test_a_process_that_leaves_meanwhile_says_nothing_of_the_cluster_any_more(
 def test_its_log_tells_of_it_in_warnings(caplog: pytest.LogCaptureFixture) -> None:
     events = (Outage(lost=True, reason="no answer"), Outage(lost=False))
 
-    EngineLog(a_run()).tell(Entry(seq, AT, event) for seq, event in enumerate(events, start=4))
+    EngineLog(a_run()).tell(
+        JournalEntry(seq, AT, event) for seq, event in enumerate(events, start=4)
+    )
 
     assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
         ("WARNING", "the cluster is lost: no answer"),

@@ -13,7 +13,7 @@ import pytest
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Answered, Entry, Event, Paused, Request
+from ktui.execution.run.events import Answered, AnyRunEvent, JournalEntry, Paused, Request
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated import events as acts
@@ -179,7 +179,7 @@ class _Full(WitnessedJournal):
 
     left = 0
 
-    def append(self, events: list[Event]) -> list[Entry]:  # type: ignore[override]
+    def append(self, events: list[AnyRunEvent]) -> list[JournalEntry]:  # type: ignore[override]
         if events:
             type(self).left -= 1
         if events and type(self).left < 0:

@@ -14,7 +14,7 @@ from ktui.execution.run.events import Cancel, Elect, Request
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated import events
-from ktui.simulated.controller.registration import Change
+from ktui.simulated.controller.registration import RecordChange
 from ktui.simulated.layout import VERSIONS
 from ktui.simulated.reader import SimulatedReader
 from support.moving_clusters import tp
@@ -280,7 +280,7 @@ def test_nothing_is_added_to_a_broker_that_is_shutting_down_and_still_counts_as_
     ways = {"orders-0": ((1, 2, 5), (4, 2, 5)), "orders-1": (RF3, (5, 2, 3))}
     story = Story(tmp_path, ways, cluster={"metadata_lag_s": 0.7})
 
-    def falls(change: Change) -> None:
+    def falls(change: RecordChange) -> None:
         if change.after is not None and change.before is not None and change.before.adding:
             story.befalls(0.0, events.Shutdown(5))
             story.witness.watchers.clear()

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from ktui.execution.forecast.broker_capacity import Capacity
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.planning.simulate.copy_rates import ASSUMED
 from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
@@ -40,7 +40,7 @@ def test_a_broker_that_was_not_seen_is_taken_to_be_like_the_others() -> None:
 
 
 def test_where_nothing_is_known_earlier_runs_tell_and_without_them_what_is_assumed() -> None:
-    curve = Curve(most_bytes_s=60 * MB, half_at=1.0, most_at_once=4)
+    curve = RateCurve(most_bytes_s=60 * MB, half_at=1.0, most_at_once=4)
     assert takes(Capacity(), 4) == ASSUMED.middle
     assert takes(Capacity(curve), 4) == pytest.approx(30 * MB)
     assert takes(Capacity(curve), 4, at_once=2) == pytest.approx(40 * MB)

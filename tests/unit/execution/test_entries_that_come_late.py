@@ -12,7 +12,7 @@ from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import Configure, Configured, FoundSetting, SettingsFound
 from ktui.execution.run.run import Run
-from ktui.execution.throttle.desired import Due
+from ktui.execution.throttle.desired import ThrottleChanges
 from ktui.planning.throttle_rates import NO_THROTTLE
 from support.runs_throttled import ONE, ThrottledStory, change_list, topic
 
@@ -93,6 +93,8 @@ def test_a_list_is_changed_once_in_a_request() -> None:
     for event in (SettingsFound(found=(found,)), put_in, done):
         run.throttled.apply(event)
 
-    removals = Due(run, {}, set()).removals({(orders, FOLLOWER_REPLICAS): frozenset({"0:4"})})
+    removals = ThrottleChanges(run, {}, set()).removals(
+        {(orders, FOLLOWER_REPLICAS): frozenset({"0:4"})}
+    )
 
     assert list(removals) == [change_list(ConfigOp.SUBTRACT, "0:4,1:5")]

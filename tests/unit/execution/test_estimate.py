@@ -8,7 +8,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import By, Continued, NowIn, Paused, ThrottleChanged
 from ktui.execution.run.states import State
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
 from ktui.planning.throttle_rates import rates_from
@@ -219,7 +219,7 @@ def test_looks_every_second_leave_a_range_and_are_forgotten_bit_by_bit() -> None
     assert all(left.low < left.middle < left.high for left in lefts[120:] if left is not None)
 
 
-CURVE = Curve(most_bytes_s=20e6, half_at=1.0, most_at_once=4, low=0.5, high=2.0)
+CURVE = RateCurve(most_bytes_s=20e6, half_at=1.0, most_at_once=4, low=0.5, high=2.0)
 EARLIER = Prior(Spread(5e6, 10e6, 20e6, count=40), step_s=0.0, curve=CURVE, runs=3)
 
 
@@ -253,7 +253,7 @@ def test_no_more_is_expected_by_earlier_runs_than_a_throttle_lets_through() -> N
 
 
 THROTTLED = msgspec.structs.replace(
-    EARLIER, curve=Curve(most_bytes_s=50e6, half_at=0.0, most_at_once=4, known_to=5e6)
+    EARLIER, curve=RateCurve(most_bytes_s=50e6, half_at=0.0, most_at_once=4, known_to=5e6)
 )
 """Of runs in which a throttle of 5 MB/s held all copies up."""
 

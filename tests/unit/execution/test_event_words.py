@@ -11,12 +11,12 @@ from ktui.cluster.ports import Verdict
 from ktui.execution.run.event_text import sentence, words
 from ktui.execution.run.events import (
     Answered,
+    AnyRunEvent,
     By,
     Cancel,
     Continued,
     Elect,
     Ended,
-    Event,
     Gate,
     Left,
     NowIn,
@@ -92,7 +92,7 @@ def answered(verdict: Verdict, code: str | None = None, message: str = "") -> An
     ],
 )  # fmt: skip
 def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
-    event: Event, said: str
+    event: AnyRunEvent, said: str
 ) -> None:
     assert words(event) == said
     assert sentence(event) == f"{getattr(event, 'tp')}: {said}"  # noqa: B009 - not every event has
@@ -135,5 +135,5 @@ def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
         (Left(reason="\x1b[31mred"), "its process has left it: \\x1b[31mred"),
     ],
 )
-def test_an_event_of_the_run_is_told(event: Event, said: str) -> None:
+def test_an_event_of_the_run_is_told(event: AnyRunEvent, said: str) -> None:
     assert words(event) == sentence(event) == said

@@ -13,9 +13,9 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.event_text import sentence
 from ktui.execution.run.events import (
     Added,
-    Entry,
-    Event,
+    AnyRunEvent,
     Joined,
+    JournalEntry,
     OnConflict,
     Planned,
     PlannedPart,
@@ -35,8 +35,8 @@ ADDED = Added(plan="more.json", plan_sha256="", partitions=4, on_conflict=OnConf
 PARTS = (PlannedPart(partitions=MORE[:2]), PlannedPart(partitions=(MORE[2], AGAIN)))
 
 
-def folded(*events: Event) -> Run:
-    entries = (Entry(n, AT, decode(encode(event))) for n, event in enumerate(events, 1))
+def folded(*events: AnyRunEvent) -> Run:
+    entries = (JournalEntry(n, AT, decode(encode(event))) for n, event in enumerate(events, 1))
     return Run("drain").fold(entries)
 
 

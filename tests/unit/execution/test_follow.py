@@ -11,7 +11,7 @@ import pytest
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry, Recovered
+from ktui.execution.run.events import JournalEntry, Recovered
 from ktui.execution.run.states import State
 from ktui.simulated.clock import VirtualClock
 from support.journals import a_start, accepted, many_events, over, step, written
@@ -65,7 +65,7 @@ def test_damage_is_told_and_what_is_whole_is_still_there(path: Path) -> None:
 def test_a_reading_that_fails_is_done_anew_the_next_time(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def locked(_journal: Journal, _after: int = 0) -> Iterator[Entry]:
+    def locked(_journal: Journal, _after: int = 0) -> Iterator[JournalEntry]:
         raise JournalProblem("another process keeps the journal locked")
 
     with written(path, a_start()), RunFollower(path) as follower:

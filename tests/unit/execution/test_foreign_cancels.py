@@ -17,7 +17,13 @@ from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
 from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import Listed, Outcome, Settled, judged, listed_in
+from ktui.execution.cancel.foreign_outcome import (
+    ForeignOutcome,
+    ListedReassignment,
+    Settled,
+    judged,
+    listed_in,
+)
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL
 from ktui.simulated import events
@@ -28,7 +34,7 @@ from support.moving_clusters import TARGET, a_cluster, cancel, move, tp
 ACCEPTED, LOST = WriteResult(Verdict.ACCEPTED), WriteResult(Verdict.UNKNOWN)
 NOTHING = WriteResult(Verdict.REFUSED, NOTHING_TO_CANCEL, "nothing moves")
 DENIED = WriteResult(Verdict.REFUSED, "POLICY_VIOLATION", "not on a Sunday")
-SHOWN = Listed(tp=tp("orders-0"), topic_id="t", original=(1, 2, 3), target=(4, 2, 3))
+SHOWN = ListedReassignment(tp=tp("orders-0"), topic_id="t", original=(1, 2, 3), target=(4, 2, 3))
 
 
 class Scene:
@@ -48,7 +54,9 @@ class Scene:
     async def look(self) -> Observation:
         return await self.observer.poll(Interest(partitions=self.partitions, fresh=True))
 
-    async def cancelled(self, *between: events.Act, then: float = 70.0) -> dict[str, Settled]:
+    async def cancelled(
+        self, *between: events.OutsideEvent, then: float = 70.0
+    ) -> dict[str, Settled]:
         """Cancel what is seen, after something has happened, and watch it for some seconds."""
         shown = listed_in(await self.look())
         for act in between:
@@ -64,7 +72,7 @@ class Scene:
         await self.observer.aclose()
         return {str(each): settled for each, settled in cancelling.settled.items()}
 
-    def outcomes(self, *between: events.Act, then: float = 70.0) -> list[Outcome]:
+    def outcomes(self, *between: events.OutsideEvent, then: float = 70.0) -> list[ForeignOutcome]:
         settled = asyncio.run(self.cancelled(*between, then=then))
         return [settled[name].outcome for name in ("orders-0", "orders-1")]
 
@@ -82,7 +90,7 @@ def scene(tmp_path: Path) -> Scene:
 def test_all_are_stopped_and_have_the_replicas_that_were_shown(scene: Scene) -> None:
     settled = asyncio.run(scene.cancelled())
 
-    assert {s.outcome for s in settled.values()} == {Outcome.STOPPED}
+    assert {s.outcome for s in settled.values()} == {ForeignOutcome.STOPPED}
     assert {s.replicas for s in settled.values()} == {(2, 3, 1)}
     assert not scene.cluster.controller.reassigning
     assert scene.lines == [(0, "asked"), (1, "asked"), (0, "stopped"), (1, "stopped")]
@@ -111,7 +119,10 @@ def test_one_request_takes_them_all_once_they_are_on_the_disk(
 
 
 def test_what_was_given_another_target_meanwhile_is_left_to_whoever_did_that(scene: Scene) -> None:
-    assert scene.outcomes(move("orders-0", 5, 2, 3)) == [Outcome.CHANGED, Outcome.STOPPED]
+    assert scene.outcomes(move("orders-0", 5, 2, 3)) == [
+        ForeignOutcome.CHANGED,
+        ForeignOutcome.STOPPED,
+    ]
     assert scene.cluster.controller.reassigning.keys() == {tp("orders-0")}
     assert scene.lines == [(1, "asked"), (1, "stopped")]
 
@@ -119,19 +130,19 @@ def test_what_was_given_another_target_meanwhile_is_left_to_whoever_did_that(sce
 def test_what_someone_else_has_cancelled_meanwhile_is_stopped(scene: Scene) -> None:
     settled = asyncio.run(scene.cancelled(cancel("orders-0")))
 
-    assert settled["orders-0"].outcome is Outcome.STOPPED
+    assert settled["orders-0"].outcome is ForeignOutcome.STOPPED
     assert settled["orders-0"].detail == "someone else had cancelled it"
     assert scene.lines == [(1, "asked"), (1, "stopped")]
 
 
 def test_a_topic_that_is_deleted_or_made_anew_meanwhile_is_not_touched(tmp_path: Path) -> None:
     gone = Scene(tmp_path / "gone")
-    assert gone.outcomes(events.DeleteTopic("orders")) == [Outcome.GONE] * 2
+    assert gone.outcomes(events.DeleteTopic("orders")) == [ForeignOutcome.GONE] * 2
 
     anew = Scene(tmp_path / "anew")
     topic = TopicSpec(name="orders", replicas=((1, 2, 3),) * 2, bytes_each=10**9)
     again = (events.DeleteTopic("orders"), events.CreateTopic(topic), move("orders-0", *TARGET))
-    assert anew.outcomes(*again) == [Outcome.GONE] * 2
+    assert anew.outcomes(*again) == [ForeignOutcome.GONE] * 2
     assert anew.cluster.controller.reassigning.keys() == {tp("orders-0")}
 
 
@@ -144,8 +155,10 @@ def test_a_topic_that_is_deleted_or_made_anew_meanwhile_is_not_touched(tmp_path:
         events.DelayRequest(5.0),
     ],
 )
-def test_lost_requests_and_answers_are_settled_by_looking(scene: Scene, act: events.Act) -> None:
-    assert scene.outcomes(act) == [Outcome.STOPPED] * 2
+def test_lost_requests_and_answers_are_settled_by_looking(
+    scene: Scene, act: events.OutsideEvent
+) -> None:
+    assert scene.outcomes(act) == [ForeignOutcome.STOPPED] * 2
     assert not scene.cluster.controller.reassigning
 
 
@@ -153,7 +166,7 @@ def test_where_nobody_tells_how_old_metadata_is_it_has_to_last(tmp_path: Path) -
     scene = Scene(tmp_path / "state", metadata_lag_s=0.8)
     scene.cluster.do(events.Deny("describe_quorum"))
 
-    assert scene.outcomes() == [Outcome.STOPPED] * 2
+    assert scene.outcomes() == [ForeignOutcome.STOPPED] * 2
 
 
 def test_what_is_begun_again_after_its_cancel_is_told_and_not_fought_over(scene: Scene) -> None:
@@ -167,7 +180,7 @@ def test_what_is_begun_again_after_its_cancel_is_told_and_not_fought_over(scene:
 
     scene.writer = Stubborn()  # type: ignore[assignment] # half a writer is enough
 
-    assert scene.outcomes() == [Outcome.CHANGED, Outcome.STOPPED]
+    assert scene.outcomes() == [ForeignOutcome.CHANGED, ForeignOutcome.STOPPED]
     assert scene.cluster.controller.reassigning.keys() == {tp("orders-0")}
 
 
@@ -180,7 +193,7 @@ def test_a_request_that_could_not_be_sent_says_why(scene: Scene) -> None:
 
     settled = asyncio.run(scene.cancelled())
 
-    assert settled["orders-0"].outcome is Outcome.REFUSED
+    assert settled["orders-0"].outcome is ForeignOutcome.REFUSED
     assert settled["orders-0"].detail == (
         "not sent: altering reassignments: no answer: connection refused"
     )
@@ -191,7 +204,7 @@ def test_what_nobody_answers_for_is_unknown_in_the_end(scene: Scene) -> None:
     for _ in range(10):
         scene.cluster.do(events.LoseRequest())
 
-    assert scene.outcomes(then=5.0) == [Outcome.UNKNOWN] * 2
+    assert scene.outcomes(then=5.0) == [ForeignOutcome.UNKNOWN] * 2
     assert scene.lines[-1] == (1, "unknown")
 
 
@@ -210,22 +223,22 @@ def moving(*target: int) -> PartitionState:
 @pytest.mark.parametrize(
     ("answer", "state", "outcome"),
     [
-        (ACCEPTED, at_rest(2, 3, 1), Outcome.STOPPED),
-        (ACCEPTED, at_rest(4, 2, 3), Outcome.CHANGED),
-        (ACCEPTED, moving(4, 2, 3), Outcome.CHANGED),
-        (NOTHING, at_rest(4, 2, 3), Outcome.COMPLETED),
-        (NOTHING, at_rest(1, 2, 3), Outcome.STOPPED),
-        (NOTHING, at_rest(7, 8), Outcome.CHANGED),
-        (LOST, at_rest(2, 3, 1), Outcome.STOPPED),
-        (LOST, at_rest(4, 2, 3), Outcome.COMPLETED),
+        (ACCEPTED, at_rest(2, 3, 1), ForeignOutcome.STOPPED),
+        (ACCEPTED, at_rest(4, 2, 3), ForeignOutcome.CHANGED),
+        (ACCEPTED, moving(4, 2, 3), ForeignOutcome.CHANGED),
+        (NOTHING, at_rest(4, 2, 3), ForeignOutcome.COMPLETED),
+        (NOTHING, at_rest(1, 2, 3), ForeignOutcome.STOPPED),
+        (NOTHING, at_rest(7, 8), ForeignOutcome.CHANGED),
+        (LOST, at_rest(2, 3, 1), ForeignOutcome.STOPPED),
+        (LOST, at_rest(4, 2, 3), ForeignOutcome.COMPLETED),
         (LOST, moving(4, 2, 3), None),
-        (LOST, moving(5, 2, 3), Outcome.CHANGED),
-        (DENIED, moving(4, 2, 3), Outcome.REFUSED),
-        (ACCEPTED, at_rest(1, 2, 3, topic_id="another"), Outcome.GONE),
+        (LOST, moving(5, 2, 3), ForeignOutcome.CHANGED),
+        (DENIED, moving(4, 2, 3), ForeignOutcome.REFUSED),
+        (ACCEPTED, at_rest(1, 2, 3, topic_id="another"), ForeignOutcome.GONE),
     ],
 )
 def test_an_outcome_follows_from_the_answer_and_a_look(
-    answer: WriteResult, state: PartitionState, outcome: Outcome | None
+    answer: WriteResult, state: PartitionState, outcome: ForeignOutcome | None
 ) -> None:
     settled = judged(SHOWN, answer, state)
 

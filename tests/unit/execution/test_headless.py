@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.forecast.estimate import Copied
-from ktui.execution.forecast.progress_text import Outcome, end_lines, outcome, progress_line
+from ktui.execution.forecast.estimate import CopiedBytes
+from ktui.execution.forecast.progress_text import RunEnding, end_lines, outcome, progress_line
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
+    AnyRunEvent,
     By,
     CancelAsked,
     CancelGate,
     Ended,
-    Entry,
-    Event,
     Gate,
+    JournalEntry,
     Left,
     NowIn,
     Paused,
@@ -35,11 +35,11 @@ AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 GIB = 1024**3
 
 
-def a_run(*events: Event, size: int = GIB) -> Run:
+def a_run(*events: AnyRunEvent, size: int = GIB) -> Run:
     parts = tuple(Planned("orders", n, "id", (1, 2, 4), (1, 2, 3), 1, size=size) for n in range(4))
-    first: list[Event] = [started(4), PlannedPart(partitions=parts), owned()]
+    first: list[AnyRunEvent] = [started(4), PlannedPart(partitions=parts), owned()]
     entries = (
-        Entry(seq, AT + timedelta(seconds=seq), event)
+        JournalEntry(seq, AT + timedelta(seconds=seq), event)
         for seq, event in enumerate([*first, *events], start=1)
     )
     return Run("drain").fold(entries)
@@ -49,7 +49,7 @@ def now_in(partition: int, state: State, reason: str = "") -> NowIn:
     return NowIn(topic="orders", partition=partition, state=state, reason=reason)
 
 
-LEFT = Copied(left_s=Range(120.0, 130.0, 140.0))
+LEFT = CopiedBytes(left_s=Range(120.0, 130.0, 140.0))
 ALL_DONE = tuple(now_in(n, State.DONE) for n in range(4))
 ONE_FAILED = (*ALL_DONE[:3], now_in(3, State.FAILED, "refused 5 times: no"))
 
@@ -100,11 +100,11 @@ def test_what_was_called_off_is_counted_by_itself_and_never_as_done() -> None:
     assert progress_line(run, None).endswith(", 2 stopped, 1 rolling back")
 
     for event in (now_in(3, State.DONE), Ended(counts={})):
-        run.apply(Entry(run.seq + 1, AT, event))
+        run.apply(JournalEntry(run.seq + 1, AT, event))
     assert end_lines(run)[0].startswith(
         "run drain has ended: 2 stopped, 1 rolled back, 1 done, after"
     )
-    assert outcome(run) is Outcome.SOME_NOT_DONE
+    assert outcome(run) is RunEnding.SOME_NOT_DONE
 
 
 def test_the_line_tells_who_has_shut_the_cancel_gate() -> None:
@@ -117,17 +117,19 @@ def test_the_line_tells_who_has_shut_the_cancel_gate() -> None:
 
 def test_each_added_replica_is_copied_and_counts_when_its_step_is_over() -> None:
     two = Planned("orders", 0, "id", (1, 4, 5), (1, 2, 3), 1, size=GIB)
-    events: list[Event] = [started(1), PlannedPart(partitions=(two,)), owned()]
-    run = Run("drain").fold(Entry(seq, AT, event) for seq, event in enumerate(events, start=1))
+    events: list[AnyRunEvent] = [started(1), PlannedPart(partitions=(two,)), owned()]
+    run = Run("drain").fold(
+        JournalEntry(seq, AT, event) for seq, event in enumerate(events, start=1)
+    )
     assert (run.copies.done, run.copies.whole) == (0, 2 * GIB)
 
-    run.apply(Entry(4, AT, step(0)))
+    run.apply(JournalEntry(4, AT, step(0)))
     assert run.copies.done == 0
-    run.apply(Entry(5, AT, over(0)))
+    run.apply(JournalEntry(5, AT, over(0)))
     assert (run.copies.done, run.copies.whole) == (GIB, 2 * GIB)
     assert "1.0 GiB of 2.0 GiB copied" in progress_line(run, None)
 
-    run.apply(Entry(6, AT, now_in(0, State.DONE)))
+    run.apply(JournalEntry(6, AT, now_in(0, State.DONE)))
     assert (run.copies.done, run.copies.whole) == (2 * GIB, 2 * GIB)
 
 
@@ -154,17 +156,17 @@ def test_the_line_names_who_interrupted_it() -> None:
 @pytest.mark.parametrize(
     ("events", "how"),
     [
-        ((*ALL_DONE, Ended(counts={State.DONE: 4})), Outcome.ALL_DONE),
-        ((*ONE_FAILED, Ended(counts={State.DONE: 3, State.FAILED: 1})), Outcome.SOME_NOT_DONE),
-        ((Paused(by=By.SIGNAL), Left(reason="paused by a signal")), Outcome.LEFT),
-        ((Left(reason="its process got SIGTERM"),), Outcome.LEFT),
-        ((Paused(by=By.UNTIL), Left(reason="too late")), Outcome.SOME_NOT_DONE),
-        ((Paused(by=By.FAILURE), Left(reason="orders-1 has failed")), Outcome.FAILED),
-        ((Paused(by=By.FAILURE), Paused(by=By.SIGNAL), Left(reason="")), Outcome.LEFT),
-        ((step(0),), Outcome.FAILED),
+        ((*ALL_DONE, Ended(counts={State.DONE: 4})), RunEnding.ALL_DONE),
+        ((*ONE_FAILED, Ended(counts={State.DONE: 3, State.FAILED: 1})), RunEnding.SOME_NOT_DONE),
+        ((Paused(by=By.SIGNAL), Left(reason="paused by a signal")), RunEnding.LEFT),
+        ((Left(reason="its process got SIGTERM"),), RunEnding.LEFT),
+        ((Paused(by=By.UNTIL), Left(reason="too late")), RunEnding.SOME_NOT_DONE),
+        ((Paused(by=By.FAILURE), Left(reason="orders-1 has failed")), RunEnding.FAILED),
+        ((Paused(by=By.FAILURE), Paused(by=By.SIGNAL), Left(reason="")), RunEnding.LEFT),
+        ((step(0),), RunEnding.FAILED),
     ],
 )
-def test_how_it_came_out_is_told_apart(events: tuple[Event, ...], how: Outcome) -> None:
+def test_how_it_came_out_is_told_apart(events: tuple[AnyRunEvent, ...], how: RunEnding) -> None:
     assert outcome(a_run(*events)) is how
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.run.events import Entry, Event
+from ktui.execution.run.events import AnyRunEvent, JournalEntry
 from support.journals import crashed, many_events, read, written
 
 EVENTS = many_events(400)
@@ -31,7 +31,7 @@ def closed(tmp_path: Path) -> Path:
     return tmp_path / "journal.db"
 
 
-def bodies(entries: list[Entry]) -> list[Event]:
+def bodies(entries: list[JournalEntry]) -> list[AnyRunEvent]:
     return [entry.event for entry in entries]
 
 

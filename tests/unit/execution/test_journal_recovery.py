@@ -14,7 +14,7 @@ from ktui.execution.journal import recovery
 from ktui.execution.journal.commands import Answer, Continue, Pause
 from ktui.execution.journal.journal import Journal
 from ktui.execution.journal.tail_marker import write_head
-from ktui.execution.run.events import By, Continued, Event, LimitsChanged, Paused, Recovered
+from ktui.execution.run.events import AnyRunEvent, By, Continued, LimitsChanged, Paused, Recovered
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
         return crashed(journal.path, tmp_path / "after")
 
 
-def recovered(path: Path) -> list[Event]:
+def recovered(path: Path) -> list[AnyRunEvent]:
     with Journal.recover(path, VirtualClock()) as journal:
         events = [entry.event for entry in journal.entries()]
         assert journal.damage is None
@@ -81,7 +81,7 @@ def test_a_run_whose_pause_or_limits_may_be_lost_is_paused_until_an_operator_let
     limits = LimitsChanged(
         old=Limits(replicas=1, partitions=2), new=Limits(partitions=1), batch=1, in_flight=0
     )
-    asked: list[Event] = [Paused(by=By.OPERATOR, command=1), limits]
+    asked: list[AnyRunEvent] = [Paused(by=By.OPERATOR, command=1), limits]
     with written(tmp_path / "journal.db", [*a_start(), *asked]) as journal:
         path = crashed(journal.path, tmp_path / "after")
     change(path, "UPDATE events SET body = '{}' WHERE seq = 4")
@@ -213,7 +213,7 @@ def test_a_journal_whose_first_event_is_damaged_is_named_and_left_alone(path: Pa
 def test_a_journal_that_a_newer_ktui_has_gone_on_with_is_not_cut_back(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unknown(body: bytes) -> Event:
+    def unknown(body: bytes) -> AnyRunEvent:
         raise ValueError(f"unknown event {body.decode()[:30]}")
 
     monkeypatch.setattr("ktui.execution.journal.event_table.decode", unknown)

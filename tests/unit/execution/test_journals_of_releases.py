@@ -18,7 +18,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Answer, Command
 from ktui.execution.journal.event_table import GENESIS, link
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Event, decode, encode
+from ktui.execution.run.events import AnyRunEvent, decode, encode
 from ktui.execution.run.run import Run
 from ktui.execution.run.unknown_fields import unknown_field
 from ktui.simulated.clock import VirtualClock
@@ -66,7 +66,7 @@ def test_every_kind_of_event_and_of_command_is_in_a_journal_that_is_kept() -> No
     events = {json.loads(row[2])["event"] for each in GOLDENS for row in each.events}
     asked = {json.loads(row[3])["command"] for each in GOLDENS for row in each.commands}
 
-    assert events == {kind.__struct_config__.tag for kind in get_args(Event)}
+    assert events == {kind.__struct_config__.tag for kind in get_args(AnyRunEvent)}
     assert asked == {kind.__struct_config__.tag for kind in get_args(Command)}
 
 

@@ -35,7 +35,7 @@ def test_a_run_whose_partitions_are_over_waits_for_a_broker_and_says_so(tmp_path
 
 def test_a_broker_of_which_nothing_was_changed_is_not_waited_for(tmp_path: Path) -> None:
     story = _waiting(tmp_path)
-    story.already(events.Configure((set_rate(4, 500_000),)))
+    story.already(events.AlterConfigs((set_rate(4, 500_000),)))
 
     assert story.played(until_s=60.0).ended
     assert story.rates == {4: "500000"}

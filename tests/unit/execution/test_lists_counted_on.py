@@ -27,7 +27,7 @@ def test_a_replica_is_listed_that_a_list_of_others_does_not_bind_any_more(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([change_list(ConfigOp.SET, theirs)])
-    story.befalls(5.0, events.Configure((change_list(ConfigOp.DELETE, None),)))
+    story.befalls(5.0, events.AlterConfigs((change_list(ConfigOp.DELETE, None),)))
 
     story.to_the_end()
 
@@ -37,8 +37,8 @@ def test_a_replica_is_listed_that_a_list_of_others_does_not_bind_any_more(
 
 def test_a_replica_is_listed_once_a_list_of_everything_set_midway_is_gone(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, FOUR)
-    story.befalls(5.0, events.Configure((change_list(ConfigOp.SET, "*"),)))
-    story.befalls(30.0, events.Configure((change_list(ConfigOp.DELETE, None),)))
+    story.befalls(5.0, events.AlterConfigs((change_list(ConfigOp.SET, "*"),)))
+    story.befalls(30.0, events.AlterConfigs((change_list(ConfigOp.DELETE, None),)))
 
     story.to_the_end()
 

@@ -96,7 +96,7 @@ def test_a_step_that_someone_else_gives_another_target_is_left_to_them(tmp_path:
 def test_an_election_by_someone_else_changes_nothing_about_where_a_run_ends(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (2, 3, 4))}, limits)
-    story.befalls(8.0, events.Elect((tp("orders-0"),)))
+    story.befalls(8.0, events.ElectLeaders((tp("orders-0"),)))
     story.befalls(12.0, events.Shutdown(1), events.Start(1))
 
     assert story.played().ended

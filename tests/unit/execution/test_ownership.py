@@ -17,7 +17,7 @@ import pytest
 from ktui.execution.errors import RunProblem
 from ktui.execution.host import ownership, state_dir
 from ktui.execution.host.catalog import RunState, all_runs
-from ktui.execution.host.ownership import Held, holder, live_runs, starting, take
+from ktui.execution.host.ownership import OwnedElsewhere, holder, live_runs, starting, take
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.file import beside
 from support.journals import CLUSTER, a_start, planned, started, written
@@ -75,7 +75,7 @@ def test_whoever_takes_a_run_is_named_with_process_host_user_and_time(run: RunDi
 
 def test_a_run_that_another_process_owns_is_refused_and_its_owner_told(run: RunDir) -> None:
     with an_owner(run) as owner:
-        with pytest.raises(Held) as held:
+        with pytest.raises(OwnedElsewhere) as held:
             take(run)
 
         assert held.value.holder.pid == owner.pid
@@ -84,7 +84,7 @@ def test_a_run_that_another_process_owns_is_refused_and_its_owner_told(run: RunD
 
 
 def test_nobody_takes_a_run_twice_not_even_the_process_that_owns_it(run: RunDir) -> None:
-    with take(run), pytest.raises(Held):
+    with take(run), pytest.raises(OwnedElsewhere):
         take(run)
 
 
@@ -157,7 +157,7 @@ def test_a_process_of_the_version_before_is_seen_as_the_owner(run: RunDir) -> No
 
         assert before.read() == note
         assert holder(run) == owned.holder
-        with pytest.raises(Held):
+        with pytest.raises(OwnedElsewhere):
             take(run)
     assert holder(run) is None
 
@@ -208,7 +208,7 @@ def test_nobody_takes_a_run_whose_folder_was_removed_while_its_owner_lives(here:
         here.create_run("drain-b3")
 
         assert holder(run) == owned.holder
-        with pytest.raises(Held):
+        with pytest.raises(OwnedElsewhere):
             take(run)
 
 

@@ -23,7 +23,7 @@ def test_the_run_says_that_somebody_has_taken_its_rate_off(
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.cluster.configure([set_rate(4, before)])
-    story.befalls(5.0, events.Configure((set_rate(4, before),)))
+    story.befalls(5.0, events.AlterConfigs((set_rate(4, before),)))
 
     story.to_the_end()
 
@@ -54,7 +54,7 @@ def test_nobody_is_blamed_where_a_rate_is_put_back_late(late_s: float, tmp_path:
 
 def test_no_step_rests_on_a_rate_that_was_taken_off_a_moment_ago(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, {**ONE, "orders-1": ONE["orders-0"]}, poll_s=0.3)
-    story.befalls(0.5, events.Configure((set_rate(4, None),)))
+    story.befalls(0.5, events.AlterConfigs((set_rate(4, None),)))
     # A broker has a second to apply the run's own change: the deletion falls into it.
     story.asked(0.6, SetLimits({"partitions": 2}))
     rates: list[str | None] = []
@@ -72,7 +72,7 @@ def test_no_step_rests_on_a_rate_that_was_taken_off_a_moment_ago(tmp_path: Path)
 def test_a_list_that_its_owners_have_emptied_is_not_left_behind_empty(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.cluster.configure([change_list(ConfigOp.SET, "7:9")])
-    story.befalls(5.0, events.Configure((change_list(ConfigOp.SUBTRACT, "7:9"),)))
+    story.befalls(5.0, events.AlterConfigs((change_list(ConfigOp.SUBTRACT, "7:9"),)))
 
     story.to_the_end()
 

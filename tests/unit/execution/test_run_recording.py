@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.cluster.observer import Observer
-from ktui.cluster.ports import Ways
+from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
 from ktui.execution.host.recording import RunRecording
-from ktui.execution.run.events import Event, Recording
+from ktui.execution.run.events import AnyRunEvent, Recording
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
-from ktui.recording.recorded import Recorded
+from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
 from support.moving_clusters import a_cluster, tp
 from support.runs import OWNER, PlannedRun
@@ -22,8 +22,8 @@ async def recorded(run: PlannedRun, recorder: Recorder) -> list[Recording]:
     await run.start()
     with run.opened() as journal:
         run.run = Run("run").fold(journal.entries())
-        observer, ways = Observer(run.reader, run.clock), Ways(run.reader, run.writer)
-        source = Recorded(observer, recorder)
+        observer, ways = Observer(run.reader, run.clock), ClusterPorts(run.reader, run.writer)
+        source = RecordingSource(observer, recorder)
         state = RunRecording(recorder, "run").state
         run.engine = Engine(run.run, journal, source, ways, run.clock, recording=state)
         await run.engine.carry_on(OWNER)
@@ -72,5 +72,5 @@ async def test_a_run_that_nobody_records_says_nothing_of_it(tmp_path: Path) -> N
     run = a_run(tmp_path)
     await run.to_its_end()
 
-    events: list[Event] = run.events
+    events: list[AnyRunEvent] = run.events
     assert not [event for event in events if isinstance(event, Recording)]

@@ -11,7 +11,7 @@ import pytest
 from ktui.execution.host.catalog import RunState, RunSummary, UnknownRun, all_runs, find_run
 from ktui.execution.host.ownership import take
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import By, Event, Gate, NowIn, Paused
+from ktui.execution.run.events import AnyRunEvent, By, Gate, NowIn, Paused
 from ktui.execution.run.states import State
 from support.journals import CLUSTER, a_start, ended, step, written
 
@@ -21,7 +21,7 @@ def here(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path)
 
 
-def a_run(here: StateDir, name: str, events: Sequence[Event]) -> RunDir:
+def a_run(here: StateDir, name: str, events: Sequence[AnyRunEvent]) -> RunDir:
     run = here.create_run(name)
     written(run.journal, events).close()
     return run
@@ -69,7 +69,7 @@ def test_a_run_that_nobody_owns_can_be_resumed(here: StateDir) -> None:
     ],
 )
 def test_a_run_that_a_process_owns_is_shown_as_it_stands(
-    here: StateDir, events: list[Event], state: RunState
+    here: StateDir, events: list[AnyRunEvent], state: RunState
 ) -> None:
     run = a_run(here, "drain-b3", [*a_start(), *events])
     with take(run) as owned:

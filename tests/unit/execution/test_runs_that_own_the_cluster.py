@@ -10,17 +10,17 @@ import msgspec
 import pytest
 
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import Free, Others, Ours
+from ktui.cluster.ownership import Free, Others, OwnedHere
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.send_guard import SendGuard
 from ktui.execution.journal.commands import CallOff, Pause
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
+    AnyRunEvent,
     CancelAsked,
     Configure,
-    Entry,
-    Event,
     Gate,
+    JournalEntry,
     Left,
     Request,
     StepBegun,
@@ -57,7 +57,7 @@ class OwnedStory(ThrottledStory):
 
         async def take_over() -> None:
             claim = claim_on(self.cluster, "bob")
-            assert isinstance(await claim.claim(take_over=True), Ours)
+            assert isinstance(await claim.claim(take_over=True), OwnedHere)
             self.requests_then = len(self.witness.alters)
             self.settings_then = settings_in(self.cluster)
 
@@ -71,10 +71,10 @@ class OwnedStory(ThrottledStory):
         name, note = f"ktui-{self.cluster.spec.name}", msgspec.json.encode(owner(user))
         self.cluster.groups.join(name, note, 1_800.0, "", self.cluster.now_s)
 
-    def when_written(self, kind: type[Event], then: Callable[[], object]) -> None:
+    def when_written(self, kind: type[AnyRunEvent], then: Callable[[], object]) -> None:
         """Do something whenever an event of a kind is written into the journal."""
 
-        def written(entries: Sequence[Entry]) -> None:
+        def written(entries: Sequence[JournalEntry]) -> None:
             if any(isinstance(entry.event, kind) for entry in entries):
                 then()
 
@@ -126,7 +126,7 @@ def test_after_another_took_the_cluster_over_nothing_leaves_any_more_and_it_is_s
 
 @pytest.mark.parametrize("intent", [StepBegun, Configure])
 def test_nothing_is_sent_of_what_was_just_written_down_when_another_took_the_cluster_over(
-    tmp_path: Path, intent: type[Event]
+    tmp_path: Path, intent: type[AnyRunEvent]
 ) -> None:
     story = OwnedStory(tmp_path)
 

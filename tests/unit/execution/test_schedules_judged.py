@@ -17,10 +17,10 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.execution.run.events import (
     Answered,
+    AnyRunEvent,
     Cancel,
     Ended,
-    Entry,
-    Event,
+    JournalEntry,
     OpenRequest,
     Request,
     Started,
@@ -83,9 +83,9 @@ def ms(at_s: float) -> int:
     return int((BEGAN.timestamp() + at_s) * 1000)
 
 
-def written(*events: tuple[float, Event]) -> list[Entry]:
+def written(*events: tuple[float, AnyRunEvent]) -> list[JournalEntry]:
     return [
-        Entry(seq, BEGAN + timedelta(seconds=at_s), event)
+        JournalEntry(seq, BEGAN + timedelta(seconds=at_s), event)
         for seq, (at_s, event) in enumerate(events, start=1)
     ]
 
@@ -112,7 +112,7 @@ def answer(request: Request, verdict: Verdict) -> Answered:
     return Answered(topic=TOPIC, partition=0, request=request, verdict=verdict)
 
 
-def found(log: TopicLog, entries: Iterable[Entry]) -> list[str]:
+def found(log: TopicLog, entries: Iterable[JournalEntry]) -> list[str]:
     return against_intents(log, intents(entries))
 
 
@@ -141,7 +141,7 @@ def test_what_was_meant_and_took_effect_in_turn_is_as_it_should_be() -> None:
     ids=["nobody meant it", "it moved", "it came late"],
 )
 def test_a_request_that_takes_effect_where_it_should_not_is_found(
-    changes: list[Change], events: list[tuple[float, Event]], words: str
+    changes: list[Change], events: list[tuple[float, AnyRunEvent]], words: str
 ) -> None:
     (problem,) = found(log(*changes), written(*events))
     assert words in problem
@@ -187,13 +187,13 @@ def test_a_journal_with_more_at_once_than_its_limits_allow_is_found(tmp_path: Pa
     targets = {TopicPartition(TOPIC, number): (3, 4) for number in range(4)}
     run = WitnessedRun(cluster, tmp_path, targets, Limits(replicas=1, partitions=2))
     looks: list[tuple[datetime, Observation]] = []
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
 
-    def is_written(told: Sequence[Entry]) -> None:
+    def is_written(told: Sequence[JournalEntry]) -> None:
         """Give each writing a moment of its own, as it has where time passes by itself."""
         if told:
             at = told[0].at + timedelta(microseconds=told[0].seq)
-            entries.extend(Entry(entry.seq, at, entry.event) for entry in told)
+            entries.extend(JournalEntry(entry.seq, at, entry.event) for entry in told)
             if run.seen is not None:
                 looks.append((at, run.seen))
 
@@ -209,10 +209,10 @@ def test_a_journal_with_more_at_once_than_its_limits_allow_is_found(tmp_path: Pa
     assert list(Replayed(fewer, looks, brokers, 1).problems())
 
 
-def with_limits(entry: Entry, limits: Limits) -> Entry:
+def with_limits(entry: JournalEntry, limits: Limits) -> JournalEntry:
     if not isinstance(entry.event, Started):
         return entry
-    return Entry(entry.seq, entry.at, msgspec.structs.replace(entry.event, limits=limits))
+    return JournalEntry(entry.seq, entry.at, msgspec.structs.replace(entry.event, limits=limits))
 
 
 def test_what_comes_after_the_end_is_found_unless_the_end_names_it() -> None:

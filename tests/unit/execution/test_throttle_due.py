@@ -9,6 +9,7 @@ import pytest
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigSource, Setting, Verdict
+from ktui.cluster.resources import SettingKey
 from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -18,11 +19,11 @@ from ktui.cluster.throttle_settings import (
     entries,
 )
 from ktui.execution.run.events import (
+    AnyRunEvent,
     Configure,
     Configured,
-    Entry,
-    Event,
     FoundSetting,
+    JournalEntry,
     Planned,
     SettingsFound,
     Started,
@@ -33,8 +34,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.first_events import planned_parts
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_ledger import Key
-from ktui.execution.throttle.desired import Due, needed
+from ktui.execution.throttle.desired import ThrottleChanges, needed
 from ktui.pacing.decision import Move
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
@@ -73,11 +73,11 @@ class Ground:
         )  # fmt: skip
         self.happen(started, *planned_parts(planned))
         self.states: dict[TopicPartition, PartitionState] = {}
-        self.covered: set[Key] = set()
+        self.covered: set[SettingKey] = set()
 
-    def happen(self, *events: Event) -> None:
+    def happen(self, *events: AnyRunEvent) -> None:
         for event in events:
-            self.run.apply(Entry(self.run.seq + 1, AT, event))
+            self.run.apply(JournalEntry(self.run.seq + 1, AT, event))
 
     def begins(self, name: str, adding: tuple[int, ...] = (4,)) -> None:
         self.happen(
@@ -93,7 +93,7 @@ class Ground:
             tp=tp(name), topic_id="t", replicas=(*RF3, 4), isr=isr, leader=1, leader_epoch=0
         )
 
-    def found(self, before: Mapping[Key, Setting]) -> None:
+    def found(self, before: Mapping[SettingKey, Setting]) -> None:
         found = [FoundSetting(*key, before.get(key, UNSET)) for key in self.due.unread()]
         self.happen(SettingsFound(found=tuple(found)))
 
@@ -104,14 +104,14 @@ class Ground:
                 Configured(resource=change.resource, verdict=verdict),  # type: ignore[attr-defined]
             )
 
-    def tightened(self, before: Mapping[Key, Setting] | None = None) -> None:
+    def tightened(self, before: Mapping[SettingKey, Setting] | None = None) -> None:
         self.found(before or {})
         self.carried_out(self.due.rates())
         self.carried_out(self.due.additions())
 
     @property
-    def due(self) -> Due:
-        return Due(self.run, self.states, self.covered)
+    def due(self) -> ThrottleChanges:
+        return ThrottleChanges(self.run, self.states, self.covered)
 
 
 def test_nothing_is_due_of_a_run_without_steps_or_without_a_throttle() -> None:

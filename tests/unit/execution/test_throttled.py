@@ -22,7 +22,7 @@ from ktui.execution.run.events import (
     decode,
     encode,
 )
-from ktui.execution.run.throttle_ledger import Ours, Throttled
+from ktui.execution.run.throttle_ledger import SetByRun, Throttled
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from support.runs_throttled import broker, change_list, set_rate, topic
 
@@ -91,7 +91,7 @@ def test_an_entry_is_ours_from_its_intent_until_kafka_says_that_it_is_off(
     throttled = fold(*events)
 
     ours = throttled.ours[LIST]
-    assert ours == Ours(UNSET, entries(listed), bool(events), unsure)
+    assert ours == SetByRun(UNSET, entries(listed), bool(events), unsure)
     partitions = {TopicPartition("orders", int(each[0])) for each in listed.split(",") if each}
     assert throttled.partitions == partitions
 
@@ -116,7 +116,7 @@ def test_a_rate_is_ours_as_long_as_it_may_be_there(
 ) -> None:  # fmt: skip
     throttled = fold(*events)
 
-    assert throttled.ours[RATE] == Ours(None, frozenset(values), touched=True, unsure=unsure)
+    assert throttled.ours[RATE] == SetByRun(None, frozenset(values), touched=True, unsure=unsure)
     assert throttled.brokers == ([4] if values else [])
 
 

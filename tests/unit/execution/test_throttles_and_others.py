@@ -124,7 +124,7 @@ def test_what_somebody_sets_while_a_replica_is_copied_stays(
     if rate_before is not None:
         story.cluster.configure([set_rate(4, rate_before), change_list(SET, "0:9")])
     for change in MEANWHILE[what]:
-        story.befalls(5.0, events.Configure((change,)))
+        story.befalls(5.0, events.AlterConfigs((change,)))
 
     story.to_the_end()
 
@@ -137,7 +137,7 @@ def test_what_somebody_sets_between_two_steps_stays(what: str, tmp_path: Path) -
     story = ThrottledStory(tmp_path, TWO)
     story.asked(5.0, Pause())
     for change in MEANWHILE[what]:
-        story.befalls(50.0, events.Configure((change,)))
+        story.befalls(50.0, events.AlterConfigs((change,)))
     story.asked(60.0, Continue())
 
     story.to_the_end()
@@ -152,7 +152,7 @@ def test_what_somebody_sets_while_nobody_carries_the_run_on_stays(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
     for change in MEANWHILE[what]:
-        story.befalls(12.0, events.Configure((change,)))
+        story.befalls(12.0, events.AlterConfigs((change,)))
     story.killed("after writing Answered")
 
     story.to_the_end(dead_s=30.0)
@@ -163,7 +163,7 @@ def test_what_somebody_sets_while_nobody_carries_the_run_on_stays(
 
 def test_the_run_says_whose_value_it_has_left(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
-    story.befalls(5.0, events.Configure((set_rate(4, 800_000),)))
+    story.befalls(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
 
     story.to_the_end()
 
@@ -177,7 +177,7 @@ def test_a_rate_that_somebody_has_changed_is_set_anew_only_when_the_operator_cha
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.cluster.configure([set_rate(4, 3_000_000)])
-    story.befalls(5.0, events.Configure((set_rate(4, 400_000),)))
+    story.befalls(5.0, events.AlterConfigs((set_rate(4, 400_000),)))
     story.played(until_s=9.0)
     assert story.rates == {4: "400000"}
     story.asked(10.0, SetThrottle(rates_from("600kB")))
@@ -190,7 +190,7 @@ def test_a_rate_that_somebody_has_changed_is_set_anew_only_when_the_operator_cha
 
 def test_a_list_of_everything_set_midway_binds_what_comes_without_an_entry(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.befalls(5.0, events.Configure((change_list(SET, "*"),)))
+    story.befalls(5.0, events.AlterConfigs((change_list(SET, "*"),)))
 
     story.to_the_end()
 
@@ -202,7 +202,7 @@ def test_a_list_of_everything_set_midway_binds_what_comes_without_an_entry(tmp_p
 def test_a_list_of_everything_that_goes_midway_is_followed_by_entries(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([change_list(SET, "*")])
-    story.befalls(5.0, events.Configure((change_list(DELETE, None),)))
+    story.befalls(5.0, events.AlterConfigs((change_list(DELETE, None),)))
 
     story.to_the_end()
 

@@ -18,7 +18,7 @@ from ktui.simulated import events
 from support.runs_throttled import TWO, ThrottledStory, broker, set_rate
 from support.throttle_rules import settings_in
 
-Timed = Sequence[tuple[float, events.Act]]
+Timed = Sequence[tuple[float, events.OutsideEvent]]
 OUTAGES: dict[str, Timed] = {
     "the target dies while it copies": [(5.0, events.Kill(4)), (200.0, events.Start(4))],
     "the target dies, and is back at once": [(5.0, events.Kill(4)), (6.0, events.Start(4))],

@@ -11,7 +11,7 @@ import pytest
 from ktui.cluster.errors import NotAuthorized, Unreachable
 from ktui.cluster.ports import ConfigOp, Verdict, WriteResult
 from ktui.execution.journal.commands import Continue, Pause, SetThrottle
-from ktui.execution.run.events import By, Configure, Event, Paused
+from ktui.execution.run.events import AnyRunEvent, By, Configure, Paused
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import rates_from
 from ktui.simulated import events
@@ -59,7 +59,7 @@ def test_a_list_is_emptied_within_seconds_where_the_request_for_it_is_lost(tmp_p
     assert (asked[1] - asked[0]).total_seconds() < 20.0
 
 
-def _takes_off(event: Event) -> bool:
+def _takes_off(event: AnyRunEvent) -> bool:
     return isinstance(event, Configure) and event.changes[0].op is ConfigOp.SUBTRACT
 
 
@@ -88,7 +88,7 @@ def test_a_rate_that_arrives_after_another_one_is_put_back_all_the_same(tmp_path
     story.assert_left_as_found()
 
 
-MISHAPS: dict[str, Sequence[events.Act]] = {
+MISHAPS: dict[str, Sequence[events.OutsideEvent]] = {
     "the answer to the rate": [events.LoseAnswer()],
     "the rate itself": [events.LoseRequest()],
     "the answers to the rate and to the list": [events.LoseAnswer(), events.LoseAnswer()],
@@ -224,7 +224,7 @@ def test_no_step_is_sent_while_the_list_of_its_topic_is_full(tmp_path: Path) -> 
     story = ThrottledStory(tmp_path, TWO)
     full = many_entries(32_767)
     story.cluster.configure([change_list(ConfigOp.SET, full)])
-    story.befalls(100.0, events.Configure((change_list(ConfigOp.SET, "0:9"),)))
+    story.befalls(100.0, events.AlterConfigs((change_list(ConfigOp.SET, "0:9"),)))
 
     assert not story.played(until_s=90.0).ended
 
@@ -262,7 +262,7 @@ def test_a_value_that_kafka_refuses_for_a_rate_leaves_nothing(tmp_path: Path) ->
     "lost", [events.LoseAnswer(), events.LoseRequest()], ids=["answer", "request"]
 )
 def test_a_rate_that_may_have_been_put_back_is_set_again_before_the_next_step(
-    lost: events.Act, tmp_path: Path
+    lost: events.OutsideEvent, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, {**ONE, "orders-1": (RF3, (4, 2, 3))})
     story.asked(5.0, Pause())

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ktui.execution.run.events import By, StepBegun
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
 from ktui.pacing.limits import Limits
@@ -24,7 +24,7 @@ FIVE_GB = {"messages": 5_000_000, "copied_s": 1_000_000.0}
 
 def earlier(bytes_s: float) -> Prior:
     rate = Spread(bytes_s, bytes_s, bytes_s, count=10)
-    return Prior(rate, 2.0, Curve(most_bytes_s=bytes_s, half_at=0.0, most_at_once=1), runs=2)
+    return Prior(rate, 2.0, RateCurve(most_bytes_s=bytes_s, half_at=0.0, most_at_once=1), runs=2)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.engine.decider import Decider
-from ktui.execution.run.events import Entry, Event, Planned, Request, Started
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Planned, Request, Started
 from ktui.execution.run.first_events import planned_parts
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
@@ -53,10 +53,10 @@ class _Desk:
         self.record([started, *planned_parts(planned)])
         self.decider = Decider(self.run)
 
-    def record(self, events: list[Event]) -> None:
+    def record(self, events: list[AnyRunEvent]) -> None:
         at = FIRST_MOMENT + timedelta(seconds=self.seconds)
         for event in events:
-            self.run.apply(Entry(self.run.seq + 1, at, event))
+            self.run.apply(JournalEntry(self.run.seq + 1, at, event))
 
     def turn(self) -> int:
         """Take one turn, and give how many partitions were to be looked at."""

@@ -11,7 +11,7 @@ from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
 from ktui.execution.engine.absent_brokers import RESTARTS_S, AbsentBrokers
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import why_not_sent
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import Journal
@@ -59,7 +59,7 @@ def test_min_insync_replicas_is_read_for_a_step_that_drops(least: int, *, leaves
     track.step = OpenStep(begun, FIRST_MOMENT)
     limits = Limits(replicas=1, shape=Shape.KIP_435)
 
-    why = why_not_sent(Request.ALTER, track, Look(an_observation(state, least)), limits)
+    why = why_not_sent(Request.ALTER, track, Observed(an_observation(state, least)), limits)
 
     assert (why is None) is leaves
 
@@ -68,7 +68,7 @@ def test_a_replica_whose_log_dir_has_failed_counts_as_offline() -> None:
     state = PartitionState(ORDERS, "a", (1, 2, 3), (1, 2), 1, offline=(3,))
     track = first_track(Planned("orders", 0, "a", (1, 2, 4), (1, 2, 3), 1), 0, FIRST_MOMENT)
 
-    situation = Look(an_observation(state)).situation(track, state)
+    situation = Observed(an_observation(state)).situation(track, state)
 
     assert situation is not None
     assert situation.online == {1, 2, 4, 5}

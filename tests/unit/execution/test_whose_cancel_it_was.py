@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.ports import Verdict
-from ktui.execution.run.events import Answered, Cancel, Entry, Event, Request
+from ktui.execution.run.events import Answered, AnyRunEvent, Cancel, JournalEntry, Request
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.simulated import events as acts
@@ -48,9 +48,9 @@ def test_a_cancel_counts_as_the_runs_own_unless_it_was_refused() -> None:
     def answer(verdict: Verdict) -> Answered:
         return Answered(topic="orders", partition=0, request=Request.CANCEL, verdict=verdict)
 
-    def cancelled(*events: Event) -> bool:
+    def cancelled(*events: AnyRunEvent) -> bool:
         told = enumerate([*a_start(), step(0), *events], start=1)
-        run = Run("run").fold(Entry(n, FIRST_MOMENT, event) for n, event in told)
+        run = Run("run").fold(JournalEntry(n, FIRST_MOMENT, event) for n, event in told)
         flying = run.flying[tp("orders-0")].step
         return flying is not None and flying.cancelled
 

@@ -11,7 +11,7 @@ from ktui.cluster.errors import NotAuthorized
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.kafka.transport import error_codes
-from ktui.kafka.transport.batches import Change, Sender
+from ktui.kafka.transport.batches import BatchedRequest, Sender
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
@@ -42,7 +42,7 @@ def sender(answer: Callable[[], Any]) -> Sender[TopicPartition]:
     ("code", "needs"), [(31, "Alter on the cluster"), (29, "Alter on topic orders"), (42, "")]
 )
 async def test_for_a_partition_of_it(code: int, needs: str) -> None:
-    results = await sender(lambda: code).in_turn([Change([ORDERS], lambda: None)])
+    results = await sender(lambda: code).in_turn([BatchedRequest([ORDERS], lambda: None)])
     assert results[ORDERS].verdict is Verdict.REFUSED
     assert results[ORDERS].needs == needs
     assert ("Grant " in results[ORDERS].message) is bool(needs)
@@ -54,6 +54,6 @@ async def test_as_a_whole() -> None:
         assert isinstance(error, NotAuthorized)
         raise error
 
-    results = await sender(denied).in_turn([Change([ORDERS], lambda: None)])
+    results = await sender(denied).in_turn([BatchedRequest([ORDERS], lambda: None)])
     assert results[ORDERS].needs == "Alter on the cluster"
     assert results[ORDERS].code == "CLUSTER_AUTHORIZATION_FAILED"

@@ -11,7 +11,7 @@ from kafka.protocol.consumer.group import HeartbeatResponse, LeaveGroupResponse
 from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, Unreachable
-from ktui.cluster.membership import Heard, Member
+from ktui.cluster.membership import HeartbeatAnswer, Member
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport import error_codes
@@ -138,7 +138,7 @@ async def test_a_coordinator_that_moves_is_looked_up_again(
     brokers.coordinators = [(0, 1), (NOT_THERE, -1), (0, 2)]
     brokers.heartbeats = [code, 0]
 
-    assert await groups.heartbeat("g", MEMBER) is Heard.STAYS
+    assert await groups.heartbeat("g", MEMBER) is HeartbeatAnswer.STAYS
 
     assert brokers.asked == [
         ("FindCoordinator", None),
@@ -155,7 +155,7 @@ async def test_a_coordinator_that_cannot_be_reached_is_looked_up_again(
     brokers.coordinators = [(0, 1), (0, 2)]
     brokers.heartbeats = [Unreachable("asking"), 0]
 
-    assert await groups.heartbeat("g", MEMBER) is Heard.STAYS
+    assert await groups.heartbeat("g", MEMBER) is HeartbeatAnswer.STAYS
 
     assert brokers.asked[-1] == ("Heartbeat", 2)
 
@@ -172,14 +172,14 @@ async def test_a_coordinator_that_is_known_is_not_looked_up_for_each_heartbeat(
 @pytest.mark.parametrize(
     ("code", "heard"),
     [
-        (FENCED, Heard.GONE),
-        (UNKNOWN_MEMBER, Heard.GONE),
-        (22, Heard.GONE),
-        (REBALANCING, Heard.REJOIN),
+        (FENCED, HeartbeatAnswer.GONE),
+        (UNKNOWN_MEMBER, HeartbeatAnswer.GONE),
+        (22, HeartbeatAnswer.GONE),
+        (REBALANCING, HeartbeatAnswer.REJOIN),
     ],
 )
 async def test_a_member_hears_that_it_is_gone_or_has_to_join_again(
-    brokers: Brokers, groups: KafkaGroups, code: int, heard: Heard
+    brokers: Brokers, groups: KafkaGroups, code: int, heard: HeartbeatAnswer
 ) -> None:
     brokers.heartbeats = [code]
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Wanted
+from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.room import Full
 from ktui.pacing.roster import Roster
@@ -159,11 +159,13 @@ def test_whoever_a_decision_leaves_out_waits_for_something(
 def test_those_that_have_not_begun_need_not_be_known(run: tuple[Roster, dict[int, int]]) -> None:
     roster, others = run
     begun = Roster(roster.limits)
-    begun.add(Wanted(each, roster.situation(each), begun=True) for each in roster.in_flight)
+    begun.add(
+        WantedPartition(each, roster.situation(each), begun=True) for each in roster.in_flight
+    )
     moves = tuple(roster.in_flight.values())
     begun.submitted(replace(decide_steps(roster), steps=moves, cuts=()))
     between = (*roster.between, *roster.ready)
-    begun.add(Wanted(each, roster.situation(each), begun=True) for each in between)
+    begun.add(WantedPartition(each, roster.situation(each), begun=True) for each in between)
     for each in waiting(roster):
         step = roster.step_of(each)
         told = waiting_for(roster, each, step, others)

@@ -18,9 +18,9 @@ from ktui.pipeline.what_if.evidence import (
     lacking,
     too_far_off,
 )
-from ktui.pipeline.what_if.grid import Cell
-from ktui.pipeline.what_if.model import Inflow, Step, fit
-from ktui.pipeline.what_if.play import Played, advise
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.model import InflowSample, RecordedStep, fit
+from ktui.pipeline.what_if.play import PlayedCell, advise
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
 
 MB = 1_000_000
@@ -127,8 +127,8 @@ def test_what_goes_beyond_is_named_with_what_was_recorded(
 
 def test_a_throttle_of_fifty_times_the_one_that_was_seen_is_beyond() -> None:
     """All that was recorded was held up by it: how fast brokers are without it is not known."""
-    step = Step("run", adds=True, took_s=30.0, copying_s=28.0)
-    model = fit([Inflow("run", 1, 2, 60.0, 60.0 * 2 * MB, 2 * MB)], [step] * 12, 2)
+    step = RecordedStep("run", adds=True, took_s=30.0, copying_s=28.0)
+    model = fit([InflowSample("run", 1, 2, 60.0, 60.0 * 2 * MB, 2 * MB)], [step] * 12, 2)
     assert model is not None
     assert model.curve.known_to == 2 * MB
     use = msgspec.structs.replace(USE, fewest_at_once=2, most_at_once=2, partitions=2)
@@ -147,7 +147,7 @@ def test_a_throttle_of_fifty_times_the_one_that_was_seen_is_beyond() -> None:
 
 def test_a_throttle_that_held_nothing_up_is_as_good_as_none() -> None:
     """Kafka's largest rate stands for "no limit" on many clusters."""
-    model = fit([Inflow("run", 1, 2, 60.0, 60.0 * 20 * MB, 2**63 - 1)], [])
+    model = fit([InflowSample("run", 1, 2, 60.0, 60.0 * 20 * MB, 2**63 - 1)], [])
     assert model is not None
     assert model.seen.free
     assert model.seen.throttle == 0
@@ -162,8 +162,8 @@ def test_what_was_recorded_for_a_moment_only_tells_nothing() -> None:
     long, short = TELLING_S, TELLING_S / 4
     model = fit(
         [
-            Inflow("a", 1, 2, long, 1.0, None),
-            *(Inflow("b", n, 9, short, 1.0, None) for n in (1, 2)),
+            InflowSample("a", 1, 2, long, 1.0, None),
+            *(InflowSample("b", n, 9, short, 1.0, None) for n in (1, 2)),
         ],
         [],
     )
@@ -184,9 +184,9 @@ def test_a_model_that_is_far_off_for_a_run_advises_nothing(error: float | None, 
 
 
 played = st.builds(
-    Played,
+    PlayedCell,
     cell=st.builds(
-        Cell, st.builds(Limits, partitions=st.integers(1, 50)), st.just(rates_from("none"))
+        GridCell, st.builds(Limits, partitions=st.integers(1, 50)), st.just(rates_from("none"))
     ),
     own=st.just(False),  # noqa: FBT003 - Hypothesis' own signature
     predicted_s=st.floats(1, 1e6),
@@ -201,7 +201,7 @@ played = st.builds(
 
 @given(cells=st.lists(played, min_size=1, max_size=8), window=st.none() | st.floats(1, 1e6))
 def test_nothing_that_goes_beyond_is_ever_advised_nor_its_time_told(
-    cells: list[Played], window: float | None
+    cells: list[PlayedCell], window: float | None
 ) -> None:
     cells[0] = msgspec.structs.replace(cells[0], own=True)
 
@@ -216,10 +216,11 @@ def test_nothing_that_goes_beyond_is_ever_advised_nor_its_time_told(
 
 
 def test_a_faster_way_beyond_is_said_to_need_recording_without_a_time() -> None:
-    def way(predicted_s: float, *further: str, own: bool = False) -> Played:
-        return Played(
-            cell=Cell(Limits()), own=own, predicted_s=predicted_s, low_s=1.0, high_s=predicted_s,
-            peak_extra_replicas=1, batches=1, broker_bytes_s=1.0, beyond=further,
+    def way(predicted_s: float, *further: str, own: bool = False) -> PlayedCell:
+        return PlayedCell(
+            cell=GridCell(Limits()), own=own, predicted_s=predicted_s, low_s=1.0,
+            high_s=predicted_s, peak_extra_replicas=1, batches=1, broker_bytes_s=1.0,
+            beyond=further,
         )  # fmt: skip
 
     cells = [way(100.0, own=True), way(10.0, "nothing was recorded without a throttle")]

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.pipeline.what_if.model import Inflow, Model, Step, fit
+from ktui.pipeline.what_if.model import InflowSample, Model, RecordedStep, fit
 from ktui.planning.throttle_rates import rates_from
 
 MB = 1_000_000.0
 
 
-def inflow(at_once: int, rate: float, throttle: int | None = None, broker: int = 1) -> Inflow:
-    return Inflow(f"run-{broker}", broker, at_once, 100.0, 100.0 * rate, throttle)
+def inflow(at_once: int, rate: float, throttle: int | None = None, broker: int = 1) -> InflowSample:
+    return InflowSample(f"run-{broker}", broker, at_once, 100.0, 100.0 * rate, throttle)
 
 
-def model_of(*inflows: Inflow, steps: tuple[Step, ...] = ()) -> Model:
+def model_of(*inflows: InflowSample, steps: tuple[RecordedStep, ...] = ()) -> Model:
     model = fit(inflows, steps)
     assert model is not None
     return model
@@ -97,10 +97,10 @@ def test_without_a_throttle_a_slow_broker_is_one() -> None:
 
 def test_steps_take_their_median_beside_copying_in_whole_polls() -> None:
     steps = (
-        Step("a", adds=True, took_s=14.5, copying_s=10.0),
-        Step("a", adds=True, took_s=24.5, copying_s=20.0),
-        Step("a", adds=True, took_s=99.0, copying_s=9.0),
-        Step("a", adds=False, took_s=3.5, copying_s=0.0),
+        RecordedStep("a", adds=True, took_s=14.5, copying_s=10.0),
+        RecordedStep("a", adds=True, took_s=24.5, copying_s=20.0),
+        RecordedStep("a", adds=True, took_s=99.0, copying_s=9.0),
+        RecordedStep("a", adds=False, took_s=3.5, copying_s=0.0),
     )
     model = model_of(inflow(1, MB), steps=steps)
     assert model.joining_s == 4

@@ -5,18 +5,18 @@ from __future__ import annotations
 import msgspec
 
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.evidence import Evidence
-from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
-from ktui.pipeline.what_if.play import Played, RecordedRun, advise, play, recorded_run
+from ktui.pipeline.what_if.play import PlayableRun, PlayedCell, advise, play, recorded_run
 from ktui.planning.throttle_rates import rates_from
 from support.journals import started
 
 MB = 1_000_000
 MODEL = Model(
-    curve=Curve(most_bytes_s=20.0 * MB, most_at_once=4, half_at=1.0, low=0.5, high=2.0),
+    curve=RateCurve(most_bytes_s=20.0 * MB, most_at_once=4, half_at=1.0, low=0.5, high=2.0),
     joining_s=2,
     other_s=1,
     seen=Evidence(
@@ -31,7 +31,7 @@ MODEL = Model(
 )
 
 
-def a_run(partitions: int = 8, size: int = 100 * MB) -> RecordedRun:
+def a_run(partitions: int = 8, size: int = 100 * MB) -> PlayableRun:
     planned = tuple(
         Planned(
             topic="a",
@@ -47,8 +47,8 @@ def a_run(partitions: int = 8, size: int = 100 * MB) -> RecordedRun:
     return recorded_run("drain", [started(partitions), PlannedPart(partitions=planned)])
 
 
-def one_by_one(throttle: str = "none", partitions: int = 1) -> Cell:
-    return Cell(Limits(replicas=1, partitions=partitions), rates_from(throttle))
+def one_by_one(throttle: str = "none", partitions: int = 1) -> GridCell:
+    return GridCell(Limits(replicas=1, partitions=partitions), rates_from(throttle))
 
 
 def test_a_run_one_by_one_takes_each_copy_alone_and_each_step_beside() -> None:
@@ -81,7 +81,7 @@ def test_a_run_that_changed_its_limits_is_known_to_have() -> None:
     assert not run.steady
 
 
-def the_cells() -> list[Played]:
+def the_cells() -> list[PlayedCell]:
     moves = a_run().moves()
     own = play(moves, one_by_one(partitions=2), MODEL, own=True)
     return [own, *(play(moves, one_by_one(partitions=n), MODEL) for n in (1, 4, 8))]

@@ -10,8 +10,8 @@ import pytest
 from ktui.cluster.broker import BrokerConfig, LogDir
 from ktui.cluster.errors import Failure, Operation
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.planning.check.disks import BrokerLoad
-from ktui.planning.check.findings import Kind, Severity
+from ktui.planning.check.disks import DiskLoad
+from ktui.planning.check.findings import FindingKind, Severity
 from ktui.planning.preflight import preflight as preflight_module
 from ktui.planning.preflight.preflight import Ground, Preflight, ShapeCost, preflight
 from ktui.planning.simulate import schedule as schedule_module
@@ -43,11 +43,11 @@ def cost(shape: Shape, *ways: Way, **more: Any) -> ShapeCost:
     return next(each for each in figures(*ways, **more).shapes if each.shape is shape)
 
 
-def load(told: Preflight, broker: int) -> BrokerLoad:
+def load(told: Preflight, broker: int) -> DiskLoad:
     return next(each for each in told.brokers if each.broker == broker)
 
 
-def kinds(told: Preflight) -> list[Kind]:
+def kinds(told: Preflight) -> list[FindingKind]:
     return [finding.kind for finding in told.warnings]
 
 
@@ -61,7 +61,7 @@ def test_each_broker_is_told_what_comes_and_what_goes() -> None:
     told = figures(ONE, ALL, sizes=[2 * GB, 3 * GB], rooms={4: ROOMY, 1: ROOMY})
 
     assert told.bytes_to_copy == 2 * GB + 3 * 3 * GB
-    assert load(told, 4) == BrokerLoad(
+    assert load(told, 4) == DiskLoad(
         broker=4,
         gains=2,
         loses=0,
@@ -246,7 +246,7 @@ def test_sizes_that_are_not_known_leave_their_figures_open_and_no_others() -> No
     assert load(told, 4).room_after_bytes is None
     assert load(told, 5).room_after_bytes == 49 * GB
     assert (told.in_force.leader_epoch_bumps, told.batches) == (2, 2)
-    assert kinds(told) == [Kind.DISKS_UNREADABLE]
+    assert kinds(told) == [FindingKind.DISKS_UNREADABLE]
     assert only(told) == (
         "the log dirs of broker 1 could not be read, so the size of 1 partition is not known: "
         "not authorized"
@@ -264,7 +264,7 @@ def test_a_disk_that_would_be_full_is_warned_of() -> None:
     told = figures(ONE, sizes=[8 * GB], rooms={4: (100 * GB, 5 * GB)})
 
     assert load(told, 4).room_after_bytes == -3 * GB
-    assert kinds(told) == [Kind.DISK_FULL]
+    assert kinds(told) == [FindingKind.DISK_FULL]
     assert only(told) == (
         "broker 4 gets 7.5 GiB, has room for 4.7 GiB now, and would be full: 2.8 GiB too much"
     )
@@ -300,7 +300,7 @@ def test_what_left_a_disk_before_makes_room_for_what_comes_later() -> None:
 def test_a_disk_with_less_than_a_tenth_left_is_warned_of() -> None:
     told = figures(ONE, sizes=[8 * GB], rooms={4: (100 * GB, 15 * GB)})
 
-    assert kinds(told) == [Kind.DISK_LOW]
+    assert kinds(told) == [FindingKind.DISK_LOW]
     assert only(told).endswith("now, and would have 6.5 GiB, 7% of its disk, left")
 
 
@@ -319,7 +319,7 @@ def test_log_dirs_that_take_nothing_are_no_room_and_are_warned_of() -> None:
         "broker 4 shall have 1 replica more, and a log dir is offline: /a (KAFKA_STORAGE_ERROR)"
     )
     assert one_cordoned.warnings == ()
-    assert kinds(all_cordoned) == [Kind.LOG_DIR_OFFLINE, Kind.CORDONED]
+    assert kinds(all_cordoned) == [FindingKind.LOG_DIR_OFFLINE, FindingKind.CORDONED]
 
 
 def test_a_broker_that_gains_nothing_is_not_judged_by_its_disks() -> None:

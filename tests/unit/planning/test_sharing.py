@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Move, Wanted
+from ktui.pacing.decision import Move, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
 from ktui.planning.simulate.fair_share import Pair, Shared, shared
-from ktui.planning.simulate.schedule import Beside, Flying, Left, rest
+from ktui.planning.simulate.schedule import Beside, Flying, RestOfRun, rest
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -72,14 +72,14 @@ def test_who_has_been_copied_leaves_its_share_to_the_others() -> None:
     assert copies.next_end_s == inf
 
 
-def wanted(tp: TopicPartition, size: int = 100) -> Wanted:
+def wanted(tp: TopicPartition, size: int = 100) -> WantedPartition:
     situation = Situation(
         replicas=(1, 2), isr=(1, 2), leader=1, target=(5, 2), online=frozenset((1, 2, 5))
     )
-    return Wanted(tp, situation, size)
+    return WantedPartition(tp, situation, size)
 
 
-def flying(one: Wanted, limits: Limits, left: dict[int, float]) -> Flying:
+def flying(one: WantedPartition, limits: Limits, left: dict[int, float]) -> Flying:
     step = next_step(one.situation, limits)
     assert isinstance(step, Step)
     return Flying(one, Move(one.tp, step), left)
@@ -87,9 +87,11 @@ def flying(one: Wanted, limits: Limits, left: dict[int, float]) -> Flying:
 
 def test_what_is_in_flight_goes_on_from_where_it_is_and_the_others_follow() -> None:
     limits = Limits(replicas=1, partitions=1)
-    alone = rest(Left([], [wanted(A)]), limits, Beside(), Shared(Rooms()))
-    half = rest(Left([flying(wanted(A), limits, {5: 50.0})], []), limits, Beside(), Shared(Rooms()))
-    both = Left([flying(wanted(A), limits, {5: 50.0})], [wanted(B)])
+    alone = rest(RestOfRun([], [wanted(A)]), limits, Beside(), Shared(Rooms()))
+    half = rest(
+        RestOfRun([flying(wanted(A), limits, {5: 50.0})], []), limits, Beside(), Shared(Rooms())
+    )
+    both = RestOfRun([flying(wanted(A), limits, {5: 50.0})], [wanted(B)])
     then = rest(both, limits, Beside(), Shared(Rooms()))
     assert alone.copying_s == 10.0
     assert half.copying_s == 5.0
@@ -99,11 +101,11 @@ def test_what_is_in_flight_goes_on_from_where_it_is_and_the_others_follow() -> N
 
 def test_a_step_that_has_copied_everything_ends_with_the_next_poll() -> None:
     limits = Limits(replicas=1, partitions=1)
-    told = rest(Left([flying(wanted(A), limits, {})], []), limits, Beside(), Shared(Rooms()))
+    told = rest(RestOfRun([flying(wanted(A), limits, {})], []), limits, Beside(), Shared(Rooms()))
     assert told.copying_s == 0.0
     assert 0 < told.waiting_s <= 5
 
 
 def test_nothing_is_left_where_nothing_flies_or_waits() -> None:
-    told = rest(Left([], []), Limits(), Beside(), Shared(Rooms()))
+    told = rest(RestOfRun([], []), Limits(), Beside(), Shared(Rooms()))
     assert told.copying_s == told.waiting_s == 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Wanted
+from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation
 from ktui.planning.simulate.fair_share import Inbound
@@ -42,7 +42,7 @@ def test_a_broker_is_never_faster_than_with_the_most_at_once(
 
 def played(tempo: Tempo, partitions: int = 3) -> Schedule:
     wanted = [
-        Wanted(
+        WantedPartition(
             TopicPartition("a", n),
             Situation(
                 replicas=(1, 2, 3),

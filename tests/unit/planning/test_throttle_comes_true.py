@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import Kind
+from ktui.planning.check.findings import FindingKind
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.preflight.preflight import preflight
@@ -39,7 +39,7 @@ def told(rate: int, limits: Limits) -> list[str]:
     ours = cluster()
     seen = asyncio.run(take_snapshot(ours.reader(), PLAN, ours.clock))
     figures = preflight(PLAN, seen, limits, throttle=ThrottleRates(rate))
-    return [found.sentence for found in figures.warnings if found.kind is Kind.NEVER_ENDS]
+    return [found.sentence for found in figures.warnings if found.kind is FindingKind.NEVER_ENDS]
 
 
 def ends(rate: int, names: tuple[str, ...] = NAMES) -> bool:

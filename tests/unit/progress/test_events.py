@@ -9,7 +9,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import fold as folding
-from ktui.progress.news import PER_TIMELINE, Severity
+from ktui.progress.news import PER_TIMELINE, EventSeverity
 from ktui.progress.timeline import Progress
 from ktui.simulated import events as acts
 from support.moving_clusters import a_cluster
@@ -34,7 +34,7 @@ def test_a_reassignment_found_under_way_is_told_with_its_lists() -> None:
     (event,) = folded(shown(a_move())).events
     assert event.what.startswith("reassignment under way: [")
     assert event.what.endswith("] -> [4,2,3]")
-    assert (event.tp, event.at, event.severity) == (T0, START, Severity.NEWS)
+    assert (event.tp, event.at, event.severity) == (T0, START, EventSeverity.NEWS)
 
 
 def test_a_reassignment_that_appears_later_has_started() -> None:
@@ -197,7 +197,7 @@ def test_many_replicas_of_a_broker_with_the_same_alarm_are_told_at_once(
     now = folded(recorder.record(40))
     cluster.do(acts.Slow(4, 1.0))
     after = folded(recorder.record(2), now)
-    alarms = [what for what, severity in told(now) if severity == Severity.TROUBLE]
+    alarms = [what for what, severity in told(now) if severity == EventSeverity.TROUBLE]
     well = [what for what, _ in told(after)[len(now.events) :]]
     if alike:
         assert alarms == ["broker 4: 6 replicas stalled: broker 4 does not fetch from 1"]

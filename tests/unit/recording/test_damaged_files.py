@@ -12,7 +12,7 @@ import pytest
 from ktui.fileproblem import FileProblem
 from ktui.recording import unzipping
 from ktui.recording.lines import End, Head
-from ktui.recording.playing import Damage, Seen, observations
+from ktui.recording.playing import Damage, PlayedPoll, observations
 from ktui.recording.reading import Bad, lines, recordings, segments
 from support.recordings import (
     Recording,
@@ -60,7 +60,7 @@ def test_a_line_that_was_changed_is_told_and_the_looks_that_build_on_it_are_left
 
     told = happenings(recording.folder)
 
-    seen = [each.observation for each in told if isinstance(each, Seen)]
+    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
     shown = all_to_the_millisecond(recording.shown)
     assert seen == shown[:6] + shown[10:]
     changed, left_out = (str(each) for each in told if isinstance(each, Damage))
@@ -93,7 +93,7 @@ def test_a_segment_that_is_missing_is_told(tmp_path: Path) -> None:
     assert [str(each) for each in told if isinstance(each, Damage)] == [
         f"{files[2]}:1: 6 lines of the session missing before this one"
     ]
-    seen = [each.observation for each in told if isinstance(each, Seen)]
+    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
     assert seen == all_to_the_millisecond(recording.shown[:5] + recording.shown[10:])
 
 
@@ -114,7 +114,7 @@ def test_lines_that_come_twice_are_told_once(recording: Recording, tmp_path: Pat
 
     told = happenings(recording.folder)
 
-    assert [each.observation for each in told if isinstance(each, Seen)] == (
+    assert [each.observation for each in told if isinstance(each, PlayedPoll)] == (
         all_to_the_millisecond(recording.shown)
     )
     assert not any(isinstance(each, Damage) for each in told)
@@ -185,7 +185,7 @@ def test_a_look_that_tells_of_what_cannot_be_is_left_out(recording: Recording, l
 
     *before, left_out = happenings(recording.folder)
 
-    assert [type(each) for each in before] == [Seen] * 20
+    assert [type(each) for each in before] == [PlayedPoll] * 20
     assert str(left_out) == f"{file}:23: 2 looks left out up to here: one before is missing"
 
 
@@ -212,7 +212,7 @@ def test_fields_that_this_version_does_not_know_are_left_aside(recording: Record
 
     told = happenings(recording.folder)
 
-    assert [each.observation for each in told if isinstance(each, Seen)] == (
+    assert [each.observation for each in told if isinstance(each, PlayedPoll)] == (
         all_to_the_millisecond(recording.shown)
     )
 
@@ -262,7 +262,7 @@ def test_files_put_one_behind_another_are_read_as_one(tmp_path: Path) -> None:
 
     assert [each.number for each in lines(together)] == list(range(1, 17))
     assert sum(isinstance(each.line, Head) for each in good(together)) == 3
-    assert [each.observation for each in happenings(together) if isinstance(each, Seen)] == (
+    assert [each.observation for each in happenings(together) if isinstance(each, PlayedPoll)] == (
         all_to_the_millisecond(recording.shown)
     )
 

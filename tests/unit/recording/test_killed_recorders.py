@@ -14,7 +14,7 @@ import pytest
 
 from ktui.recording import unzipping
 from ktui.recording.lines import Head
-from ktui.recording.playing import Damage, Seen
+from ktui.recording.playing import Damage, PlayedPoll
 from ktui.recording.reading import lines
 from ktui.recording.sealing import Sealed, seal
 from support.observations import START
@@ -161,7 +161,7 @@ def test_every_look_of_a_killed_process_is_read(tmp_path: Path) -> None:
 
     told = happenings(tmp_path)
 
-    seen = [each.observation for each in told if isinstance(each, Seen)]
+    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
     assert shown <= len(seen) <= shown + 1
     assert sum(isinstance(each, Damage) for each in told) <= 1
     same = Recording(tmp_path / "same")
@@ -172,7 +172,7 @@ def test_every_look_of_a_killed_process_is_read(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_behind_is_sealed_and_read_the_same(tmp_path: Path) -> None:
     with recording_for_ever(tmp_path) as process:
         after_looks(process, 100)
-    seen = [each.observation for each in happenings(tmp_path) if isinstance(each, Seen)]
+    seen = [each.observation for each in happenings(tmp_path) if isinstance(each, PlayedPoll)]
 
     sealed = seal(tmp_path)
 

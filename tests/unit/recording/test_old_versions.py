@@ -9,8 +9,8 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.recording.lines import End, Lost, RunLine
-from ktui.recording.playing import Seen, observations
+from ktui.recording.lines import End, LostPollLine, RunLine
+from ktui.recording.playing import PlayedPoll, observations
 from ktui.recording.reading import recordings
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -122,13 +122,13 @@ def test_version_1_is_read() -> None:
     first, lost, event, second, end = observations(session)
 
     assert (session.head.program, session.head.cluster) == ("ktui 0.1.0", "prod")
-    assert isinstance(first, Seen)
+    assert isinstance(first, PlayedPoll)
     assert first.observation == FIRST
-    assert isinstance(lost, Lost)
+    assert isinstance(lost, LostPollLine)
     assert lost.reason == "listing reassignments: no answer"
     assert isinstance(event, RunLine)
     assert (event.run, event.run_id, event.entry) == ("move", "move@2026-02-03T04:05:00", 12)
     assert bytes(event.event) == b'{"event":"paused","by":"operator"}'
-    assert isinstance(second, Seen)
+    assert isinstance(second, PlayedPoll)
     assert second.observation == SECOND
     assert isinstance(end, End)

@@ -12,9 +12,9 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import of_topic
-from ktui.recording.lines import Lost
-from ktui.recording.playing import Seen
-from ktui.recording.recorded import Recorded
+from ktui.recording.lines import LostPollLine
+from ktui.recording.playing import PlayedPoll
+from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
 from ktui.simulated import events
 from support.looking import EVERYONE, Looking, looking_at_a_move
@@ -29,7 +29,7 @@ class RecordedLooks:
     def __init__(self, look: Looking, folder: Path) -> None:
         self._clock = look.clock
         recorder = Recorder(folder, look.clock, program="ktui of a test")
-        self.source = Recorded(look.observer, recorder)
+        self.source = RecordingSource(look.observer, recorder)
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
         looking = asyncio.create_task(self.source.poll(interest))
@@ -61,8 +61,8 @@ async def test_a_poll_that_fails_is_recorded_with_the_reason_and_fails_as_before
             await looks.poll()
 
     seen, lost = happenings(tmp_path)
-    assert isinstance(seen, Seen)
-    assert isinstance(lost, Lost)
+    assert isinstance(seen, PlayedPoll)
+    assert isinstance(lost, LostPollLine)
     assert lost.reason == str(told.value)
 
 
@@ -73,7 +73,7 @@ async def test_settings_that_someone_says_are_changed_are_read_in_the_next_look(
     async with looking_at_a_move() as look:
         looks = RecordedLooks(look, tmp_path)
         await looks.poll()
-        await look.do(events.Configure((change,)))
+        await look.do(events.AlterConfigs((change,)))
         looks.source.settings_changed({"orders"}, ())
         await looks.poll()
 

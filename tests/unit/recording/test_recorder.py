@@ -11,8 +11,8 @@ import pytest
 
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
-from ktui.recording.lines import AnyLine, End, Head, Lost, RunLine
-from ktui.recording.playing import Seen, observations
+from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
+from ktui.recording.playing import PlayedPoll, observations
 from ktui.recording.reading import Good, recordings
 from support.observations import START, an_observation
 from support.recordings import (
@@ -100,7 +100,7 @@ def test_a_session_that_was_closed_says_so(recording: Recording) -> None:
     recording.recorder.close()
     recording.looks(1)
 
-    assert [type(each) for each in happenings(recording.folder)] == [Seen, Seen, End]
+    assert [type(each) for each in happenings(recording.folder)] == [PlayedPoll, PlayedPoll, End]
 
 
 def test_events_of_a_run_and_lost_polls_stand_between_the_looks(recording: Recording) -> None:
@@ -111,14 +111,14 @@ def test_events_of_a_run_and_lost_polls_stand_between_the_looks(recording: Recor
 
     first, event, lost, second = happenings(recording.folder)
 
-    assert isinstance(first, Seen)
+    assert isinstance(first, PlayedPoll)
     assert isinstance(event, RunLine)
     assert (event.run, event.run_id, event.entry) == ("move", "move@noon", 7)
     assert bytes(event.event) == b'{"event":"started","n":[1]}'
     assert (event.at, event.ms) == (1_767_268_800_000, 1_000)
-    assert isinstance(lost, Lost)
+    assert isinstance(lost, LostPollLine)
     assert lost.reason == "no answer\\x1b[2J"
-    assert isinstance(second, Seen)
+    assert isinstance(second, PlayedPoll)
 
 
 def test_what_is_told_before_the_first_look_waits_for_it(recording: Recording) -> None:
@@ -129,7 +129,11 @@ def test_what_is_told_before_the_first_look_waits_for_it(recording: Recording) -
 
     recording.looks(1)
 
-    assert [type(each) for each in happenings(recording.folder)] == [RunLine, Lost, Seen]
+    assert [type(each) for each in happenings(recording.folder)] == [
+        RunLine,
+        LostPollLine,
+        PlayedPoll,
+    ]
 
 
 def test_a_cluster_that_does_not_answer_for_days_takes_no_memory(recording: Recording) -> None:
@@ -140,7 +144,7 @@ def test_a_cluster_that_does_not_answer_for_days_takes_no_memory(recording: Reco
 
     told = [type(each) for each in happenings(recording.folder)]
 
-    assert told == [*[Lost] * 1_000, RunLine, Seen]
+    assert told == [*[LostPollLine] * 1_000, RunLine, PlayedPoll]
 
 
 def test_a_recorder_that_never_saw_a_cluster_leaves_nothing(recording: Recording) -> None:
@@ -197,7 +201,7 @@ def test_every_segment_can_be_read_without_the_others(tmp_path: Path) -> None:
         assert isinstance(good(file)[0].line, Head)
         assert next(look_lines(file)).whole
         (session,) = recordings(file)
-        seen = [each.observation for each in observations(session) if isinstance(each, Seen)]
+        seen = [each.observation for each in observations(session) if isinstance(each, PlayedPoll)]
         assert seen == all_to_the_millisecond(recording.shown[number * 4 : number * 4 + 4])
 
 
@@ -220,8 +224,14 @@ def test_another_cluster_is_another_session_in_its_own_folder(recording: Recordi
     one, other = recordings(recording.folder)
 
     assert (one.head.cluster_id, other.head.cluster_id) == ("a-cluster", "another")
-    assert [type(each) for each in observations(one)] == [Lost, Seen, Seen, End]
-    assert [type(each) for each in observations(other)] == [Seen, Seen, Seen, Lost, End]
+    assert [type(each) for each in observations(one)] == [LostPollLine, PlayedPoll, PlayedPoll, End]
+    assert [type(each) for each in observations(other)] == [
+        PlayedPoll,
+        PlayedPoll,
+        PlayedPoll,
+        LostPollLine,
+        End,
+    ]
     assert {file.parents[1].name for file in other.files} == {"another"}
 
 

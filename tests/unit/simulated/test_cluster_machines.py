@@ -240,7 +240,7 @@ def test_a_copy_that_a_throttle_starves_stands_still_though_old_data_is_deleted(
     )
     cluster = a_cluster(topics=(topic,))
     broker = ConfigResource(ConfigScope.BROKER, "4")
-    cluster.do(events.Configure((ConfigChange(broker, rate, ConfigOp.SET, "0"),)))
+    cluster.do(events.AlterConfigs((ConfigChange(broker, rate, ConfigOp.SET, "0"),)))
     cluster.do(events.Alter({ORDERS: (1, 2, 4)}))
     wait(cluster, 60.0)
 
@@ -254,7 +254,7 @@ def test_what_a_topic_keeps_may_be_a_setting_of_all_brokers() -> None:
 
     everywhere = ConfigResource(ConfigScope.BROKER, "")
     change = ConfigChange(everywhere, "log.retention.bytes", ConfigOp.SET, str(20 * MIB))
-    cluster.do(events.Configure((change,)))
+    cluster.do(events.AlterConfigs((change,)))
 
     assert cluster.replication.size(ORDERS, 1) == 20 * MIB
 

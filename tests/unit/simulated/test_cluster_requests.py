@@ -313,7 +313,7 @@ async def test_before_4_1_fenced_brokers_are_not_told() -> None:
 
 async def test_what_other_tools_do_is_seen_like_our_own_doing() -> None:
     cluster = a_cluster()
-    cluster.schedule(events.Due(5.0, events.Alter({ORDERS: TARGET})))
+    cluster.schedule(events.ScheduledEvent(5.0, events.Alter({ORDERS: TARGET})))
     wait(cluster, 4.0)
     assert not moving(cluster)
 

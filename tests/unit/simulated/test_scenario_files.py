@@ -12,7 +12,7 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigSco
 from ktui.fileproblem import FileProblem
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.simulated import events
-from ktui.simulated.events import Act
+from ktui.simulated.events import OutsideEvent
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import Scenario
@@ -46,7 +46,7 @@ def problem(read: Read, text: str) -> FileProblem:
     return caught.value
 
 
-def act(read: Read, written: str) -> Act:
+def act(read: Read, written: str) -> OutsideEvent:
     scenario = read(f"{TWO_TOPICS}faults:\n  - at: 1m\n    {written}\n")
     (due,) = scenario.faults
     assert due.at_s == 60
@@ -177,7 +177,7 @@ def test_faults_come_in_the_order_of_time(read: Read) -> None:
         ),
         (
             "elect: ['orders:2', audit]",
-            events.Elect((tp("orders", 2), tp("audit", 0), tp("audit", 1))),
+            events.ElectLeaders((tp("orders", 2), tp("audit", 0), tp("audit", 1))),
         ),
         ("cancel: ['audit:1']", events.Alter({tp("audit", 1): None})),
         (
@@ -186,7 +186,7 @@ def test_faults_come_in_the_order_of_time(read: Read) -> None:
         ),
         (
             "configure: [{topic: audit, key: flush.ms, value: 5}, {broker: 1, key: k, op: delete}]",
-            events.Configure(
+            events.AlterConfigs(
                 (
                     ConfigChange(AUDIT, "flush.ms", ConfigOp.SET, "5"),
                     ConfigChange(BROKER_1, "k", ConfigOp.DELETE),
@@ -196,7 +196,7 @@ def test_faults_come_in_the_order_of_time(read: Read) -> None:
     ],
 )  # fmt: skip
 def test_everything_that_can_happen_to_a_cluster_can_be_written(
-    read: Read, written: str, meant: Act
+    read: Read, written: str, meant: OutsideEvent
 ) -> None:
     assert act(read, written) == meant
 

@@ -13,7 +13,7 @@ from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.placing import in_turns_of_racks, spread
 from ktui.simulated.scenario.targets import (
     NoRoom,
-    Targets,
+    ScenarioTargets,
     draining,
     expanding,
     leading_elsewhere,
@@ -28,7 +28,7 @@ def topic(name: str, partitions: int, factor: int, brokers: int = 6) -> TopicSpe
     return TopicSpec(name=name, replicas=spread(partitions, factor, range(1, brokers + 1)))
 
 
-def after(topics: list[TopicSpec], targets: Targets) -> list[tuple[int, ...]]:
+def after(topics: list[TopicSpec], targets: ScenarioTargets) -> list[tuple[int, ...]]:
     return [
         targets.get(TopicPartition(each.name, number), replicas)
         for each in topics

@@ -16,7 +16,7 @@ from ktui.tui.draw.cells import (
     SPANS,
     Piece,
     SignAt,
-    Waiting,
+    WaitedSpan,
     cut_pieces,
     mark_cell,
     partition_text,
@@ -135,16 +135,16 @@ def test_the_sign_of_a_moment_stands_in_its_cell_and_moves_left_with_it() -> Non
 def test_what_waits_is_drawn_as_waiting_though_it_was_seen_to_be_in_sync() -> None:
     marks = [Mark.IN_SYNC, Mark.OUT_OF_SYNC, Mark.IN_SYNC, Mark.LEADER_MOVED, Mark.IN_SYNC]
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes(marks))
-    pieces = timeline_cells(slots, 120, 599.0, waits=Waiting(565.0))
+    pieces = timeline_cells(slots, 120, 599.0, waits=WaitedSpan(565.0))
     assert "".join(piece.text for piece in pieces).strip() == "┄┄┄░┄★┄"
 
 
 def test_what_was_in_sync_after_its_wait_is_drawn_so() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes([Mark.IN_SYNC, 50, *[Mark.IN_SYNC] * 3]))
-    pieces = timeline_cells(slots, 120, 599.0, waits=Waiting(0.0, 580.0))
+    pieces = timeline_cells(slots, 120, 599.0, waits=WaitedSpan(0.0, 580.0))
     assert "".join(piece.text for piece in pieces) == "┄" * 116 + "▅━━━"
     blank = Slots(slot_s=5.0, end_s=600.0, marks=bytes([Mark.NOTHING, Mark.IN_SYNC]))
-    pieces = timeline_cells(blank, 120, 599.0, waits=Waiting(0.0, 500.0))
+    pieces = timeline_cells(blank, 120, 599.0, waits=WaitedSpan(0.0, 500.0))
     assert "".join(piece.text for piece in pieces) == "┄" * 101 + " " * 18 + "━"
 
 

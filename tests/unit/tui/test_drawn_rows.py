@@ -6,7 +6,7 @@ from ktui.tui.draw.paint import Paint
 from ktui.tui.draw.roles import role_defaults
 from ktui.tui.draw.themes import DEFAULT, load_themes
 from ktui.tui.screens.watch.columns import Extents, layout
-from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.strip_cache import DrawnFrom, DrawnRows
 from support.screens import BEGAN_S, TP, timeline
 
@@ -14,7 +14,7 @@ WIDTH = 120
 LAYOUT = layout(WIDTH, Extents())
 THEME = load_themes(None).themes[DEFAULT]
 PAINT = Paint({**role_defaults(THEME), "foreground": "#ffffff", "background": "#000000"})
-ROW = DrawnFrom(timeline(), Moment(BEGAN_S), under_cursor=False, marked=False)
+ROW = DrawnFrom(timeline(), RowContext(BEGAN_S), under_cursor=False, marked=False)
 
 
 def drawn(rows: DrawnRows, row: DrawnFrom) -> Strip:
@@ -32,7 +32,7 @@ def test_what_was_drawn_last_is_known_also_when_it_is_again_as_it_was_at_first()
     first = drawn(rows, ROW)
     marked = drawn(rows, ROW._replace(marked=True))
     assert rows.known(TP) == marked != first
-    drawn(rows, ROW._replace(moment=Moment(BEGAN_S + 1.0)))
+    drawn(rows, ROW._replace(moment=RowContext(BEGAN_S + 1.0)))
     assert rows.known(TP) != marked
 
 

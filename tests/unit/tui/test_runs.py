@@ -11,10 +11,10 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.journal.commands import Command, Leave, SetLimits
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
+    AnyRunEvent,
     By,
     CancelAsked,
-    Entry,
-    Event,
+    JournalEntry,
     LimitsChanged,
     NowIn,
     Paused,
@@ -53,11 +53,11 @@ class Told:
         ]  # fmt: skip
         self.happen(started(len(planned)), PlannedPart(partitions=tuple(planned)))
 
-    def happen(self, *events: Event) -> set[TopicPartition]:
+    def happen(self, *events: AnyRunEvent) -> set[TopicPartition]:
         entries = []
         for event in events:
             self.seq += 1
-            entries.append(Entry(self.seq, self.now, event))
+            entries.append(JournalEntry(self.seq, self.now, event))
             self.run.apply(entries[-1])
         return self.rows.take(entries)
 

@@ -11,9 +11,9 @@ from typing import NoReturn
 
 import click
 
-from ktui.cli.cancel.cluster_report import Told, found_text, outcome_text, told_json
+from ktui.cli.cancel.cluster_report import ClusterCancelReport, found_text, outcome_text, told_json
 from ktui.cli.cancel.cluster_runs import RunOnCluster, claimed, runs_on
-from ktui.cli.cancel.options import Wanted
+from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.context.claim import claiming, refuse_another
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.context.errors import INTERRUPTED, BadInput
@@ -29,7 +29,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter
 from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import Listed, listed_in
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_in
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
@@ -70,7 +70,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
         ClusterError: the cluster cannot be looked at; nothing was sent.
         RunProblem: the state directory cannot be used, or another one owns the cluster.
     """
-    wanted = Wanted(
+    wanted = CancelRequest(
         kind=kind,
         topics=topics,
         partitions=partitions,
@@ -84,7 +84,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
     sys.exit(asyncio.run(_cancelled(cluster, state, wanted)))
 
 
-async def _cancelled(cluster: Cluster, state: StateDir, wanted: Wanted) -> int:
+async def _cancelled(cluster: Cluster, state: StateDir, wanted: CancelRequest) -> int:
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
     observer = Observer(reader, clock, patience_s=_SLOW_BROKER_S)
     refuse_owned = partial(_refuse_owned, cluster, reader, state, wanted)
@@ -101,7 +101,7 @@ async def _cancelled(cluster: Cluster, state: StateDir, wanted: Wanted) -> int:
 
 
 async def _refuse_owned(
-    cluster: Cluster, reader: ClusterReader, state: StateDir, wanted: Wanted
+    cluster: Cluster, reader: ClusterReader, state: StateDir, wanted: CancelRequest
 ) -> None:
     """See that no other state directory owns the cluster, whose runs would begin all anew."""
     described = await reader.describe_cluster()
@@ -119,7 +119,7 @@ class _Cancelling:
         writer: ClusterWriter,
         clock: Clock,
         state: StateDir,
-        wanted: Wanted,
+        wanted: CancelRequest,
         refuse_owned: Callable[[], Awaitable[None]],
     ) -> None:
         self._refuse_owned = refuse_owned
@@ -129,7 +129,7 @@ class _Cancelling:
         self._state = state
         self._wanted = wanted
         self._runs: list[RunOnCluster] = []
-        self._foreign: dict[TopicPartition, Listed] = {}
+        self._foreign: dict[TopicPartition, ListedReassignment] = {}
         self._claims: set[tuple[TopicPartition, tuple[int, ...]]] = set()
         """What live runs have in flight, around the last look."""
         self._lost = ""
@@ -145,7 +145,7 @@ class _Cancelling:
             reason = f"{KIND_IN_WORDS[wanted.kind]} everything on the cluster"
             CancelGateFile(self._state, seen.cluster_id).shut(self._clock.now(), asker(), reason)
         self._sort_out(seen)
-        told = Told(
+        told = ClusterCancelReport(
             cluster=cluster,
             cluster_id=seen.cluster_id,
             wanted=wanted,
@@ -179,7 +179,7 @@ class _Cancelling:
         theirs = {tp for run in self._runs if run.live for tp in run.listed}
         self._foreign = {tp: move for tp, move in listed.items() if tp not in theirs}
 
-    def _asked_for(self, seen: Observation) -> dict[TopicPartition, Listed]:
+    def _asked_for(self, seen: Observation) -> dict[TopicPartition, ListedReassignment]:
         wanted = self._wanted
         return {
             tp: move
@@ -187,7 +187,7 @@ class _Cancelling:
             if wanted.everything or tp.topic in wanted.topics or tp in wanted.partitions
         }
 
-    async def _call_off(self, told: Told) -> None:
+    async def _call_off(self, told: ClusterCancelReport) -> None:
         """Ask the runs, cancel the rest, and watch all of it for a while."""
         log = CancelLog(self._state, told.cluster_id, asker(), self._clock)
         cancel = ForeignCancel(self._writer, self._clock, log)
@@ -243,7 +243,7 @@ class _Cancelling:
         self._claims |= set(claimed(self._runs))
         return seen
 
-    def _still_foreign(self) -> Collection[Listed]:
+    def _still_foreign(self) -> Collection[ListedReassignment]:
         """Give what is no live run's; one may have begun it just after its journal was read."""
         for tp in [tp for tp, move in self._foreign.items() if (tp, move.target) in self._claims]:
             del self._foreign[tp]
@@ -255,7 +255,7 @@ class _Cancelling:
         return [tp for tp, m in listed if tp not in known and (tp, m.target) not in self._claims]
 
 
-def _check_names(wanted: Wanted, seen: Observation) -> None:
+def _check_names(wanted: CancelRequest, seen: Observation) -> None:
     """See that what is named is there, moving or not.
 
     Raises:

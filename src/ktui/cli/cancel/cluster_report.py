@@ -8,31 +8,30 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ktui.cli.cancel.cluster_runs import RunOnCluster
-from ktui.cli.cancel.options import Wanted
+from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.table import table
 from ktui.cli.process.send_command import AnswerJson
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.cancel.foreign_outcome import Listed, Outcome, Settled
+from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Brokers
 from ktui.planning.names import among
 from ktui.quantities import as_count
 
 _NOT_KNOWN = "not known"
 
 
-class Told(msgspec.Struct, kw_only=True):
+class ClusterCancelReport(msgspec.Struct, kw_only=True):
     """All there is to tell."""
 
     cluster: str
     cluster_id: str
-    wanted: Wanted
+    wanted: CancelRequest
     state: StateDir
-    foreign: Mapping[TopicPartition, Listed]
+    foreign: Mapping[TopicPartition, ListedReassignment]
     """What no live run has begun."""
     runs: tuple[RunOnCluster, ...]
     """Those that have something of what is asked for."""
@@ -48,7 +47,7 @@ class Told(msgspec.Struct, kw_only=True):
     def outcome(self, tp: TopicPartition) -> Settled:
         """Say what became of one that no live run has begun."""
         why = f"not sent: {self.not_sent or 'it was interrupted'}"
-        return self.settled.get(tp, Settled(Outcome.REFUSED, detail=why))
+        return self.settled.get(tp, Settled(ForeignOutcome.REFUSED, detail=why))
 
     @property
     def outcomes(self) -> Iterator[Settled]:
@@ -71,12 +70,12 @@ class Told(msgspec.Struct, kw_only=True):
         return next((run.name for run in self.runs if tp in run.listed), None)
 
 
-def found_text(told: Told) -> str:
+def found_text(told: ClusterCancelReport) -> str:
     """Show what there is, before anything is done about it."""
     return "\n\n".join(_found(told))
 
 
-def _found(told: Told) -> Iterator[str]:
+def _found(told: ClusterCancelReport) -> Iterator[str]:
     wanted, would = told.wanted, told.wanted.dry_run
     if wanted.everything:
         opens = f"ktui cancel --cluster --remove-cancel{state_option(told.state)}"
@@ -98,7 +97,7 @@ def _found(told: Told) -> Iterator[str]:
         yield "nothing was sent"
 
 
-def _row(told: Told, move: Listed) -> tuple[str, ...]:
+def _row(told: ClusterCancelReport, move: ListedReassignment) -> tuple[str, ...]:
     begun_by = told.begun_by(move.tp)
     note = move.refused or move.danger or ""
     return (
@@ -121,12 +120,12 @@ def _what_a_cancel_is(kind: CancelKind) -> str:
     return f"{words} So nothing more than a cancel can roll these back."
 
 
-def outcome_text(told: Told) -> str:
+def outcome_text(told: ClusterCancelReport) -> str:
     """Say what came of it; nothing where there was nothing to do."""
     return "\n".join(_came(told))
 
 
-def _came(told: Told) -> Iterator[str]:
+def _came(told: ClusterCancelReport) -> Iterator[str]:
     if told.wanted.dry_run:
         return
     if told.foreign:
@@ -152,7 +151,7 @@ def _came(told: Told) -> Iterator[str]:
         yield f"what came of it is not written down: {told.not_written}"
     counts = Counter(settled.outcome for settled in told.outcomes)
     if counts:
-        told_counts = ", ".join(f"{counts[o]:,} {o.value}" for o in Outcome if counts[o])
+        told_counts = ", ".join(f"{counts[o]:,} {o.value}" for o in ForeignOutcome if counts[o])
         yield f"{as_count(sum(counts.values()), 'reassignment')}: {told_counts}"
 
 
@@ -194,7 +193,7 @@ class OnClusterJson(msgspec.Struct, frozen=True, kw_only=True):
     refused: str | None
     """Why it is not cancelled."""
     danger: str | None
-    outcome: Outcome | None
+    outcome: ForeignOutcome | None
     """Null where nothing was sent, and while a run is at it."""
     replicas: Brokers | None
     detail: str
@@ -227,7 +226,7 @@ class CancelClusterJson(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
-def told_json(told: Told) -> CancelClusterJson:
+def told_json(told: ClusterCancelReport) -> CancelClusterJson:
     """Put it in its JSON form."""
     wanted = told.wanted
     came = not wanted.dry_run
@@ -257,7 +256,7 @@ def told_json(told: Told) -> CancelClusterJson:
 
 
 def _listed_json(
-    move: Listed, run: str | None, settled: Settled | None, *, live: bool = False
+    move: ListedReassignment, run: str | None, settled: Settled | None, *, live: bool = False
 ) -> OnClusterJson:
     return OnClusterJson(
         topic=move.tp.topic,

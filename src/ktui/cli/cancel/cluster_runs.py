@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ktui.cli.cancel.options import Wanted
+from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.process.send_command import AnswerJson, answer_json, put
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.cancel.foreign_outcome import Listed, Settled, settled_by_run
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled, settled_by_run
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import unfinished_journals
 from ktui.execution.host.ownership import holder
@@ -23,7 +23,6 @@ from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import act_on, acts_in_words, in_scope
-from ktui.execution.run.events import Brokers
 
 
 class RunOnCluster:
@@ -35,7 +34,7 @@ class RunOnCluster:
         wanted: what is asked for.
     """
 
-    def __init__(self, follower: RunFollower, wanted: Wanted, *, live: bool) -> None:
+    def __init__(self, follower: RunFollower, wanted: CancelRequest, *, live: bool) -> None:
         self._follower = follower
         self._folder = RunDir(follower.path.parent)
         self._wanted = wanted
@@ -45,7 +44,7 @@ class RunOnCluster:
         self.answer: Answer | None = None
         self.problem: str | None = None
         """Why it did not answer, or cannot be asked."""
-        self.listed: dict[TopicPartition, Listed] = {}
+        self.listed: dict[TopicPartition, ListedReassignment] = {}
         """Its reassignments that the cluster lists, of those asked for."""
         self.going: list[TopicPartition] = []
         """Of a live run all that has not ended, of those asked for; else only what is listed."""
@@ -92,7 +91,7 @@ class RunOnCluster:
         known = {tp: settled_by_run(tracks[tp]) for tp in self.listed}
         return {tp: settled for tp, settled in known.items() if settled is not None}
 
-    def take_in(self, listed: Mapping[TopicPartition, Listed]) -> None:
+    def take_in(self, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
         """See what of all that is listed and asked for is its own."""
         claims = self.claims
         self.listed = {tp: m for tp, m in listed.items() if claims.get(tp) == m.target}
@@ -141,7 +140,7 @@ class RunOnCluster:
         self._follower.close()
 
 
-def runs_on(state: StateDir, cluster_id: str, wanted: Wanted) -> list[RunOnCluster]:
+def runs_on(state: StateDir, cluster_id: str, wanted: CancelRequest) -> list[RunOnCluster]:
     """Give the runs of a cluster that are not at their end."""
     return [
         RunOnCluster(follower, wanted, live=owner is not None)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ktui.cli.cancel.gate import open_gate, open_gate_of_cluster
-from ktui.cli.cancel.options import Wanted, cancel_options, check_scope_given, taken
+from ktui.cli.cancel.options import CancelRequest, cancel_options, check_scope_given, taken
 from ktui.cli.cancel.run import cancel_run
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
@@ -80,7 +80,7 @@ def command(
         )
 
 
-def _check_on_cluster(wanted: Wanted) -> None:
+def _check_on_cluster(wanted: CancelRequest) -> None:
     """See that what is wanted can be had without a run, and is of something.
 
     Raises:

@@ -51,7 +51,7 @@ _OPTIONS = (
 )
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be called off, and how."""
 
     kind: CancelKind
@@ -79,7 +79,7 @@ def cancel_options(function: F) -> F:
     return function
 
 
-def taken(values: dict[str, Any], *, json: bool) -> Wanted | None:
+def taken(values: dict[str, Any], *, json: bool) -> CancelRequest | None:
     """Take what is wanted out of all that was given; None where the gate is to be opened.
 
     Raises:
@@ -97,7 +97,7 @@ def taken(values: dict[str, Any], *, json: bool) -> Wanted | None:
         raise BadInput(f"{', '.join(_KINDS)} {which}: give one of them, or {REMOVE_CANCEL}")
     if everything and (topics or partitions):
         raise BadInput("--all is everything: give it without --topic and --partition, or only them")
-    return Wanted(
+    return CancelRequest(
         kind=kinds[0],
         topics=topics,
         partitions=partitions,
@@ -108,7 +108,7 @@ def taken(values: dict[str, Any], *, json: bool) -> Wanted | None:
     )
 
 
-def check_scope_given(wanted: Wanted) -> None:
+def check_scope_given(wanted: CancelRequest) -> None:
     """See that it is said of what something is to be called off.
 
     Raises:

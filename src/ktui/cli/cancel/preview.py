@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ktui.cli.cancel.options import Wanted
+from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.context.cluster import Cluster
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.execution.cancel.preview import Foreseen, foreseen
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.errors import RunRefused
-from ktui.execution.run.cancel_scope import Act, act_on
+from ktui.execution.run.cancel_scope import CancelEffect, act_on
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 
@@ -28,7 +28,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     """What is wanted of a run, and what it comes to for each partition in its scope."""
 
     run: Run
-    wanted: Wanted
+    wanted: CancelRequest
     tracks: Sequence[Track]
     partitions: Sequence[Foreseen]
     """One for each track; none where the cluster cannot be asked."""
@@ -36,14 +36,14 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     """Why the cluster cannot be asked."""
 
     @property
-    def acts(self) -> list[Act]:
+    def acts(self) -> list[CancelEffect]:
         """What is done to each, by the journal."""
         return [act_on(track, self.wanted.kind) for track in self.tracks]
 
     @property
     def over(self) -> bool:
         """Whether all of it is over: nothing is left for any process to do."""
-        return all(act is Act.NOTHING for act in self.acts)
+        return all(act is CancelEffect.NOTHING for act in self.acts)
 
     @property
     def idle(self) -> bool:
@@ -52,7 +52,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def preview(
-    run: Run, wanted: Wanted, tracks: Sequence[Track], cluster: Cluster, *, needed: bool
+    run: Run, wanted: CancelRequest, tracks: Sequence[Track], cluster: Cluster, *, needed: bool
 ) -> Preview:
     """Look at the cluster, and say what would become of some partitions of a run.
 
@@ -67,10 +67,13 @@ def preview(
         RunRefused: it is not the run's cluster.
         ClusterError: it cannot be asked, and has to be.
     """
-    untouched = {Act.NOTHING, Act.DEQUEUE}  # a long queue is left without looking at all of it
+    untouched = {
+        CancelEffect.NOTHING,
+        CancelEffect.DEQUEUE,
+    }  # a long queue is left without looking at all of it
     touched = [track for track in tracks if act_on(track, wanted.kind) not in untouched]
     try:
-        look = Look(asyncio.run(_seen(run, touched, cluster)))
+        look = Observed(asyncio.run(_seen(run, touched, cluster)))
     except ClusterError as error:
         if needed:
             raise

@@ -8,13 +8,12 @@ from ktui.cli.cancel.preview import Preview
 from ktui.cli.output.gate import CancelGateJson
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.process.send_command import AnswerJson
+from ktui.cluster.partition import Brokers
 from ktui.execution.cancel.preview import Foreseen
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import Act
+from ktui.execution.run.cancel_scope import CancelEffect
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-
-Brokers = tuple[int, ...]
 
 
 class CancelStepJson(msgspec.Struct, frozen=True):
@@ -33,7 +32,7 @@ class CancelledJson(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     state: State
     """As it stands now."""
-    act: Act
+    act: CancelEffect
     cancels: bool
     """Whether a cancel is sent."""
     steps: tuple[CancelStepJson, ...]
@@ -59,7 +58,7 @@ class CancelJson(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     kind: CancelKind
     dry_run: bool
-    acts: dict[Act, int]
+    acts: dict[CancelEffect, int]
     """How many partitions of the scope each is done to."""
     partitions: tuple[CancelledJson, ...] | None
     """All of the scope; null where the cluster cannot be asked."""
@@ -87,7 +86,7 @@ def cancel_json(
         run=preview.run.name,
         kind=preview.wanted.kind,
         dry_run=preview.wanted.dry_run,
-        acts={act: acts.count(act) for act in Act},
+        acts={act: acts.count(act) for act in CancelEffect},
         partitions=None if preview.problem else told,
         problem=preview.problem,
         shuts_gate=shuts_gate,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from ktui.cli.cancel.options import Wanted, check_scope_given
+from ktui.cli.cancel.options import CancelRequest, check_scope_given
 from ktui.cli.cancel.preview import Preview, preview
 from ktui.cli.cancel.preview_json import cancel_json
 from ktui.cli.cancel.preview_text import preview_text
@@ -31,7 +31,7 @@ from ktui.execution.run.events import By
 from ktui.execution.run.run import Run
 
 
-def cancel_run(run_dir: RunDir, wanted: Wanted, names: Names, state: StateDir) -> None:
+def cancel_run(run_dir: RunDir, wanted: CancelRequest, names: Names, state: StateDir) -> None:
     """Say what a cancel comes to and, unless that is all, have it done.
 
     Raises:
@@ -63,7 +63,7 @@ def cancel_run(run_dir: RunDir, wanted: Wanted, names: Names, state: StateDir) -
         cancel.launch()
 
 
-def _check(run: Run, wanted: Wanted) -> None:
+def _check(run: Run, wanted: CancelRequest) -> None:
     """See that what is wanted can be asked of a run as it stands.
 
     Raises:

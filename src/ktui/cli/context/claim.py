@@ -20,7 +20,7 @@ from ktui.cluster.ownership import (
     ClusterOwner,
     Free,
     Others,
-    Ours,
+    OwnedHere,
     Standing,
     Unknown,
 )
@@ -30,7 +30,7 @@ from ktui.execution.host.catalog import throttles_left
 from ktui.execution.host.ownership import live_runs, starting, this_process
 from ktui.execution.host.state_dir import STATE_DIR, StateDir
 from ktui.execution.host.state_id import known_id, own_id
-from ktui.planning.check.findings import Finding, Kind, Severity
+from ktui.planning.check.findings import Finding, FindingKind, Severity
 
 log = logging.getLogger(__name__)
 
@@ -159,9 +159,9 @@ async def owner_findings(how: Claiming | None) -> tuple[Finding, ...]:
         standing, preview = await claim.look(), await claim.preview()
     warning = _warning(standing, how)
     if warning is not None:
-        return (Finding(Severity.WARNING, Kind.OWNER, (), warning),)
+        return (Finding(Severity.WARNING, FindingKind.OWNER, (), warning),)
     if isinstance(standing, Free) and preview.makes_topic:
-        return (Finding(Severity.NOTE, Kind.OWNER, (), _will_be_made(preview)),)
+        return (Finding(Severity.NOTE, FindingKind.OWNER, (), _will_be_made(preview)),)
     return ()
 
 
@@ -176,7 +176,7 @@ def _warning(standing: Standing, how: Claiming) -> str | None:
     return None
 
 
-class Hold:
+class ClusterHold:
     """An engine's hold on its cluster, from its start to its end.
 
     Args:
@@ -223,7 +223,7 @@ async def _made(how: Claiming) -> bool:
             click.echo(f"note: {_will_be_made(preview)}", err=True)
         standing = await claim.claim(take_over=how.take_over)
     _refuse(standing, only_ends=how.only_ends)
-    return isinstance(standing, Ours) and not isinstance(before, Ours)
+    return isinstance(standing, OwnedHere) and not isinstance(before, OwnedHere)
 
 
 async def given_up(how: Claiming) -> str | None:
@@ -238,9 +238,9 @@ async def given_up(how: Claiming) -> str | None:
 async def _let_go(claim: ClusterClaim) -> str | None:
     """Release what is ours, also where another engine of ours had the heartbeats."""
     standing = await claim.look()
-    if isinstance(standing, Ours):
+    if isinstance(standing, OwnedHere):
         standing = await claim.claim(take_over=False)
-    if isinstance(standing, Ours):
+    if isinstance(standing, OwnedHere):
         return await claim.release()
     return None if isinstance(standing, Free) else str(standing)
 

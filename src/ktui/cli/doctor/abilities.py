@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ktui.cli.doctor.findings import Finding, Level, some
-from ktui.kafka.capabilities import BrokerAbilities, Grant, Need, Permissions
+from ktui.cli.doctor.findings import DoctorFinding, Level, some
+from ktui.kafka.capabilities import BrokerAbilities, Grant, NeededApi, Permissions
 
 SUPPORTED = ("3.9", "4.0", "4.1", "4.2", "4.3")
 
 
-def judge_abilities(abilities: Sequence[BrokerAbilities]) -> list[Finding]:
+def judge_abilities(abilities: Sequence[BrokerAbilities]) -> list[DoctorFinding]:
     """Judge the brokers' releases and the operations they support."""
     return [
         *(
-            Finding(Level.WARNING, f"broker {ability.broker}: {ability.error}")
+            DoctorFinding(Level.WARNING, f"broker {ability.broker}: {ability.error}")
             for ability in abilities
             if ability.error is not None
         ),
@@ -23,37 +23,41 @@ def judge_abilities(abilities: Sequence[BrokerAbilities]) -> list[Finding]:
     ]
 
 
-def judge_permissions(permissions: Permissions) -> list[Finding]:
+def judge_permissions(permissions: Permissions) -> list[DoctorFinding]:
     """Judge what the principal may not do."""
     lacking = permissions.missing().items()
     missing = [_denied(grant, topics, all_of_them=permissions.none) for grant, topics in lacking]
-    found = missing or [Finding(Level.GOOD, "everything ktui can do is permitted")]
+    found = missing or [DoctorFinding(Level.GOOD, "everything ktui can do is permitted")]
     if not permissions.topics and not permissions.none:
         # A topic that may not be described looks as if it did not exist.
         fix = (
             "If there are topics, grant it with kafka-acls --add --operation Describe --topic '*'."
         )
         found.append(
-            Finding(Level.NOTE, "no topic is seen: none is there, or Describe is not granted", fix)
+            DoctorFinding(
+                Level.NOTE, "no topic is seen: none is there, or Describe is not granted", fix
+            )
         )
     return found
 
 
-def _releases(releases: list[str]) -> Iterator[Finding]:
+def _releases(releases: list[str]) -> Iterator[DoctorFinding]:
     if len(releases) > 1:
         fix = "Finish the upgrade first: releases differ in how they complete a reassignment."
-        yield Finding(Level.WARNING, f"brokers run {' and '.join(releases)}", fix)
+        yield DoctorFinding(Level.WARNING, f"brokers run {' and '.join(releases)}", fix)
     for release in releases:
         if release in SUPPORTED:
-            yield Finding(Level.GOOD, f"Kafka {release}, which ktui is tested with")
+            yield DoctorFinding(Level.GOOD, f"Kafka {release}, which ktui is tested with")
         else:
             fix = f"It may well work; tested are {SUPPORTED[0]} to {SUPPORTED[-1]} in KRaft mode."
-            yield Finding(Level.WARNING, f"Kafka {release}, which ktui is not tested with", fix)
+            yield DoctorFinding(
+                Level.WARNING, f"Kafka {release}, which ktui is not tested with", fix
+            )
 
 
-def _operations(abilities: Sequence[BrokerAbilities]) -> Iterator[Finding]:
+def _operations(abilities: Sequence[BrokerAbilities]) -> Iterator[DoctorFinding]:
     told = [ability for ability in abilities if ability.error is None]
-    lacking: dict[Need, list[int]] = {}
+    lacking: dict[NeededApi, list[int]] = {}
     for ability in told:
         for need in ability.lacks:
             lacking.setdefault(need, []).append(ability.broker)
@@ -63,12 +67,12 @@ def _operations(abilities: Sequence[BrokerAbilities]) -> Iterator[Finding]:
         if len(brokers) == len(told):
             who = "no broker supports it"
         level = Level.TROUBLE if need.required else Level.NOTE
-        yield Finding(level, f"{need.what}: {who}, so {need.without}")
+        yield DoctorFinding(level, f"{need.what}: {who}, so {need.without}")
     if told and not lacking:
-        yield Finding(Level.GOOD, "every operation ktui needs is supported")
+        yield DoctorFinding(Level.GOOD, "every operation ktui needs is supported")
 
 
-def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> Finding:
+def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> DoctorFinding:
     """Judge a missing grant: without any at all, each is why nothing can be done."""
     on_cluster = grant.resource == "cluster"
     where = "the cluster" if on_cluster else some("topic", topics) if topics else "any topic"
@@ -76,7 +80,7 @@ def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> Find
     if all_of_them or grant.vital:
         level = Level.TROUBLE
     use = "needed only to change things" if grant.writes else "needed to watch"
-    return Finding(
+    return DoctorFinding(
         level,
         f"{grant.operation} on {where} is not granted: cannot {grant.purpose}",
         f"It is {use}. {grant_command(grant)}.",

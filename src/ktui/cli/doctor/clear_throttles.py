@@ -16,9 +16,9 @@ from ktui.cli.doctor.throttle_scan import (
     NOT_SEEN,
     WATCHED_S,
     Again,
-    Look,
+    FoundThrottle,
     Stands,
-    Throttle,
+    ThrottleScan,
     claims_of,
     look_at_throttles,
     stirring,
@@ -51,7 +51,7 @@ NOT_AT_REST = (
 )
 
 
-class ThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
+class FoundThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
     """One throttle, as it was found."""
 
     scope: ConfigScope
@@ -68,11 +68,11 @@ class ClearedJson(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     cluster: str
     dry_run: bool
-    taken_off: tuple[ThrottleJson, ...]
+    taken_off: tuple[FoundThrottleJson, ...]
     """With `dry_run`, those that would be."""
-    kept: tuple[ThrottleJson, ...]
+    kept: tuple[FoundThrottleJson, ...]
     """Needed, or not set on the resource itself."""
-    left: tuple[ThrottleJson, ...]
+    left: tuple[FoundThrottleJson, ...]
     """Those that were to be taken off, and are there still."""
     unread: tuple[str, ...]
     not_at_rest: tuple[str, ...]
@@ -82,19 +82,19 @@ class ClearedJson(msgspec.Struct, frozen=True, kw_only=True):
 class Cleared(msgspec.Struct, frozen=True):
     """What came of it."""
 
-    look: Look
-    left: Mapping[Throttle, str]
+    look: ThrottleScan
+    left: Mapping[FoundThrottle, str]
     """Those that are there still, and why."""
     stirring: tuple[str, ...] = ()
     """What moved or changed while they were watched, as sentences."""
 
     @property
-    def stray(self) -> list[Throttle]:
+    def stray(self) -> list[FoundThrottle]:
         """Those that nobody needs."""
         return [t for t in self.look.throttles if t.stands is Stands.LEFT_BEHIND]
 
     @property
-    def kept(self) -> list[Throttle]:
+    def kept(self) -> list[FoundThrottle]:
         """All others."""
         return [t for t in self.look.throttles if t.stands is not Stands.LEFT_BEHIND]
 
@@ -109,7 +109,7 @@ class Cleared(msgspec.Struct, frozen=True):
         return BAD_INPUT if needed and not self.stray else 0
 
 
-def _reason(throttle: Throttle) -> str:
+def _reason(throttle: FoundThrottle) -> str:
     """Say why a throttle is kept."""
     match throttle.stands:
         case Stands.LIVE_RUN:
@@ -140,7 +140,7 @@ def found_text(cleared: Cleared) -> Iterable[str]:
         yield "no replication throttle is set"
 
 
-def _row(throttle: Throttle) -> tuple[str, str, str]:
+def _row(throttle: FoundThrottle) -> tuple[str, str, str]:
     value = clean(throttle.value)
     if len(value) > MOST_SHOWN:
         value = f"{value[:MOST_SHOWN]}… ({len(throttle.values):,} entries)"
@@ -177,8 +177,8 @@ def cleared_json(cluster: str, cleared: Cleared, *, dry_run: bool) -> ClearedJso
     )
 
 
-def _one(throttle: Throttle, why: str | None = None) -> ThrottleJson:
-    return ThrottleJson(
+def _one(throttle: FoundThrottle, why: str | None = None) -> FoundThrottleJson:
+    return FoundThrottleJson(
         scope=throttle.resource.scope,
         name=throttle.resource.name,
         key=throttle.key,
@@ -280,8 +280,8 @@ def _asked() -> bool:
 
 
 async def _take_off(
-    cluster: Cluster, reader: ClusterReader, stray: Sequence[Throttle]
-) -> dict[Throttle, str]:
+    cluster: Cluster, reader: ClusterReader, stray: Sequence[FoundThrottle]
+) -> dict[FoundThrottle, str]:
     """Take throttles off; give those that are there still, and why.
 
     A broker that is asked knows of a change a moment after it was answered: that is waited for.
@@ -306,7 +306,7 @@ async def _take_off(
         await writer.aclose()
 
 
-def _change(throttle: Throttle) -> ConfigChange:
+def _change(throttle: FoundThrottle) -> ConfigChange:
     """Give what takes it off: what someone else puts to a list meanwhile stays there.
 
     A list written with blanks keeps them, and Kafka tells it without: each entry goes every way.
@@ -319,7 +319,7 @@ def _change(throttle: Throttle) -> ConfigChange:
     return ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(every_way))
 
 
-async def _delete(writer: ClusterWriter, emptied: Iterable[Throttle]) -> None:
+async def _delete(writer: ClusterWriter, emptied: Iterable[FoundThrottle]) -> None:
     """Delete lists with nothing in them any more."""
     changes = [ConfigChange(t.resource, t.key, ConfigOp.DELETE) for t in emptied]
     if changes:
@@ -329,21 +329,21 @@ async def _delete(writer: ClusterWriter, emptied: Iterable[Throttle]) -> None:
 Now = Mapping[ConfigResource, Mapping[str, Setting]]
 
 
-async def _read(reader: ClusterReader, throttles: Sequence[Throttle]) -> Now:
+async def _read(reader: ClusterReader, throttles: Sequence[FoundThrottle]) -> Now:
     keys = {throttle.key for throttle in throttles}
     return (await reader.settings({t.resource for t in throttles}, keys)).settings
 
 
-def _setting(now: Now, throttle: Throttle) -> Setting | None:
+def _setting(now: Now, throttle: FoundThrottle) -> Setting | None:
     return now.get(throttle.resource, {}).get(throttle.key)
 
 
-def _own(now: Now, throttle: Throttle) -> str | None:
+def _own(now: Now, throttle: FoundThrottle) -> str | None:
     setting = _setting(now, throttle)
     return None if setting is None else setting.own
 
 
-def _is_there(now: Now, throttle: Throttle) -> bool:
+def _is_there(now: Now, throttle: FoundThrottle) -> bool:
     """Whether it stands still, or that cannot be told."""
     if throttle.resource not in now:
         return True

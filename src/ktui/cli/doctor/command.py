@@ -17,7 +17,7 @@ from ktui.cli.context.terminal import styled
 from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor.clear_throttles import clear
 from ktui.cli.doctor.facts import gather_facts
-from ktui.cli.doctor.findings import Finding, Level, judge
+from ktui.cli.doctor.findings import DoctorFinding, Level, judge
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
 from ktui.cli.doctor.secret_files import judge_secret_files
 from ktui.cli.doctor.throttle_findings import judge_throttles
@@ -48,7 +48,7 @@ _VERIFY = (
     "certificates, and connect by names that are in them."
 )
 
-Sections = dict[str, list[Finding]]
+Sections = dict[str, list[DoctorFinding]]
 
 
 @click.command("doctor")
@@ -124,19 +124,21 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
         sections["cluster"] += await _late(reader, state)
         sections["ownership"] = await _ownership(cluster, reader, state)
     except ClusterError as error:
-        sections.setdefault("cluster", []).append(Finding(Level.TROUBLE, str(error)))
+        sections.setdefault("cluster", []).append(DoctorFinding(Level.TROUBLE, str(error)))
     finally:
         await asyncio.gather(capabilities.aclose(), reader.aclose())
     return sections
 
 
-async def _ownership(cluster: Cluster, reader: ClusterReader, state: StateDir) -> list[Finding]:
+async def _ownership(
+    cluster: Cluster, reader: ClusterReader, state: StateDir
+) -> list[DoctorFinding]:
     """Tell who owns the cluster, and what a run will create on it."""
     cluster_id = (await reader.describe_cluster()).cluster_id
     try:
         claim = look_claim(cluster, state, cluster_id)
     except RunProblem as problem:
-        return [Finding(Level.WARNING, f"could not look who owns the cluster: {problem}")]
+        return [DoctorFinding(Level.WARNING, f"could not look who owns the cluster: {problem}")]
     try:
         standing, preview = await claim.look(), await claim.preview()
         return judge_ownership(standing, preview, off=not cluster.context.ownership)
@@ -144,31 +146,34 @@ async def _ownership(cluster: Cluster, reader: ClusterReader, state: StateDir) -
         await claim.aclose()
 
 
-async def _late(reader: ClusterReader, state: StateDir) -> list[Finding]:
+async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
     """Name the reassignments that late requests of runs of this state directory have begun."""
     try:
         cluster, listed = await reader.describe_cluster(), await reader.list_reassignments()
         return judge_late(late_requests(state, cluster.cluster_id, listed))
     except (ClusterError, RunProblem) as problem:
-        return [Finding(Level.WARNING, f"could not look for late requests: {problem}")]
+        return [DoctorFinding(Level.WARNING, f"could not look for late requests: {problem}")]
 
 
 async def _throttles(
     reader: ClusterReader, topics: Collection[str], state: StateDir
-) -> list[Finding]:
+) -> list[DoctorFinding]:
     try:
         cluster = await reader.describe_cluster()
         look = await look_at_throttles(reader, cluster, topics, claims_of(state))
     except (ClusterError, RunProblem) as problem:
-        return [Finding(Level.WARNING, f"could not look: {problem}")]
+        return [DoctorFinding(Level.WARNING, f"could not look: {problem}")]
     return judge_throttles(look)
 
 
-async def _connection(connection: Connection) -> list[Finding]:
+async def _connection(connection: Connection) -> list[DoctorFinding]:
     probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
     warned = [
-        *(Finding(Level.WARNING, warning) for warning in connection.warnings),
-        *(Finding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY) for s in connection.unverified),
+        *(DoctorFinding(Level.WARNING, warning) for warning in connection.warnings),
+        *(
+            DoctorFinding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY)
+            for s in connection.unverified
+        ),
     ]
     return [
         *warned,
@@ -177,10 +182,10 @@ async def _connection(connection: Connection) -> list[Finding]:
     ]
 
 
-def _probed(probe: Probe) -> Finding:
+def _probed(probe: Probe) -> DoctorFinding:
     if probe.error is not None:
-        return Finding(Level.TROUBLE, f"{probe.client}: {probe.error}")
-    return Finding(Level.GOOD, f"{probe.client} connects ({as_took(probe.took_s)})")
+        return DoctorFinding(Level.TROUBLE, f"{probe.client}: {probe.error}")
+    return DoctorFinding(Level.GOOD, f"{probe.client} connects ({as_took(probe.took_s)})")
 
 
 def _as_text(cluster: Cluster, sections: Sections) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from ktui.cli.doctor.findings import Facts
+from ktui.cli.doctor.findings import DoctorFacts
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader
@@ -16,7 +16,7 @@ from ktui.progress.health import Health, health
 A = TypeVar("A")
 
 
-async def gather_facts(reader: ClusterReader) -> Facts:
+async def gather_facts(reader: ClusterReader) -> DoctorFacts:
     """Look at the whole cluster once.
 
     Raises:
@@ -35,7 +35,7 @@ async def gather_facts(reader: ClusterReader) -> Facts:
         unread += [failure.sentence for failure in topics.failures]
     topic_configs = {} if topics is None else topics.configs
     found = Counter(health(s, topic_configs.get(s.tp.topic)) for s in suspects)
-    return Facts(
+    return DoctorFacts(
         brokers=cluster.brokers,
         moving=None if listed is None else frozenset(listed),
         log_dirs=tuple(log_dir for answer in dirs.values() for log_dir in answer.log_dirs),

@@ -27,7 +27,7 @@ class Level(enum.StrEnum):
     TROUBLE = "trouble"
 
 
-class Finding(msgspec.Struct, frozen=True):
+class DoctorFinding(msgspec.Struct, frozen=True):
     """One thing found, and the fix where there is one."""
 
     level: Level
@@ -35,7 +35,7 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the judgement rests on."""
 
     brokers: Mapping[int, Broker]
@@ -53,10 +53,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What could not be read, and why, as sentences."""
 
 
-def judge(facts: Facts) -> list[Finding]:
+def judge(facts: DoctorFacts) -> list[DoctorFinding]:
     """Give the findings, in the order an operator wants to read them."""
     return [
-        *(Finding(Level.WARNING, f"could not look: {sentence}") for sentence in facts.unread),
+        *(DoctorFinding(Level.WARNING, f"could not look: {sentence}") for sentence in facts.unread),
         *_brokers(facts.brokers),
         *_health(facts.health),
         *_disks(facts.log_dirs),
@@ -66,76 +66,76 @@ def judge(facts: Facts) -> list[Finding]:
     ]
 
 
-def _brokers(brokers: Mapping[int, Broker]) -> Iterator[Finding]:
+def _brokers(brokers: Mapping[int, Broker]) -> Iterator[DoctorFinding]:
     down = sorted(brokers.keys() - online(brokers))
     count = len(brokers)
     if down:
         fix = "Kafka accepts a move onto a broker that is down, and it hangs: plan around it."
         up = f"{count - len(down)} of {count} are up"
-        yield Finding(Level.TROUBLE, f"down: {some('broker', down)} ({up})", fix)
+        yield DoctorFinding(Level.TROUBLE, f"down: {some('broker', down)} ({up})", fix)
     else:
-        yield Finding(Level.GOOD, f"all {count} brokers are up")
+        yield DoctorFinding(Level.GOOD, f"all {count} brokers are up")
 
 
-def _health(health: Mapping[Health, int]) -> Iterator[Finding]:
+def _health(health: Mapping[Health, int]) -> Iterator[DoctorFinding]:
     if offline := health.get(Health.OFFLINE):
         fix = "No replica leads them: bring their brokers back before anything else."
-        yield Finding(Level.TROUBLE, f"{_count(offline, 'partition')} offline", fix)
+        yield DoctorFinding(Level.TROUBLE, f"{_count(offline, 'partition')} offline", fix)
     if under_min := health.get(Health.UNDER_MIN_ISR):
         fix = "Producers with acks=all are refused there until replicas rejoin the ISR."
-        yield Finding(Level.TROUBLE, f"{_count(under_min, 'partition')} under min ISR", fix)
+        yield DoctorFinding(Level.TROUBLE, f"{_count(under_min, 'partition')} under min ISR", fix)
     if under := health.get(Health.UNDER_REPLICATED):
         fix = "See them with `ktui`, key v; let them heal before adding replication traffic."
-        yield Finding(Level.WARNING, f"{_count(under, 'partition')} under-replicated", fix)
+        yield DoctorFinding(Level.WARNING, f"{_count(under, 'partition')} under-replicated", fix)
     if not (offline or under_min or under) and (sound := health.get(Health.OK)):
         what = _count(sound, "partition")
-        yield Finding(Level.GOOD, f"all replicas are in sync: {what} seen")
+        yield DoctorFinding(Level.GOOD, f"all replicas are in sync: {what} seen")
 
 
-def _disks(log_dirs: tuple[LogDir, ...]) -> Iterator[Finding]:
+def _disks(log_dirs: tuple[LogDir, ...]) -> Iterator[DoctorFinding]:
     for log_dir in log_dirs:
         where = f"broker {log_dir.broker}, {log_dir.path}"
         if log_dir.error is not None:
-            yield Finding(Level.TROUBLE, f"{where}: log dir offline ({log_dir.error})")
+            yield DoctorFinding(Level.TROUBLE, f"{where}: log dir offline ({log_dir.error})")
         if log_dir.cordoned:
             fix = "Kafka accepts moves onto a broker whose log dirs are all cordoned; they hang."
-            yield Finding(Level.NOTE, f"{where}: log dir cordoned", fix)
+            yield DoctorFinding(Level.NOTE, f"{where}: log dir cordoned", fix)
         if log_dir.total_bytes and log_dir.usable_bytes is not None:
             used = 1 - log_dir.usable_bytes / log_dir.total_bytes
             if used >= NEARLY_FULL:
-                yield Finding(
+                yield DoctorFinding(
                     Level.WARNING,
                     f"{where}: {used:.0%} full",
                     "Mind the room that a move onto this disk takes.",
                 )
 
 
-def _movers(facts: Facts) -> Iterator[Finding]:
+def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
     moving = facts.moving
     if moving:
         topics = sorted({tp.topic for tp in moving})
-        yield Finding(
+        yield DoctorFinding(
             Level.WARNING,
             f"{_count(len(moving), 'partition')} being reassigned now, of {some('topic', topics)}",
             "Whoever started that counts towards the same network and disks; altering a partition "
             "that is moving makes Kafka forget where it came from.",
         )
     elif moving is not None:
-        yield Finding(Level.GOOD, "nothing is being reassigned")
+        yield DoctorFinding(Level.GOOD, "nothing is being reassigned")
     if any(
         topic.startswith(("__CruiseControl", "__KafkaCruiseControl"))
         for topic in facts.topic_configs
     ):
         fix = "Pause its self-healing and its executor while you move partitions by hand."
-        yield Finding(
+        yield DoctorFinding(
             Level.NOTE, "Cruise Control's topics are here: it may move partitions too", fix
         )
 
 
-def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[Finding]:
+def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[DoctorFinding]:
     unclean = sorted(b for b, c in configs.items() if c.unclean_leader_election)
     if unclean:
-        yield Finding(
+        yield DoctorFinding(
             Level.WARNING,
             f"unclean.leader.election.enable=true on {some('broker', unclean)}",
             "Cancelling a move of which only added replicas are in sync then loses data.",
@@ -144,7 +144,7 @@ def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[Finding]:
     if rebalancing:
         every = rebalancing[0].leader_imbalance_check_interval_s
         pace = "" if every is None else f" every {every} s"
-        yield Finding(
+        yield DoctorFinding(
             Level.NOTE,
             f"auto.leader.rebalance.enable=true: elects preferred leaders{pace}, also mid-move",
             "Leaders may move without anyone having asked; turn it off during a maintenance window "
@@ -152,14 +152,14 @@ def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[Finding]:
         )
     backoff = max((c.fetch_backoff_ms or 0 for c in configs.values()), default=0)
     if backoff >= DEFAULT_FETCH_BACKOFF_MS:
-        yield Finding(
+        yield DoctorFinding(
             Level.NOTE,
             f"replica.fetch.backoff.ms={backoff}: a leader change can stall producers so long",
             "100 to 200 ms makes moves gentler; a static setting (server.properties, restart).",
         )
 
 
-def _min_insync(facts: Facts) -> Iterator[Finding]:
+def _min_insync(facts: DoctorFacts) -> Iterator[DoctorFinding]:
     known = [
         (name, factor, facts.topic_configs[name].min_insync_replicas)
         for name, factor in facts.replication_factors.items()
@@ -167,13 +167,13 @@ def _min_insync(facts: Facts) -> Iterator[Finding]:
     ]
     tight = sorted(name for name, factor, least in known if factor <= least)
     if tight:
-        yield Finding(
+        yield DoctorFinding(
             Level.WARNING,
             f"min.insync.replicas leaves no replica to spare for {some('topic', tight)}",
             "The loss of any one replica refuses producers with acks=all there.",
         )
     if bare := sorted(name for name, _, least in known if least == 1):
-        yield Finding(
+        yield DoctorFinding(
             Level.NOTE,
             f"min.insync.replicas=1 for {some('topic', bare)}, with more than one replica",
             "An acknowledged message may live on a single broker, and moves do not change that.",

@@ -16,7 +16,7 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.run.run import Run
 from ktui.fileproblem import FileProblem
 from ktui.kafka.capabilities import Grant, Permissions
-from ktui.planning.check.findings import Finding, Kind, Severity
+from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.planning.names import among
 from ktui.planning.plan import Plan
 
@@ -24,7 +24,7 @@ _OF_A_THROTTLE = ("DescribeConfigs", "AlterConfigs")
 """What sets a throttle, and puts back what was there before."""
 
 
-class Need(msgspec.Struct, frozen=True, kw_only=True):
+class NeededPermission(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done, and how bad it is that a permission for it is missing."""
 
     subject: str
@@ -53,7 +53,7 @@ async def permission_findings(
     Raises:
         ClusterError: no broker answers.
     """
-    need = Need(
+    need = NeededPermission(
         subject="this plan",
         moves=Severity.PROBLEM if starts else Severity.WARNING,
         moved="be started",
@@ -68,7 +68,9 @@ def topics_of(plan: Plan) -> set[str]:
     return {target.topic for target in plan.partitions}
 
 
-async def missing_for(need: Need, cluster: Cluster, topics: Collection[str]) -> tuple[Finding, ...]:
+async def missing_for(
+    need: NeededPermission, cluster: Cluster, topics: Collection[str]
+) -> tuple[Finding, ...]:
     """Find the permissions that are missing on a cluster and on topics.
 
     Raises:
@@ -81,7 +83,7 @@ async def missing_for(need: Need, cluster: Cluster, topics: Collection[str]) -> 
     return tuple(_lacking(permitted, need))
 
 
-def _lacking(permitted: Permissions, need: Need) -> Iterator[Finding]:
+def _lacking(permitted: Permissions, need: NeededPermission) -> Iterator[Finding]:
     for grant, topics in permitted.missing().items():
         advice = grant_command(grant)
         if need.throttles is not None and grant.operation in _OF_A_THROTTLE:
@@ -103,7 +105,7 @@ def _finding(
         f"{grant.operation} on {where} is not granted to this principal, which cannot "
         f"{grant.purpose}: {what}. {advice}"
     )
-    return Finding(severity, Kind.NOT_PERMITTED, (), sentence)
+    return Finding(severity, FindingKind.NOT_PERMITTED, (), sentence)
 
 
 def check_permitted(run: Run) -> None:
@@ -130,6 +132,6 @@ def check_permitted(run: Run) -> None:
 
 async def _missing(run: Run, where: Target, cluster_id: str) -> tuple[Finding, ...]:
     await check_cluster(where, cluster_id)
-    need = Need(subject=f"run {run.name}", moves=None, throttles=Severity.PROBLEM)
+    need = NeededPermission(subject=f"run {run.name}", moves=None, throttles=Severity.PROBLEM)
     topics = {tp.topic for tp, track in run.tracks.items() if not track.state.ended}
     return await missing_for(need, where.cluster, topics)

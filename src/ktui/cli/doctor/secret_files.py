@@ -7,13 +7,13 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ktui.cli.doctor.findings import Finding, Level
+from ktui.cli.doctor.findings import DoctorFinding, Level
 
 _OTHERS = stat.S_IRWXO
 _GROUP = stat.S_IRWXG
 
 
-def judge_secret_files(files: Mapping[Path, Sequence[str]]) -> Iterator[Finding]:
+def judge_secret_files(files: Mapping[Path, Sequence[str]]) -> Iterator[DoctorFinding]:
     """Judge the files that have secrets of a connection, each given with its settings."""
     for path, settings in files.items():
         try:
@@ -23,7 +23,7 @@ def judge_secret_files(files: Mapping[Path, Sequence[str]]) -> Iterator[Finding]
         if not stat.S_ISREG(mode) or not mode & (_OTHERS | _GROUP):
             continue
         who = "everyone on its machine" if mode & _OTHERS else "its group"
-        yield Finding(
+        yield DoctorFinding(
             Level.WARNING,
             f"{path}: open to {who} (mode {stat.S_IMODE(mode):03o}), and has {_named(settings)}",
             f"Keep it to its owner: chmod 600 {shlex.quote(str(path))}",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ktui.cli.doctor.findings import Finding, Level, some
-from ktui.cli.doctor.throttle_scan import Look, Stands, Throttle
+from ktui.cli.doctor.findings import DoctorFinding, Level, some
+from ktui.cli.doctor.throttle_scan import FoundThrottle, Stands, ThrottleScan
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.text import clean
 from ktui.cluster.throttle_settings import ALL, REPLICAS
@@ -16,24 +16,24 @@ from ktui.quantities import as_rate
 CLEAR = "`ktui doctor --clear-throttles --dry-run` shows each; without --dry-run it takes them off."
 
 
-def judge_throttles(look: Look) -> list[Finding]:
+def judge_throttles(look: ThrottleScan) -> list[DoctorFinding]:
     """Give the findings, the worst first."""
     found = look.throttles
     findings = [
-        *(Finding(Level.WARNING, f"could not look: {sentence}") for sentence in look.unread),
+        *(DoctorFinding(Level.WARNING, f"could not look: {sentence}") for sentence in look.unread),
         *_of_runs([t for t in found if t.stands is Stands.WAITING_RUN]),
         *_rates([t for t in found if t.stands is Stands.LEFT_BEHIND and t.key not in REPLICAS]),
         *_lists([t for t in found if t.stands is Stands.LEFT_BEHIND and t.key in REPLICAS]),
         *_log_dirs([t for t in found if t.stands is Stands.LOG_DIRS]),
         *_inherited([t for t in found if t.stands is Stands.INHERITED]),
     ]
-    return findings or [Finding(Level.GOOD, "no replication throttle lies about")]
+    return findings or [DoctorFinding(Level.GOOD, "no replication throttle lies about")]
 
 
-def _of_runs(found: Sequence[Throttle]) -> Iterator[Finding]:
+def _of_runs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     for run in sorted({throttle.run for throttle in found}):
         where = places([(t.resource, t.key) for t in found if t.run == run])
-        yield Finding(
+        yield DoctorFinding(
             Level.WARNING,
             f"run {run}, which no process carries on, has left its throttle on {where}",
             f"`ktui resume {run}` goes on with it, and puts back what stood there; a run that was "
@@ -41,37 +41,37 @@ def _of_runs(found: Sequence[Throttle]) -> Iterator[Finding]:
         )
 
 
-def _rates(found: Sequence[Throttle]) -> Iterator[Finding]:
+def _rates(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     for key in sorted({throttle.key for throttle in found}):
         rated = [_rated(throttle) for throttle in found if throttle.key == key]
-        yield Finding(
+        yield DoctorFinding(
             Level.WARNING,
             f"{key} is set on {among(rated, told=5)}, and nothing moves",
             f"Left behind by an earlier move, or of a run between two steps: {CLEAR}",
         )
 
 
-def _rated(throttle: Throttle) -> str:
+def _rated(throttle: FoundThrottle) -> str:
     value = clean(throttle.value)
     rate = as_rate(int(value)) if value.isdecimal() else value
     return f"{throttle.where} ({rate})"
 
 
-def _lists(found: Sequence[Throttle]) -> Iterator[Finding]:
+def _lists(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     everything = sorted({t.resource.name for t in found if ALL in t.values})
     listed = sorted({t.resource.name for t in found if ALL not in t.values})
     fix = f"An in-sync replica that is listed stalls producers at every leader change: {CLEAR}"
     if everything:
         what = f"every replica of {some('topic', everything)} is throttled (*), and nothing moves"
-        yield Finding(Level.WARNING, what, fix)
+        yield DoctorFinding(Level.WARNING, what, fix)
     if listed:
         what = f"throttled replicas that are not being added are listed for {some('topic', listed)}"
-        yield Finding(Level.WARNING, what, fix)
+        yield DoctorFinding(Level.WARNING, what, fix)
 
 
-def _log_dirs(found: Sequence[Throttle]) -> Iterator[Finding]:
+def _log_dirs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     if found:
-        yield Finding(
+        yield DoctorFinding(
             Level.NOTE,
             f"{found[0].key} is set on {among(map(_rated, found), told=5)}",
             "It binds moves between the log dirs of a broker, which ktui does not see: where none "
@@ -79,7 +79,7 @@ def _log_dirs(found: Sequence[Throttle]) -> Iterator[Finding]:
         )
 
 
-def _inherited(found: Sequence[Throttle]) -> Iterator[Finding]:
+def _inherited(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     alike: dict[tuple[str, Setting], list[int]] = {}
     for throttle in found:
         alike.setdefault((throttle.key, throttle.setting), []).append(int(throttle.resource.name))
@@ -87,7 +87,7 @@ def _inherited(found: Sequence[Throttle]) -> Iterator[Finding]:
         fix = "delete it with kafka-configs --entity-type brokers --entity-default."
         if setting.source is ConfigSource.FILE:
             fix = "take it out of server.properties, and restart."
-        yield Finding(
+        yield DoctorFinding(
             Level.NOTE,
             f"{key} is {clean(inherited(setting))} on {some('broker', brokers)}",
             f"It binds whatever is listed, now and later. --clear-throttles leaves it: {fix}",

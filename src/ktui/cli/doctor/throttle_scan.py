@@ -17,14 +17,14 @@ from ktui.cluster.ports import (
     ConfigSource,
     Setting,
 )
-from ktui.cluster.resources import of_broker, of_topic
+from ktui.cluster.resources import SettingKey, of_broker, of_topic
 from ktui.cluster.text import clean
 from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS, entries
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_ledger import Key, Ours
+from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_standing import places, standing
 from ktui.planning.names import among
 from ktui.progress.left_behind import needed
@@ -32,8 +32,8 @@ from ktui.quantities import as_count
 
 BROKER_KEYS = (*RATES, LOG_DIR_RATE)
 
-Settings = Mapping[ConfigResource, Mapping[str, Setting]]
-Moving = Mapping[TopicPartition, Reassignment]
+SettingsByResource = Mapping[ConfigResource, Mapping[str, Setting]]
+MovingByPartition = Mapping[TopicPartition, Reassignment]
 
 
 class Stands(enum.StrEnum):
@@ -58,10 +58,10 @@ class Claim(msgspec.Struct, frozen=True):
     run: str
     live: bool
     """Whether a process carries it on."""
-    ours: Mapping[Key, frozenset[str]]
+    ours: Mapping[SettingKey, frozenset[str]]
 
 
-class Throttle(msgspec.Struct, frozen=True, kw_only=True):
+class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     """A rate, or those entries of a list that stand for the same reason."""
 
     resource: ConfigResource
@@ -89,7 +89,9 @@ class Throttle(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(self.values) == entries(self.setting.value)
 
 
-def throttles_in(settings: Settings, moving: Moving, claims: Sequence[Claim]) -> list[Throttle]:
+def throttles_in(
+    settings: SettingsByResource, moving: MovingByPartition, claims: Sequence[Claim]
+) -> list[FoundThrottle]:
     """Tell every throttle, brokers first.
 
     Args:
@@ -97,7 +99,7 @@ def throttles_in(settings: Settings, moving: Moving, claims: Sequence[Claim]) ->
         moving: every reassignment in flight.
         claims: of the runs that this machine remembers.
     """
-    found: list[Throttle] = []
+    found: list[FoundThrottle] = []
     for resource, theirs in sorted(settings.items(), key=lambda item: _order(item[0])):
         for key in (*BROKER_KEYS, *REPLICAS):
             if key in theirs:
@@ -114,9 +116,9 @@ def _of(
     resource: ConfigResource,
     key: str,
     setting: Setting,
-    moving: Moving,
+    moving: MovingByPartition,
     claims: Sequence[Claim],
-) -> Iterator[Throttle]:
+) -> Iterator[FoundThrottle]:
     if setting.source is ConfigSource.DEFAULT:
         return
     alike: dict[tuple[Stands, str], list[str]] = {}
@@ -136,12 +138,12 @@ def _of(
             stands = Stands.MOVING if moving else Stands.LEFT_BEHIND, ""
         alike.setdefault(stands, []).append(value)
     for (why, run), some in alike.items():
-        yield Throttle(
+        yield FoundThrottle(
             resource=resource, key=key, values=tuple(some), stands=why, run=run, setting=setting
         )
 
 
-def _claimed(key: Key, value: str, claims: Iterable[Claim]) -> Claim | None:
+def _claimed(key: SettingKey, value: str, claims: Iterable[Claim]) -> Claim | None:
     """Give the run that a value may be of; of a rate any, for what it was may come back."""
     for claim in claims:
         ours = claim.ours.get(key)
@@ -159,10 +161,10 @@ Claims = Callable[[str], Sequence[Claim]]
 """Gives what the runs of a cluster, by its id, have set."""
 
 
-class Look(msgspec.Struct, frozen=True):
+class ThrottleScan(msgspec.Struct, frozen=True):
     """What was found."""
 
-    throttles: tuple[Throttle, ...]
+    throttles: tuple[FoundThrottle, ...]
     unread: tuple[str, ...] = ()
     """Whose settings could not be read, and why, as sentences."""
     moving: tuple[TopicPartition, ...] = ()
@@ -187,13 +189,13 @@ def _claim(run: Run, owner: Holder | None) -> Claim:
     return Claim(run.name, live=True, ours=ours)
 
 
-def _found(ours: Ours) -> frozenset[str]:
+def _found(ours: SetByRun) -> frozenset[str]:
     return entries("" if ours.before is None else ours.before.value)
 
 
 async def look_at_throttles(
     reader: ClusterReader, cluster: ClusterDescription, topics: Collection[str], claims: Claims
-) -> Look:
+) -> ThrottleScan:
     """Tell all throttles, and who needs them.
 
     That is looked at last: nothing is taken for left behind that a move set just before.
@@ -206,7 +208,7 @@ async def look_at_throttles(
     settings, unread = await _read(reader, brokers, topics)
     moving = await reader.list_reassignments()
     found = throttles_in(settings, moving, claims(cluster.cluster_id))
-    return Look(tuple(found), unread, tuple(sorted(moving)))
+    return ThrottleScan(tuple(found), unread, tuple(sorted(moving)))
 
 
 async def topic_names(reader: ClusterReader) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -225,13 +227,13 @@ async def topic_names(reader: ClusterReader) -> tuple[frozenset[str], tuple[str,
 
 async def _read(
     reader: ClusterReader, brokers: Collection[int], topics: Collection[str]
-) -> tuple[Settings, tuple[str, ...]]:
+) -> tuple[SettingsByResource, tuple[str, ...]]:
     resources = [
         *map(of_broker, brokers),
         *map(of_topic, topics),
     ]
     answer = await reader.settings(resources, (*BROKER_KEYS, *REPLICAS))
-    alike: dict[str, list[Key]] = {}
+    alike: dict[str, list[SettingKey]] = {}
     for resource, why in answer.failures.items():
         alike.setdefault(why, []).append((resource, ""))
     return answer.settings, tuple(f"{places(keys)}: {why}" for why, keys in alike.items())
@@ -244,11 +246,11 @@ WATCHED_S = LOOKS * EVERY_S
 
 NOT_SEEN = "Runs of other hosts, users and state directories are not seen: look there, too"
 
-Again = Callable[[], Awaitable[Look]]
+Again = Callable[[], Awaitable[ThrottleScan]]
 """Looks at the throttles once more."""
 
 
-async def stirring(first: Look, again: Again, clock: Clock) -> tuple[str, ...]:
+async def stirring(first: ThrottleScan, again: Again, clock: Clock) -> tuple[str, ...]:
     """Watch for some seconds, and say what moved or changed as soon as something does.
 
     Returns:
@@ -267,7 +269,7 @@ async def stirring(first: Look, again: Again, clock: Clock) -> tuple[str, ...]:
     return ()
 
 
-def _seen(first: Look, now: Look) -> Iterator[str]:
+def _seen(first: ThrottleScan, now: ThrottleScan) -> Iterator[str]:
     if now.moving:
         verb = "is" if len(now.moving) == 1 else "are"
         count = as_count(len(now.moving), "partition")
@@ -279,7 +281,7 @@ def _seen(first: Look, now: Look) -> Iterator[str]:
             yield f"{key} of {_named(resource)} was {_shown(then)}, and is {_shown(since)}"
 
 
-def _values(look: Look) -> Mapping[tuple[ConfigResource, str], str]:
+def _values(look: ThrottleScan) -> Mapping[tuple[ConfigResource, str], str]:
     """Every throttle with its whole setting."""
     return {(each.resource, each.key): each.setting.value for each in look.throttles}
 

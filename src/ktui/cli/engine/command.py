@@ -13,7 +13,7 @@ from types import FrameType
 
 import click
 
-from ktui.cli.context.claim import Hold, claiming, no_ownership_option
+from ktui.cli.context.claim import ClusterHold, claiming, no_ownership_option
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.engine.log import EngineLog, JournalWait, log_to
 from ktui.cli.options import common
@@ -22,7 +22,7 @@ from ktui.cli.record.sources import EngineRecording, recording
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observations, Observer
-from ktui.cluster.ports import Ways
+from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
@@ -35,7 +35,7 @@ from ktui.execution.host.process import close_inherited
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Answer, Leave, LeaveThrottles, Pause
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import By, Entry, Event, Owned
+from ktui.execution.run.events import AnyRunEvent, By, JournalEntry, Owned
 from ktui.execution.run.run import Run
 
 PATIENCE = 0.75
@@ -51,7 +51,7 @@ class LoggedJournal(Journal):
     log: EngineLog | None = None
     recording: EngineRecording | None = None
 
-    def append(self, events: Sequence[Event]) -> list[Entry]:
+    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
         """Write events, and tell of them once they are on the disk."""
         entries = super().append(events)
         if self.log is not None:
@@ -209,14 +209,14 @@ async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each
     check_throttle = partial(check_one_throttle, state, run.started.cluster_id, run.name)
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
     how = claiming(cluster, state, run.started.cluster_id, run.name, off=not owns)
-    hold = None if how is None else Hold(how, clock)
+    hold = None if how is None else ClusterHold(how, clock)
     observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
     source = OneCluster(observer, run.started.cluster_id)
     engine = Engine(
         run,
         journal,
         Beating(recorded.through(source), Heartbeat(state.run(run.name))),
-        Ways(reader, writer),
+        ClusterPorts(reader, writer),
         clock,
         check_throttle=check_throttle,
         gate_shut=CancelGateFile(state, run.started.cluster_id).words,

@@ -17,12 +17,12 @@ from ktui.execution.errors import JournalProblem
 from ktui.execution.run.event_text import sentence
 from ktui.execution.run.events import (
     Answered,
+    AnyRunEvent,
     CancelGate,
     Configure,
     Configured,
     Elect,
-    Entry,
-    Event,
+    JournalEntry,
     NowIn,
     Outage,
     PlannedPart,
@@ -215,7 +215,7 @@ class EngineLog:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def tell(self, entries: Iterable[Entry]) -> None:
+    def tell(self, entries: Iterable[JournalEntry]) -> None:
         """Tell of events that were just written."""
         events = [entry.event for entry in entries]
         begun = [event for event in events if isinstance(event, StepBegun)]
@@ -228,7 +228,7 @@ class EngineLog:
                 log.log(level, "%s", sentence(event))
 
 
-def _level(event: Event) -> int | None:  # noqa: PLR0911 - a case a kind of event
+def _level(event: AnyRunEvent) -> int | None:  # noqa: PLR0911 - a case a kind of event
     """Say how much an event is to be noted; None for what goes as it should."""
     match event:
         case Started() | PlannedPart() | StepBegun() | Elect() | SettingsFound() | Configure():

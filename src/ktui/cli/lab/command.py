@@ -19,7 +19,7 @@ from ktui.lab import control, layout
 from ktui.lab.down import down as take_down
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.layout import Lab, Report, Security
-from ktui.lab.up import Wanted
+from ktui.lab.up import LabRequest
 from ktui.lab.up import up as bring_up
 from ktui.lab.users import USERS
 
@@ -86,7 +86,9 @@ def command() -> None:
 @_dir_option
 def up(brokers: int, version: str, ports: int | None, security: str, folder: Path) -> None:
     """Start a cluster, which stays until `ktui lab down`."""
-    wanted = Wanted(brokers=brokers, version=version, security=Security(security), first_port=ports)
+    wanted = LabRequest(
+        brokers=brokers, version=version, security=Security(security), first_port=ports
+    )
     with _in_words(), progress() as report:
         lab = bring_up(folder, wanted, connect, report)
     click.echo(_welcome(lab))
@@ -175,7 +177,7 @@ def demo(brokers: int, version: str, folder: Path) -> None:
 
     need_terminal()
     with _in_words():
-        code = lab_demo.run(folder, Wanted(brokers=brokers, version=version), connect, progress)
+        code = lab_demo.run(folder, LabRequest(brokers=brokers, version=version), connect, progress)
     raise SystemExit(code)
 
 
@@ -234,7 +236,7 @@ def _ways_in(lab: Lab) -> list[str]:
 
 
 def _status_text(lab: Lab, nodes: list[control.NodeStatus]) -> str:
-    running = sum(node.state is control.State.RUNNING for node in nodes)
+    running = sum(node.state is control.NodeState.RUNNING for node in nodes)
     unready = "" if lab.layout.ready else "; it was never ready"
     rows = [
         f"  {node.node.name:<12}{node.node.id:>4}  {node.node.port:>5}  {node.node.rack or '-':<4}"

@@ -23,7 +23,7 @@ from ktui.lab.down import down
 from ktui.lab.interrupt import unwinding_on_signals
 from ktui.lab.layout import Lab, Report
 from ktui.lab.readiness import Connect
-from ktui.lab.up import Wanted, up
+from ktui.lab.up import LabRequest, up
 
 _MIB = 1024 * 1024
 _THROTTLE_BYTES_S = 250_000
@@ -47,7 +47,7 @@ _Plan = dict[TopicPartition, tuple[int, ...]]
 
 def run(
     folder: Path,
-    wanted: Wanted,
+    wanted: LabRequest,
     connect: Connect,
     progress: Callable[[], AbstractContextManager[Report]],
 ) -> int:

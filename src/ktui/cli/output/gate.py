@@ -12,7 +12,7 @@ from ktui.cli.output.json_form import utc
 from ktui.execution.cancel.gate import CancelGateFile, Shut, shut_in_words
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import StateDir
-from ktui.planning.check.findings import Finding, Kind, Severity
+from ktui.planning.check.findings import Finding, FindingKind, Severity
 
 
 class CancelGateJson(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ def gate_findings(state: StateDir, cluster_id: str, whose: str) -> tuple[Finding
     if shut is None:
         return ()
     sentence = f"nothing new is begun: {gate_line(shut, state, whose)}"
-    return (Finding(Severity.WARNING, Kind.CANCEL_GATE_SHUT, (), sentence),)
+    return (Finding(Severity.WARNING, FindingKind.CANCEL_GATE_SHUT, (), sentence),)
 
 
 def gate_json(shut: Shut) -> CancelGateJson:

@@ -11,7 +11,7 @@ import msgspec
 
 from ktui.cluster.errors import Failure
 from ktui.cluster.observation import Observation
-from ktui.execution.run.events import Entry
+from ktui.execution.run.events import JournalEntry
 from ktui.progress.states import state_word
 from ktui.progress.timeline import Lane, Timeline
 
@@ -133,7 +133,7 @@ def _failure_json(failure: Failure) -> FailureJson:
 _ENCODER = msgspec.json.Encoder()
 
 
-def event_line(run: str, entry: Entry) -> str:
+def event_line(run: str, entry: JournalEntry) -> str:
     """Give an event as one line: schema_version, at, run, seq, event, then what is its own.
 
     Every field of the event is there, also where it says nothing out of the ordinary.

@@ -12,19 +12,19 @@ from ktui.cli.output.plan_report import Checked
 from ktui.cli.output.throttle_json import RatesJson, rates_json
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
-from ktui.planning.check.disks import BrokerLoad
+from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import Finding, Severity
 from ktui.planning.preflight.preflight import Bound, Preflight, ShapeCost
 from ktui.planning.preflight.steps import PartitionSteps
-from ktui.planning.preflight.summary import Summary
-from ktui.planning.read.problems import Place
-from ktui.planning.simulate.copy_rates import Rates, Span
+from ktui.planning.preflight.summary import PlanSummary
+from ktui.planning.read.problems import FilePosition
+from ktui.planning.simulate.copy_rates import CopyRates, Span
 
 
 class FindingJson(msgspec.Struct, frozen=True):
     """One finding; `place` is that of the first of its partitions."""
 
-    place: Place | None
+    place: FilePosition | None
     kind: str
     partitions: tuple[TopicPartition, ...]
     sentence: str
@@ -36,12 +36,12 @@ class PreflightJson(msgspec.Struct, frozen=True):
 
     bytes_to_copy: int | None
     sizes_unknown: int
-    brokers: tuple[BrokerLoad, ...]
+    brokers: tuple[DiskLoad, ...]
     shapes: tuple[ShapeCost, ...]
     batches: int
     time_s: Span | None
     bound: Bound | None
-    rates: Rates
+    rates: CopyRates
 
 
 class CheckJson(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class CheckJson(msgspec.Struct, frozen=True):
     problems: tuple[FindingJson, ...]
     warnings: tuple[FindingJson, ...]
     notes: tuple[FindingJson, ...]
-    summary: Summary
+    summary: PlanSummary
     limits: Limits
     throttle: RatesJson
     """The run's own."""

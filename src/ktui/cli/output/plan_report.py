@@ -10,7 +10,7 @@ import msgspec
 from ktui.cli.context.terminal import styled
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import Finding, Kind, Severity
+from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.planning.preflight import text as preflight_words
 from ktui.planning.preflight.preflight import Preflight
 from ktui.planning.preflight.steps import PartitionSteps
@@ -117,7 +117,7 @@ def _verdict(checked: Checked) -> str:
     ]
     if checked.problems:
         return f"{' and '.join(counts)}: the plan is not fit to be started."
-    if any(finding.kind is Kind.NOTHING_TO_DO for finding in checked.findings):
+    if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in checked.findings):
         return "Nothing to do."
     return f"No problem{f', {counts[0]}' if counts else ''}."
 

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, StateDirProblem, state_dir
 from ktui.pipeline.errors import SparkFailed
-from ktui.pipeline.forecast.derived import Asked
+from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.spark.executors import is_local, waited_for
-from ktui.pipeline.spark.progress import ProgressLine
+from ktui.pipeline.spark.progress import SparkProgress
 from ktui.pipeline.spark.session import LOCAL, start
 from ktui.pipeline.spark.shipping import shipped
 from ktui.pipeline.what_if.grid import read_grid, usual_grid
@@ -59,7 +59,7 @@ def outlook_options(function: F) -> F:
     return function
 
 
-def asked_of(given: Mapping[str, Any]) -> Asked | None:
+def asked_of(given: Mapping[str, Any]) -> DerivedOptions | None:
     """Read the options; None where nothing is to be played.
 
     Raises:
@@ -69,7 +69,7 @@ def asked_of(given: Mapping[str, Any]) -> Asked | None:
         return None
     cells = usual_grid() if given["grid"] is None else read_grid(given["grid"])
     chosen = given["grid"] is not None or given["window"] is not None
-    return Asked(cells, _window_s(given["window"]), anew=chosen)
+    return DerivedOptions(cells, _window_s(given["window"]), anew=chosen)
 
 
 def _window_s(text: str | None) -> float | None:
@@ -114,7 +114,7 @@ state_dir_option = click.option(
 @contextmanager
 def spark_for(
     master: str | None, state: StateDir, log_name: str = "pipeline.log"
-) -> Iterator[tuple[SparkSession, ProgressLine]]:
+) -> Iterator[tuple[SparkSession, SparkProgress]]:
     """Start Spark, and stop it in the end; with it comes the line that tells how far things are.
 
     What Spark itself says goes to a file in the state directory, unless spark-submit has started
@@ -128,7 +128,7 @@ def spark_for(
     if log is not None:
         state.make(state.path)
         log.unlink(missing_ok=True)
-    line = ProgressLine(sys.stderr)
+    line = SparkProgress(sys.stderr)
     line.tell("starting Spark")
     try:
         spark = start(master or (None if submitted else LOCAL), log=log)

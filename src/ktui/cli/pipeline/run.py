@@ -21,10 +21,10 @@ from ktui.cli.pipeline.options import (
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights.file import share_insights
-from ktui.pipeline.ingest.decode import Choice
+from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.run.follow import Follower
 from ktui.pipeline.run.follow_report import FollowTold, ended_by_signals
-from ktui.pipeline.run.run import Outcome, Wanted, run
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.spark.executors import see_executors
 from ktui.quantities import as_count
 from ktui.recording.milliseconds import wall_ms
@@ -35,7 +35,7 @@ _MOST_TOLD = 50
 """Files of which it is said what is wrong with them."""
 
 
-class Moment(click.ParamType[datetime]):
+class MomentType(click.ParamType[datetime]):
     """A date, or a date and time; local unless an offset stands with it."""
 
     name = "moment"
@@ -69,10 +69,10 @@ class Moment(click.ParamType[datetime]):
 @master_option
 @click.option("--cluster", "clusters", metavar="ID", multiple=True, help="Only this cluster's.")
 @click.option(
-    "--since", type=Moment(), metavar="TIME", help="Only segments with anything from then on."
+    "--since", type=MomentType(), metavar="TIME", help="Only segments with anything from then on."
 )
 @click.option(
-    "--until", type=Moment(), metavar="TIME", help="Only segments with anything up to then."
+    "--until", type=MomentType(), metavar="TIME", help="Only segments with anything up to then."
 )
 @click.option(
     "--follow",
@@ -111,14 +111,14 @@ def command(  # noqa: PLR0913 - an option each
     by Ctrl-C or SIGTERM, its exit code is 0; started again, it goes on where it was.
     """
     every_s = _every_s(every, follow=follow)
-    choice = Choice(
+    choice = SegmentSelection(
         since_ms=None if since is None else wall_ms(since),
         until_ms=None if until is None else wall_ms(until),
         clusters=frozenset(clusters),
     )
     places = recordings or (str(state.path),)
     asked = asked_of(outlook)
-    wanted = Wanted(places, lake_of(lake, state), choice, asked)
+    wanted = PipelineRequest(places, lake_of(lake, state), choice, asked)
     share = None if outlook["keep_insights"] else state.path
     if follow:
         _follow(wanted, every_s, master, state, share)
@@ -148,7 +148,7 @@ def _interrupted_in_words(lake: str) -> Iterator[None]:
 
 
 def _follow(
-    wanted: Wanted, every_s: float, master: str | None, state: StateDir, share: Path | None
+    wanted: PipelineRequest, every_s: float, master: str | None, state: StateDir, share: Path | None
 ) -> None:
     with spark_for(master, state, "pipeline-follow.log") as (spark, line):
         see_executors(spark.sparkContext, wanted.recordings, wanted.lake, line.tell)
@@ -172,12 +172,12 @@ def _every_s(text: str | None, *, follow: bool) -> float:
     return float(seconds)
 
 
-def told(outcome: Outcome, lake: str) -> str:
+def told(outcome: PipelineOutcome, lake: str) -> str:
     """Say what a run did."""
     return "\n".join(_told(outcome, lake))
 
 
-def _told(outcome: Outcome, lake: str) -> Iterator[str]:
+def _told(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
     if outcome.read:
         read = as_count(outcome.read, "new segment")
         clusters = as_count(len(outcome.clusters), "cluster")

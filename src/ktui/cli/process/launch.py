@@ -21,13 +21,13 @@ from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.hand_over import refuse_exported
-from ktui.execution.host.ownership import Held, LiveRun, starting
+from ktui.execution.host.ownership import LiveRun, OwnedElsewhere, starting
 from ktui.execution.host.process import EngineProcess, spawn
 from ktui.execution.host.rollback_plan import write_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry, Event, Started
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Started
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
@@ -169,7 +169,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return nullcontext() if self.owner is None else owned(self.owner)
 
 
-def begin(launch: Launch, first: Sequence[Event]) -> EngineProcess:
+def begin(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
     """Make a new run, and give the process that carries it on.
 
     Raises:
@@ -205,7 +205,7 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
     with starting(launch.state, launch.cluster_id) as live:
         for other in live:
             if other.name == launch.name:
-                raise Held(launch.name, other.holder)
+                raise OwnedElsewhere(launch.name, other.holder)
         run = launch.state.run(launch.name)
         with RunFollower(run.journal) as follower:
             follower.refresh()
@@ -273,12 +273,12 @@ def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
             )
 
 
-def _first(run: RunDir) -> Entry | None:
+def _first(run: RunDir) -> JournalEntry | None:
     with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
         return journal.first()
 
 
-def _write(run: RunDir, first: Sequence[Event]) -> None:
+def _write(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
     """Write a journal's beginning, and the way back; without them, there is no run."""
     try:
         with Journal.create(run.journal, SystemClock()) as journal:

@@ -7,7 +7,7 @@ import msgspec
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.hand_over import refuse_exported
-from ktui.execution.host.ownership import Held, holder
+from ktui.execution.host.ownership import OwnedElsewhere, holder
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import CallOff
 from ktui.execution.journal.follower import RunFollower
@@ -36,7 +36,7 @@ def left_run(run_dir: RunDir) -> LeftRun:
     """
     who = holder(run_dir)
     if who is not None:
-        raise Held(run_dir.name, who)
+        raise OwnedElsewhere(run_dir.name, who)
     left = found_run(run_dir)
     refuse_exported(left.run)
     return left

@@ -26,7 +26,7 @@ MOST_TOLD = 10
 """Of the places where something is damaged."""
 
 
-class Copied(msgspec.Struct, kw_only=True):
+class CopyJson(msgspec.Struct, kw_only=True):
     """What `ktui record --from --json` prints."""
 
     schema_version: int = SCHEMA_VERSION
@@ -47,7 +47,7 @@ def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> Non
         FileProblem: there is no recording, the copy is there already, or the key cannot be used.
         StateDirProblem: the state directory cannot be used.
     """
-    copied = Copied(to=str(to.absolute()))
+    copied = CopyJson(to=str(to.absolute()))
     found, problems = segments(source)
     numbers = {file.path: file.head.segment for file in found}
     copied.left_out += map(str, problems)
@@ -61,7 +61,7 @@ def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> Non
     _tell(copied, json=json)
 
 
-def _copy_file(file: Path, to: Path, hide: Redaction, copied: Copied) -> None:
+def _copy_file(file: Path, to: Path, hide: Redaction, copied: CopyJson) -> None:
     if to.exists():
         raise FileProblem(to, None, "is there already. Name another folder with --to DIR")
     writer = SegmentWriter(to, UNFINISHED)
@@ -80,7 +80,7 @@ def _copy_file(file: Path, to: Path, hide: Redaction, copied: Copied) -> None:
     copied.files += 1
 
 
-def _whole_lines(file: Path, copied: Copied) -> Iterator[tuple[int, AnyLine]]:
+def _whole_lines(file: Path, copied: CopyJson) -> Iterator[tuple[int, AnyLine]]:
     try:
         for found in lines(file):
             if isinstance(found, Bad):
@@ -91,7 +91,7 @@ def _whole_lines(file: Path, copied: Copied) -> Iterator[tuple[int, AnyLine]]:
         copied.left_out.append(str(problem))
 
 
-def _tell(copied: Copied, *, json: bool) -> None:
+def _tell(copied: CopyJson, *, json: bool) -> None:
     for place in copied.left_out[:MOST_TOLD]:
         say(f"left out: {place}")
     if len(copied.left_out) > MOST_TOLD:

@@ -63,7 +63,7 @@ class Over(enum.Enum):
     """It could not go on: the disk is full, or the like."""
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedJson(msgspec.Struct, frozen=True, kw_only=True):
     """How far a recording is, after a poll."""
 
     schema_version: int = SCHEMA_VERSION
@@ -110,7 +110,7 @@ class RecordLoop:
         interval_s: float,
         until: Until,
         *,
-        tell: Callable[[Recorded], None],
+        tell: Callable[[RecordedJson], None],
         say: Callable[[str], None],
     ) -> None:
         self._source, self._clock, self._interest = source, clock, interest
@@ -142,10 +142,10 @@ class RecordLoop:
             pause_s = started_s + self._pause_s - self._clock.monotonic()
             await first_of(self._clock.sleep(max(0.0, pause_s)), stop.wait())
 
-    def recorded(self) -> Recorded:
+    def recorded(self) -> RecordedJson:
         """Say how far it is."""
         recorder = self._source.recorder
-        return Recorded(
+        return RecordedJson(
             at=utc(self._clock.now()),
             path=None if recorder.path is None else str(recorder.path),
             looks=self._looks,
@@ -244,6 +244,6 @@ async def record(
     return INTERRUPTED if over is Over.INTERRUPTED and until.named else 0
 
 
-def _tell_json(recorded: Recorded) -> None:
+def _tell_json(recorded: RecordedJson) -> None:
     click.echo(shown_json(msgspec.json.encode(recorded).decode()))
     sys.stdout.flush()

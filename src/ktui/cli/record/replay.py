@@ -40,7 +40,7 @@ _FIRST_LINES = 200
 """Among which a run's recording names its run: an engine tells of the run first."""
 
 
-class Choice(msgspec.Struct, frozen=True):
+class Playable(msgspec.Struct, frozen=True):
     """What can be played at once."""
 
     sessions: tuple[Session, ...]
@@ -73,9 +73,9 @@ class Choice(msgspec.Struct, frozen=True):
 _HEADER = ("SESSION", "BEGAN", "CLUSTER", "RUN", "LENGTH")
 
 
-def choices(sessions: Sequence[Session]) -> list[Choice]:
+def choices(sessions: Sequence[Session]) -> list[Playable]:
     """Put those of the same run together that come one after the other, given by their times."""
-    found: list[Choice] = []
+    found: list[Playable] = []
     for session in sessions:
         told, until_ms = _run_of(session), _until_ms(session)
         run, run_id = ("", "") if told is None else (told.run, told.run_id)
@@ -88,13 +88,13 @@ def choices(sessions: Sequence[Session]) -> list[Choice]:
             None,
         )
         if before is None:
-            found.append(Choice((session,), run, run_id, until_ms))
+            found.append(Playable((session,), run, run_id, until_ms))
         else:
-            found[before] = Choice((*found[before].sessions, session), run, run_id, until_ms)
+            found[before] = Playable((*found[before].sessions, session), run, run_id, until_ms)
     return found
 
 
-def choose(known: Sequence[Choice], wanted: str | None, *, ask: bool) -> Choice:
+def choose(known: Sequence[Playable], wanted: str | None, *, ask: bool) -> Playable:
     """Give the one that is wanted, or asked for.
 
     Args:
@@ -120,7 +120,7 @@ def choose(known: Sequence[Choice], wanted: str | None, *, ask: bool) -> Choice:
     return known[answer - 1]
 
 
-def _named(known: Sequence[Choice], wanted: str) -> Choice:
+def _named(known: Sequence[Playable], wanted: str) -> Playable:
     found = [
         each for each in known if any(s.head.session.startswith(wanted) for s in each.sessions)
     ]
@@ -130,7 +130,7 @@ def _named(known: Sequence[Choice], wanted: str) -> Choice:
     raise BadInput(f"--session {wanted!r}: {what}; there are\n{_listed(known)}")
 
 
-def _listed(known: Sequence[Choice]) -> str:
+def _listed(known: Sequence[Playable]) -> str:
     return table(_HEADER, [each.row for each in known])
 
 

@@ -14,9 +14,9 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observations
 from ktui.execution.host.recording import LiveRunsRecording, RunRecording
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import NOT_RECORDED, Entry, Recording
+from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
 from ktui.execution.run.run import Run
-from ktui.recording.recorded import Recorded
+from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
 from ktui.recording.sealing import seal
 
@@ -37,9 +37,9 @@ class EngineRecording:
 
     def through(self, source: Observations) -> Observations:
         """Give a source that is recorded."""
-        return source if self._recorder is None else Recorded(source, self._recorder)
+        return source if self._recorder is None else RecordingSource(source, self._recorder)
 
-    def take(self, entries: Iterable[Entry]) -> None:
+    def take(self, entries: Iterable[JournalEntry]) -> None:
         """Record entries of the journal, from its first on."""
         if self._events is not None:
             self._events.take(entries)

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.doctor.permissions import Need, missing_for, topics_of
+from ktui.cli.doctor.permissions import NeededPermission, missing_for, topics_of
 from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, given_plan
 from ktui.cli.output.gate import refuse_shut
@@ -262,14 +262,14 @@ def _check_cluster(cluster_id: str, found: LeftRun, where: Target) -> None:
         )
 
 
-def _need(found: LeftRun, where: Target) -> Need:
+def _need(found: LeftRun, where: Target) -> NeededPermission:
     """Return what a run has to be permitted: its process moves the plan, by the run's connection.
 
     Of another connection, given by an option, what is missing is only a warning.
     """
     same = where.names == found.begun.connection
     severity = Severity.PROBLEM if same else Severity.WARNING
-    return Need(
+    return NeededPermission(
         subject="this plan",
         moves=severity,
         moved="be added",

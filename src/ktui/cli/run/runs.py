@@ -18,7 +18,7 @@ from ktui.execution.host.catalog import RunState, RunSummary, all_runs
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import Recording
-from ktui.execution.run.run import Lost
+from ktui.execution.run.run import ClusterLost
 from ktui.execution.run.states import State
 from ktui.planning.names import among
 
@@ -140,7 +140,7 @@ def owner_json(owner: Holder | None) -> OwnerJson | None:
     return OwnerJson(owner.pid, owner.host, owner.user, utc(owner.since))
 
 
-def outage_json(lost: Lost | None) -> OutageJson | None:
+def outage_json(lost: ClusterLost | None) -> OutageJson | None:
     """Put the loss of the cluster in its JSON form."""
     return None if lost is None else OutageJson(utc(lost.since), lost.reason)
 

@@ -25,7 +25,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.event_text import sentence
-from ktui.execution.run.events import Entry
+from ktui.execution.run.events import JournalEntry
 
 
 @click.command("status")
@@ -75,9 +75,9 @@ def _print_events(run_dir: RunDir, *, json: bool) -> str | None:
         return journal.damage
 
 
-def _as_json(run: str, entries: Iterable[Entry]) -> Iterable[str]:
+def _as_json(run: str, entries: Iterable[JournalEntry]) -> Iterable[str]:
     return (event_line(run, entry) for entry in entries)
 
 
-def _as_text(entries: Iterable[Entry]) -> Iterable[str]:
+def _as_text(entries: Iterable[JournalEntry]) -> Iterable[str]:
     return (f"{e.seq:>6}  {moment(e.at)}  {sentence(e.event)}" for e in entries)

@@ -17,9 +17,9 @@ from ktui.cli.run.runs import (
     owner_json,
     recording_json,
 )
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.cancel.gate import Shut
-from ktui.execution.forecast.estimate import UNTOLD, Copied
+from ktui.execution.forecast.estimate import UNTOLD, CopiedBytes
 from ktui.execution.host.catalog import RunState, recording_now, run_state
 from ktui.execution.host.ownership import Holder
 from ktui.execution.run.additions import AddedPlan
@@ -31,8 +31,6 @@ from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Range
-
-Brokers = tuple[int, ...]
 
 
 class PauseJson(msgspec.Struct, frozen=True):
@@ -177,7 +175,7 @@ def status_json(
     run: Run,
     owner: Holder | None,
     damage: str | None,
-    copied: Copied = UNTOLD,
+    copied: CopiedBytes = UNTOLD,
     cancel_gate: Shut | None = None,
     last_look: datetime | None = None,
 ) -> StatusJson:

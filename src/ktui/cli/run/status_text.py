@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ktui.cli.output.table import table
 from ktui.cli.run.runs import moment, state_in_words
 from ktui.cluster.text import clean
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, Copied
+from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, CopiedBytes
 from ktui.execution.forecast.progress_text import lost_since
 from ktui.execution.host.catalog import RunState, recording_now, run_state
 from ktui.execution.host.ownership import Holder
@@ -34,7 +34,7 @@ MOST_ROWS = 40
 def status_text(
     run: Run,
     owner: Holder | None,
-    copied: Copied = UNTOLD,
+    copied: CopiedBytes = UNTOLD,
     cancel_gate: str | None = None,
     silent: str | None = None,
 ) -> str:
@@ -151,7 +151,7 @@ def _health(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
         yield "recording", recording.reason or "on"
 
 
-def _progress(run: Run, copied: Copied) -> list[str]:
+def _progress(run: Run, copied: CopiedBytes) -> list[str]:
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
     copies = run.copies
     sizes = f", {as_bytes(copies.done)} of {as_bytes(copies.whole)} copied" if copies.whole else ""

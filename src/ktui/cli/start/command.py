@@ -27,13 +27,13 @@ from ktui.cli.output.plan_report import finding_line
 from ktui.cli.process.launch import Launch, begin, look, say, target, warn_of_tls
 from ktui.cli.start.dry_run import DryRun, fitting
 from ktui.cli.start.follow import is_headless, shown
-from ktui.cli.start.request import Wanted
+from ktui.cli.start.request import StartRequest
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.host.catalog import unfinished_over
 from ktui.execution.host.state_dir import StateDir, default_name
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Kind, Severity
+from ktui.planning.check.findings import FindingKind, Severity
 from ktui.quantities import as_count
 
 
@@ -93,7 +93,7 @@ def command(  # noqa: PLR0913 - an option each
     )
     cluster_id, seen = asyncio.run(look(where, plan, measure=is_throttled and not lacking))
     own = claiming(where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over)
-    wanted = Wanted(
+    wanted = StartRequest(
         name=name,
         source=source,
         plan_name=clean(path.name),
@@ -128,13 +128,13 @@ def command(  # noqa: PLR0913 - an option each
         _start(wanted, launch, headless=headless, json=json)
 
 
-def _dry_run(wanted: Wanted, *, json: bool) -> None:
+def _dry_run(wanted: StartRequest, *, json: bool) -> None:
     told = DryRun(wanted)
     click.echo(told.json() if json else told.text())
     sys.exit(BAD_PLAN if told.checked.problems else 0)
 
 
-def _start(wanted: Wanted, launch: Launch, *, headless: bool, json: bool) -> None:
+def _start(wanted: StartRequest, launch: Launch, *, headless: bool, json: bool) -> None:
     _tell(wanted)
     _warn_of_unfinished(wanted, launch.state)
     code = shown(
@@ -147,14 +147,14 @@ def _start(wanted: Wanted, launch: Launch, *, headless: bool, json: bool) -> Non
     sys.exit(code)
 
 
-def _tell(wanted: Wanted) -> None:
+def _tell(wanted: StartRequest) -> None:
     """Say what was found; end where it forbids to start, or there is nothing to do."""
     for finding in wanted.findings:
         say(finding_line(wanted.source, finding))
     if any(finding.severity is Severity.PROBLEM for finding in wanted.findings):
         say("nothing was sent")
         sys.exit(BAD_PLAN)
-    if any(finding.kind is Kind.NOTHING_TO_DO for finding in wanted.findings):
+    if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in wanted.findings):
         say("nothing to do")
         sys.exit(0)
     if wanted.until is not None or wanted.options.throttle:
@@ -165,7 +165,7 @@ def _tell(wanted: Wanted) -> None:
             say(fitting(figures.time_s, wanted.until, wanted.now))
 
 
-def _warn_of_unfinished(wanted: Wanted, state: StateDir) -> None:
+def _warn_of_unfinished(wanted: StartRequest, state: StateDir) -> None:
     partitions = [target.tp for target in wanted.plan.partitions]
     for name, left in unfinished_over(state, wanted.cluster_id, partitions):
         say(

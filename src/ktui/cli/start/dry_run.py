@@ -10,7 +10,7 @@ import msgspec
 from ktui.cli.output.json_form import encode, utc
 from ktui.cli.output.plan_json import CheckJson, check_json
 from ktui.cli.output.plan_report import Checked, report
-from ktui.cli.start.request import Wanted
+from ktui.cli.start.request import StartRequest
 from ktui.execution.run.event_text import brokers
 from ktui.pacing.decision import Decision, Move
 from ktui.planning.preflight.text import time_in_words
@@ -48,7 +48,7 @@ class DryRunJson(CheckJson, frozen=True, kw_only=True):
 class DryRun:
     """A run, played beforehand."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: StartRequest) -> None:
         self._wanted = wanted
         self._told: list[tuple[int, Decision]] = []
         """Each decision, and how many seconds after the start it is made."""

@@ -21,22 +21,22 @@ from ktui.cli.process.launch import Target, resume_command, say
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
-from ktui.execution.forecast.progress_text import Outcome, end_lines, outcome, progress_line
+from ktui.execution.forecast.progress_text import RunEnding, end_lines, outcome, progress_line
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Pause
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import By, Entry, Paused
+from ktui.execution.run.events import By, JournalEntry, Paused
 from ktui.quantities import as_count
 
 NOT_ALL_DONE = 3
 EXIT_CODES = {
-    Outcome.ALL_DONE: 0,
-    Outcome.SOME_NOT_DONE: NOT_ALL_DONE,
-    Outcome.LEFT: INTERRUPTED,
-    Outcome.FAILED: FAILED,
+    RunEnding.ALL_DONE: 0,
+    RunEnding.SOME_NOT_DONE: NOT_ALL_DONE,
+    RunEnding.LEFT: INTERRUPTED,
+    RunEnding.FAILED: FAILED,
 }
 _LOOK_S = 0.2
 _LEAVING_S = 5.0
@@ -151,7 +151,7 @@ class _Following:
         if self._json:
             self._print([entry for entry in new if entry.seq > self._after])
 
-    def _print(self, entries: Sequence[Entry]) -> None:
+    def _print(self, entries: Sequence[JournalEntry]) -> None:
         if entries:
             for entry in entries:
                 click.echo(event_line(self._engine.run.name, entry))
@@ -171,7 +171,7 @@ class _Following:
             self._pause_asked = journal.ask(Pause(by=By.SIGNAL), who)
         self._line.say("interrupted: the run is being paused. Interrupt again to leave at once")
 
-    def _is_our_pause(self, entry: Entry) -> bool:
+    def _is_our_pause(self, entry: JournalEntry) -> bool:
         event = entry.event
         return (
             isinstance(event, Paused)
@@ -188,8 +188,8 @@ class _Following:
 
     def _end(self, follower: RunFollower) -> int:
         run = follower.run
-        how = outcome(run) if self._engine.gone else Outcome.LEFT
-        if how is Outcome.FAILED and run.left is None:
+        how = outcome(run) if self._engine.gone else RunEnding.LEFT
+        if how is RunEnding.FAILED and run.left is None:
             words = self._engine.last_words
             self._line.say(f"the engine of run {run.name} has died: {words}")
         for line in end_lines(run):
@@ -229,10 +229,10 @@ def shown(
     """
     if headless:
         return follow(start, state, json=json, after=after)
-    from ktui.cli.watch.command import View, show  # noqa: PLC0415 - scripts need no screens
+    from ktui.cli.watch.command import LiveView, show  # noqa: PLC0415 - scripts need no screens
 
     engine = start()
-    show(View(cluster=where.cluster, state=state, names=where.names, run=engine.run.path))
+    show(LiveView(cluster=where.cluster, state=state, names=where.names, run=engine.run.path))
     if not engine.gone:
         return 0  # the view has said that the run goes on
     with RunFollower(engine.run.journal) as follower:

@@ -7,17 +7,17 @@ from datetime import datetime
 import msgspec
 
 from ktui.cli.process.launch import Target
-from ktui.execution.run.events import Event
+from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot, Finding
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Ground, Preflight
-from ktui.planning.simulate.schedule import Told
+from ktui.planning.simulate.schedule import OnDecision
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a run begins with."""
 
     name: str
@@ -35,7 +35,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None
     now: datetime
 
-    def preflight(self, told: Told | None = None) -> Preflight:
+    def preflight(self, told: OnDecision | None = None) -> Preflight:
         """Work out what it would do; `told` hears of each decision."""
         return Ground(self.plan, self.seen).under(
             self.limits,
@@ -44,7 +44,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             throttle_leaders=self.options.throttle_leaders,
         )
 
-    def first_events(self) -> list[Event]:
+    def first_events(self) -> list[AnyRunEvent]:
         """Give what the run's journal begins with."""
         return first_events(
             self.plan,

@@ -9,10 +9,10 @@ from ktui.cli.process.send_command import asker
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
-from ktui.cluster.ports import Ways
+from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import Listed, Settled
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import unfinished_journals
 from ktui.execution.host.state_dir import StateDir
@@ -21,7 +21,9 @@ from ktui.execution.run.unanswered import MAY_COME_S
 _LOOK_S = 0.5
 
 
-async def cancel_one(ways: Ways, state: StateDir, clock: Clock, move: Listed) -> Settled:
+async def cancel_one(
+    ways: ClusterPorts, state: StateDir, clock: Clock, move: ListedReassignment
+) -> Settled:
     """Cancel it after a fresh look, and watch it until it is over.
 
     Args:
@@ -56,7 +58,7 @@ async def cancel_one(ways: Ways, state: StateDir, clock: Clock, move: Listed) ->
         await observer.aclose()
 
 
-def _check_nobody_runs(state: StateDir, cluster_id: str, move: Listed) -> None:
+def _check_nobody_runs(state: StateDir, cluster_id: str, move: ListedReassignment) -> None:
     """See that no live run has begun it: that would take the cancel for somebody else's.
 
     Raises:

@@ -34,7 +34,7 @@ PATIENCE = 0.75
 """Share of the poll interval that a slow broker may take before the poll goes on without it."""
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
+class LiveView(msgspec.Struct, frozen=True, kw_only=True):
     """A live view, and what it may do."""
 
     cluster: Cluster
@@ -97,7 +97,7 @@ def command(  # noqa: PLR0913 - an option each
         clock, named = SystemClock(), cluster.name
         records = recorder(state, to, clock, cluster=named, verb="watch", redact=redact)
     show(
-        View(
+        LiveView(
             cluster=cluster,
             state=state,
             names=names,
@@ -111,12 +111,12 @@ def command(  # noqa: PLR0913 - an option each
         click.echo(in_words(records), err=True)
 
 
-def show(view: View) -> None:
+def show(view: LiveView) -> None:
     """Show a live view until it is closed."""
     asyncio.run(_shown(view))
 
 
-async def _shown(view: View) -> None:
+async def _shown(view: LiveView) -> None:
     clock, reader = SystemClock(), view.cluster.reader()
     interval_s = view.poll_interval_s or view.cluster.context.poll_interval
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
@@ -135,7 +135,7 @@ async def _shown(view: View) -> None:
 
 
 def _app(
-    view: View, source: Observations, reader: KafkaReader, clock: Clock, interval_s: float
+    view: LiveView, source: Observations, reader: KafkaReader, clock: Clock, interval_s: float
 ) -> KtuiApp:
     cluster, engines = view.cluster, None
     if view.names is not None:

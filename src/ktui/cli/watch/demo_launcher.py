@@ -11,8 +11,8 @@ from ktui.cli.output.gate import refuse_shut
 from ktui.cli.watch.cancel_foreign import cancel_one
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
-from ktui.cluster.ports import Ways
-from ktui.execution.cancel.foreign_outcome import Listed, Settled
+from ktui.cluster.ports import ClusterPorts
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
@@ -118,9 +118,9 @@ class SimulatedEngines:
         """
         self._carry_on(run, ask or _nothing)
 
-    async def cancel_foreign(self, move: Listed) -> Settled:
+    async def cancel_foreign(self, move: ListedReassignment) -> Settled:
         """Cancel a reassignment that no run has begun, and give what became of it."""
-        ways = Ways(self._cluster.reader(), self._cluster.writer())
+        ways = ClusterPorts(self._cluster.reader(), self._cluster.writer())
         return await cancel_one(ways, self._state_dir, self._clock, move)
 
     def _carry_on(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
@@ -137,7 +137,7 @@ class SimulatedEngines:
 
     async def _carried_on(self, folder: RunDir, ownership: Ownership, journal: Journal) -> None:
         run = Run(folder.name).fold(journal.entries())
-        ways = Ways(self._cluster.reader(), self._cluster.writer())
+        ways = ClusterPorts(self._cluster.reader(), self._cluster.writer())
         observer = Observer(ways.reader, self._clock)
         check = partial(check_one_throttle, self._state_dir, self._cluster.spec.name, run.name)
         gate = CancelGateFile(self._state_dir, self._cluster.spec.name)

@@ -11,8 +11,8 @@ from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.process.launch import Launch, begin, take_up
 from ktui.cli.watch.cancel_foreign import cancel_one
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterReader, Ways
-from ktui.execution.cancel.foreign_outcome import Listed, Settled
+from ktui.cluster.ports import ClusterPorts, ClusterReader
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
@@ -113,7 +113,7 @@ class ProcessEngines:
         launch = self._launch(run.name, cluster_id, only_ends=ask is not None)
         await asyncio.to_thread(take_up, launch, *(() if ask is None else (ask,)))
 
-    async def cancel_foreign(self, move: Listed) -> Settled:
+    async def cancel_foreign(self, move: ListedReassignment) -> Settled:
         """Cancel a reassignment that no run has begun, and give what became of it.
 
         Raises:
@@ -124,7 +124,7 @@ class ProcessEngines:
             await refuse_another(how)
         writer = self._cluster.writer()
         try:
-            ways = Ways(self._reader, writer)
+            ways = ClusterPorts(self._reader, writer)
             return await cancel_one(ways, self._state, SystemClock(), move)
         finally:
             await writer.aclose()

@@ -10,7 +10,13 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
 from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import Listed, Outcome, Settled, judged, listed_in
+from ktui.execution.cancel.foreign_outcome import (
+    ForeignOutcome,
+    ListedReassignment,
+    Settled,
+    judged,
+    listed_in,
+)
 from ktui.execution.engine.confirmation import Doubts
 from ktui.execution.engine.in_flight import CANCEL_AGAIN_S
 from ktui.execution.engine.requests import READ_STALE_S, too_old
@@ -39,7 +45,7 @@ class ForeignCancel:
         self._clock = clock
         self._log = log
         self._doubts = Doubts()
-        self._pending: dict[TopicPartition, Listed] = {}
+        self._pending: dict[TopicPartition, ListedReassignment] = {}
         self._answers: dict[TopicPartition, WriteResult] = {}
         self._sent_s: dict[TopicPartition, float] = {}
         self.settled: dict[TopicPartition, Settled] = {}
@@ -50,7 +56,7 @@ class ForeignCancel:
         """Those of which it is not known yet."""
         return self._pending.keys()
 
-    async def cancel(self, moves: Collection[Listed], seen: Observation) -> None:
+    async def cancel(self, moves: Collection[ListedReassignment], seen: Observation) -> None:
         """Cancel those that still are as they were shown.
 
         Args:
@@ -83,9 +89,11 @@ class ForeignCancel:
     def leave(self, why: str) -> None:
         """Settle the rest as unknown."""
         for tp in list(self._pending):
-            self._settle(tp, Settled(Outcome.UNKNOWN, detail=why))
+            self._settle(tp, Settled(ForeignOutcome.UNKNOWN, detail=why))
 
-    def _as_shown(self, moves: Collection[Listed], seen: Observation) -> list[Listed]:
+    def _as_shown(
+        self, moves: Collection[ListedReassignment], seen: Observation
+    ) -> list[ListedReassignment]:
         """Give those to cancel; settle those that may not be cancelled as they are by now."""
         now, some = listed_in(seen), []
         for move in moves:
@@ -96,10 +104,12 @@ class ForeignCancel:
                 some.append(move)
             else:
                 state = seen.partitions[move.tp]
-                self._settle(move.tp, Settled(Outcome.REFUSED, state.replicas, found.refused))
+                self._settle(
+                    move.tp, Settled(ForeignOutcome.REFUSED, state.replicas, found.refused)
+                )
         return some
 
-    async def _send(self, moves: list[Listed], seen: Observation) -> None:
+    async def _send(self, moves: list[ListedReassignment], seen: Observation) -> None:
         for n in range(0, len(moves), AT_ONCE):
             chunk = moves[n : n + AT_ONCE]
             self._log.asked(chunk)
@@ -131,7 +141,7 @@ class ForeignCancel:
 
     def _judged(self, tp: TopicPartition, seen: Observation) -> Settled | None:
         if tp in seen.absent:
-            return Settled(Outcome.GONE, detail="the topic was deleted")
+            return Settled(ForeignOutcome.GONE, detail="the topic was deleted")
         state = seen.partitions.get(tp)
         if state is None or not state.described:
             return None

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import msgspec
 
 from ktui.cluster.clock import Clock
+from ktui.cluster.partition import Brokers
 from ktui.durable import sync_folder
-from ktui.execution.cancel.foreign_outcome import Listed, Settled
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.events import Brokers
 
 ASKED = "asked"
 """What stands for the outcome just before a cancel is sent."""
@@ -22,7 +22,7 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _ENCODER = msgspec.json.Encoder()
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignCancelLine(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the file."""
 
     at: datetime
@@ -57,9 +57,9 @@ class CancelLog:
         self._cluster_id = cluster_id
         self._who = who
         self._clock = clock
-        self._settled: list[Line] = []
+        self._settled: list[ForeignCancelLine] = []
 
-    def asked(self, moves: Iterable[Listed]) -> None:
+    def asked(self, moves: Iterable[ListedReassignment]) -> None:
         """Write that these are about to be cancelled.
 
         Raises:
@@ -68,7 +68,7 @@ class CancelLog:
         self._write_settled()
         self._write([self._line(move, ASKED) for move in moves])
 
-    def settled(self, move: Listed, settled: Settled) -> None:
+    def settled(self, move: ListedReassignment, settled: Settled) -> None:
         """Take note of what became of one; `left` writes it, or the next that is asked."""
         line = self._line(move, settled.outcome.value)
         replicas = settled.replicas or None
@@ -88,8 +88,8 @@ class CancelLog:
             self._write(self._settled)
             self._settled = []
 
-    def _line(self, move: Listed, outcome: str) -> Line:
-        return Line(
+    def _line(self, move: ListedReassignment, outcome: str) -> ForeignCancelLine:
+        return ForeignCancelLine(
             at=self._clock.now().astimezone(UTC),
             who=self._who,
             cluster_id=self._cluster_id,
@@ -101,7 +101,7 @@ class CancelLog:
             outcome=outcome,
         )
 
-    def _write(self, lines: Iterable[Line]) -> None:
+    def _write(self, lines: Iterable[ForeignCancelLine]) -> None:
         body = _ENCODER.encode_lines(lines)
         self._folder.check()
         self._folder.make(self._folder.path)

@@ -7,16 +7,15 @@ import enum
 import msgspec
 
 from ktui.cluster.observation import Observation
-from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.engine.request_check import LAST_IN_SYNC
-from ktui.execution.run.events import Brokers
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL, refusal_in_words
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 
 
-class Listed(msgspec.Struct, frozen=True, kw_only=True):
+class ListedReassignment(msgspec.Struct, frozen=True, kw_only=True):
     """A reassignment as the cluster lists it (KIP-455), and what a cancel of it would do."""
 
     tp: TopicPartition
@@ -30,7 +29,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """What a cancel puts at risk."""
 
 
-class Outcome(enum.StrEnum):
+class ForeignOutcome(enum.StrEnum):
     """What became of it."""
 
     STOPPED = "stopped"
@@ -48,7 +47,7 @@ class Outcome(enum.StrEnum):
 class Settled(msgspec.Struct, frozen=True):
     """An outcome, with what there is to say about it."""
 
-    outcome: Outcome
+    outcome: ForeignOutcome
     replicas: Brokers = ()
     """Those that the partition has now, in order; none where that is not known."""
     detail: str = ""
@@ -56,15 +55,15 @@ class Settled(msgspec.Struct, frozen=True):
     @property
     def well(self) -> bool:
         """Whether it is as it was asked for."""
-        return self.outcome in {Outcome.STOPPED, Outcome.ROLLING_BACK}
+        return self.outcome in {ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK}
 
 
-def listed_in(seen: Observation) -> dict[TopicPartition, Listed]:
+def listed_in(seen: Observation) -> dict[TopicPartition, ListedReassignment]:
     """Give every reassignment that a look shows, by partition."""
     return {tp: _listed(seen, state) for tp, state in sorted(seen.reassigning.items())}
 
 
-def judged(move: Listed, answer: WriteResult, state: PartitionState) -> Settled | None:
+def judged(move: ListedReassignment, answer: WriteResult, state: PartitionState) -> Settled | None:
     """Judge a cancelled reassignment by a look that began after its answer.
 
     Args:
@@ -77,27 +76,33 @@ def judged(move: Listed, answer: WriteResult, state: PartitionState) -> Settled 
     """
     now = state.replicas
     if None not in (move.topic_id, state.topic_id) and move.topic_id != state.topic_id:
-        return Settled(Outcome.GONE, now, "the topic was deleted and created again")
+        return Settled(ForeignOutcome.GONE, now, "the topic was deleted and created again")
     if answer.verdict is Verdict.REFUSED and answer.code != NOTHING_TO_CANCEL:
-        return Settled(Outcome.REFUSED, now, refusal_in_words(answer))
+        return Settled(ForeignOutcome.REFUSED, now, refusal_in_words(answer))
     return _begun_anew(move, answer, state) if state.reassigning else _over(move, answer, now)
 
 
-def _begun_anew(move: Listed, answer: WriteResult, state: PartitionState) -> Settled | None:
+def _begun_anew(
+    move: ListedReassignment, answer: WriteResult, state: PartitionState
+) -> Settled | None:
     to = ",".join(map(str, state.target))
     if state.target != move.target:
-        return Settled(Outcome.CHANGED, state.replicas, f"someone reassigns it to {to} by now")
-    again = Settled(Outcome.CHANGED, state.replicas, "someone has begun it again")
+        return Settled(
+            ForeignOutcome.CHANGED, state.replicas, f"someone reassigns it to {to} by now"
+        )
+    again = Settled(ForeignOutcome.CHANGED, state.replicas, "someone has begun it again")
     return None if answer.verdict is Verdict.UNKNOWN else again
 
 
-def _over(move: Listed, answer: WriteResult, now: Brokers) -> Settled:
+def _over(move: ListedReassignment, answer: WriteResult, now: Brokers) -> Settled:
     if {*now} == {*move.original}:
         first = answer.verdict is Verdict.REFUSED
-        return Settled(Outcome.STOPPED, now, "someone else had cancelled it" if first else "")
+        return Settled(
+            ForeignOutcome.STOPPED, now, "someone else had cancelled it" if first else ""
+        )
     if now == move.target and answer.verdict is not Verdict.ACCEPTED:
-        return Settled(Outcome.COMPLETED, now, "before the cancel came")
-    return Settled(Outcome.CHANGED, now, "someone gave it these replicas meanwhile")
+        return Settled(ForeignOutcome.COMPLETED, now, "before the cancel came")
+    return Settled(ForeignOutcome.CHANGED, now, "someone gave it these replicas meanwhile")
 
 
 def settled_by_run(track: Track) -> Settled | None:
@@ -106,7 +111,7 @@ def settled_by_run(track: Track) -> Settled | None:
     return None if outcome is None else Settled(outcome, track.replicas, track.reason)
 
 
-def _listed(seen: Observation, state: PartitionState) -> Listed:
+def _listed(seen: Observation, state: PartitionState) -> ListedReassignment:
     in_sync = [broker for broker in state.isr if broker not in state.adding]
     refused = None if in_sync else LAST_IN_SYNC
     if not state.described:
@@ -117,7 +122,7 @@ def _listed(seen: Observation, state: PartitionState) -> Listed:
         f"{len(in_sync)} would stay in sync, fewer than min.insync.replicas ({least}): "
         "producers with acks=all would fail"
     )
-    return Listed(
+    return ListedReassignment(
         tp=state.tp,
         topic_id=state.topic_id,
         original=state.original,
@@ -128,12 +133,12 @@ def _listed(seen: Observation, state: PartitionState) -> Listed:
 
 
 _OF_STATE = {
-    State.STOPPED: Outcome.STOPPED,
-    State.ROLLED_BACK: Outcome.ROLLING_BACK,
-    State.ROLLING_BACK: Outcome.ROLLING_BACK,
-    State.DONE: Outcome.COMPLETED,
-    State.REFUSED: Outcome.REFUSED,
-    State.FAILED: Outcome.REFUSED,
-    State.CHANGED_ELSEWHERE: Outcome.CHANGED,
-    State.TOPIC_GONE: Outcome.GONE,
+    State.STOPPED: ForeignOutcome.STOPPED,
+    State.ROLLED_BACK: ForeignOutcome.ROLLING_BACK,
+    State.ROLLING_BACK: ForeignOutcome.ROLLING_BACK,
+    State.DONE: ForeignOutcome.COMPLETED,
+    State.REFUSED: ForeignOutcome.REFUSED,
+    State.FAILED: ForeignOutcome.REFUSED,
+    State.CHANGED_ELSEWHERE: ForeignOutcome.CHANGED,
+    State.TOPIC_GONE: ForeignOutcome.GONE,
 }

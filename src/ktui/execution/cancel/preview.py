@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.execution.engine.landing import Landing, landing
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import Act, act_on
+from ktui.execution.run.cancel_scope import CancelEffect, act_on
 from ktui.execution.run.destination import goal, goal_in_words
-from ktui.execution.run.events import Brokers
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Situation, Step
@@ -22,7 +21,7 @@ class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of one partition that is called off now, if nothing else happens to it."""
 
     tp: TopicPartition
-    act: Act
+    act: CancelEffect
     cancels: bool = False
     """Whether a cancel is sent: Kafka drops at once what it is adding."""
     steps: tuple[Step, ...] = ()
@@ -48,7 +47,7 @@ class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, len(self.replicas) - max(self.planned, self.original))
 
 
-def foreseen(track: Track, kind: CancelKind, limits: Limits, look: Look) -> Foreseen:
+def foreseen(track: Track, kind: CancelKind, limits: Limits, look: Observed) -> Foreseen:
     """Say what becomes of a partition of a run.
 
     Args:
@@ -59,7 +58,7 @@ def foreseen(track: Track, kind: CancelKind, limits: Limits, look: Look) -> Fore
             is believed.
     """
     act, state = act_on(track, kind), look.state(track.tp)
-    if act in {Act.NOTHING, Act.DEQUEUE}:
+    if act in {CancelEffect.NOTHING, CancelEffect.DEQUEUE}:
         return _as_it_is(track, act, state)
     if reason := look.gone(track):
         return _refused(_as_it_is(track, act, None), reason, _IS_GONE)
@@ -69,10 +68,14 @@ def foreseen(track: Track, kind: CancelKind, limits: Limits, look: Look) -> Fore
         theirs = _as_it_is(track, act, state)
         return _refused(theirs, "someone else is reassigning it", _OF_OTHERS.format(track.tp))
     told = _called_off(track, kind, limits, look, act, state)
-    return msgspec.structs.replace(told, cancels=False, steps=()) if act is Act.ALREADY else told
+    return (
+        msgspec.structs.replace(told, cancels=False, steps=())
+        if act is CancelEffect.ALREADY
+        else told
+    )
 
 
-def _as_it_is(track: Track, act: Act, state: PartitionState | None) -> Foreseen:
+def _as_it_is(track: Track, act: CancelEffect, state: PartitionState | None) -> Foreseen:
     return Foreseen(
         tp=track.tp,
         act=act,
@@ -106,7 +109,12 @@ def _settled(state: PartitionState) -> PartitionState:
 
 
 def _called_off(
-    track: Track, kind: CancelKind, limits: Limits, look: Look, act: Act, state: PartitionState
+    track: Track,
+    kind: CancelKind,
+    limits: Limits,
+    look: Observed,
+    act: CancelEffect,
+    state: PartitionState,
 ) -> Foreseen:
     after, flying = _settled(state), state.reassigning
     turned = msgspec.structs.replace(track, cancel=kind)

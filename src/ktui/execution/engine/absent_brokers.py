@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 
 LEAVING_S = 5.0
 """Longer than a broker is seen so before it is fenced."""
@@ -18,7 +18,7 @@ class Leaving:
         self._in_sync: frozenset[int] = frozenset()
         self._until_s: dict[int, float] = {}
 
-    def look(self, look: Look) -> None:
+    def look(self, look: Observed) -> None:
         """Compare who is in sync with the last look."""
         states = [state for state in look.seen.partitions.values() if state.described]
         in_sync = frozenset(broker for state in states for broker in state.isr)

@@ -10,26 +10,18 @@ from itertools import islice
 
 import msgspec
 
-from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.execution.engine.decider import Decider
 from ktui.execution.journal.commands import Add, Answer, Asked
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.event_text import brokers
-from ktui.execution.run.events import (
-    Added,
-    Brokers,
-    CancelAsked,
-    Event,
-    Joined,
-    OnConflict,
-    Planned,
-)
+from ktui.execution.run.events import Added, AnyRunEvent, CancelAsked, Joined, OnConflict, Planned
 from ktui.execution.run.first_events import parts, planned_by, planned_parts, sha256_of
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, Kind, Severity
+from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Ground, Preflight
 
@@ -110,8 +102,8 @@ _WORDS = {
 
 MOST_TOLD = 20
 """Partitions of both that are named; --json has all."""
-_AT_TARGET = (Kind.AT_TARGET, Kind.NOTHING_TO_DO)
-_OF_THROTTLES = (Kind.THROTTLE_REPLACED, Kind.OTHERS_THROTTLED)
+_AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
+_OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
 """Said of a run that is to begin: of one that has, the throttles found are its own."""
 
 
@@ -176,7 +168,7 @@ class Extra:
     @property
     def idle(self) -> bool:
         """Whether there is nothing to do: all has been done, or is on its way."""
-        done = any(finding.kind is Kind.NOTHING_TO_DO for finding in self.findings)
+        done = any(finding.kind is FindingKind.NOTHING_TO_DO for finding in self.findings)
         return done or not any(how.joins for how in self.ways)
 
     def in_run(self) -> list[str]:
@@ -261,7 +253,7 @@ class Adding:
     """Has the partitions of extra plans join the queue: at once, or once they are at rest."""
 
     def __init__(
-        self, run: Run, decider: Decider, record: Callable[[Sequence[Event]], None]
+        self, run: Run, decider: Decider, record: Callable[[Sequence[AnyRunEvent]], None]
     ) -> None:
         self._run = run
         self._decider = decider

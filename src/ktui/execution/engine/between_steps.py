@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.working_state import Hold, Memory, now_in, stands
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Event, Replanned
+from ktui.execution.run.events import AnyRunEvent, Replanned
 from ktui.execution.run.options import OnForeignChange, RunOptions
 from ktui.execution.run.states import State, called_off
 from ktui.execution.run.track import Track
@@ -20,7 +20,7 @@ UNSEEN_S = 5.0
 """A partition of which the cluster tells nothing keeps its place for so long."""
 
 
-class Waiting:
+class BetweenSteps:
     """Takes note of how waiting partitions are; `certain` names those that may step now."""
 
     def __init__(self, memory: Memory, options: RunOptions) -> None:
@@ -30,16 +30,16 @@ class Waiting:
         """Seen in the last look, in full and as expected."""
         self._unseen_since: dict[TopicPartition, float] = {}
 
-    def look(self, partitions: Iterable[TopicPartition], look: Look) -> list[Event]:
+    def look(self, partitions: Iterable[TopicPartition], look: Observed) -> list[AnyRunEvent]:
         """Look at some of the partitions that have no step in flight."""
         self.certain = set()
-        events: list[Event] = []
+        events: list[AnyRunEvent] = []
         for tp in partitions:
             if tp in self._memory.roster and tp not in self._memory.roster.in_flight:
                 events += self._at(self._memory.run.tracks[tp], look)
         return events
 
-    def _at(self, track: Track, look: Look) -> list[Event]:
+    def _at(self, track: Track, look: Observed) -> list[AnyRunEvent]:
         if reason := look.gone(track):
             if self._memory.doubts.confirmed(track.tp, reason, look.seen):
                 return [self._memory.give_up(track, State.TOPIC_GONE, reason)]
@@ -59,7 +59,7 @@ class Waiting:
         self.certain.add(track.tp)
         return self._held(track, situation, look) or self._waits(track, look)
 
-    def _held(self, track: Track, situation: Situation, look: Look) -> list[Event]:
+    def _held(self, track: Track, situation: Situation, look: Observed) -> list[AnyRunEvent]:
         """Let others go first while a partition cannot be sent anything, for the reason told."""
         if track.tp not in self._memory.unanswered or self._given_up(track, look):
             self._memory.release(track.tp, Hold.UNANSWERED)
@@ -72,12 +72,12 @@ class Waiting:
             self._memory.roster.seen(track.tp, situation)
         return self._memory.waits_off(track) if unanswered else []
 
-    def _given_up(self, track: Track, look: Look) -> bool:
+    def _given_up(self, track: Track, look: Observed) -> bool:
         """Whether a stop has waited long enough for a silent broker; the end names the request."""
         silent_s = self._memory.unanswered.silent_for(track.tp, look.seen.monotonic_s)
         return track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
 
-    def _waits(self, track: Track, look: Look) -> list[Event]:
+    def _waits(self, track: Track, look: Observed) -> list[AnyRunEvent]:
         """Report why a partition waits whose request may still take effect.
 
         A blocked one has a reason already. Others go first once the broker is silent for long.
@@ -91,12 +91,12 @@ class Waiting:
             return self._memory.waits_off(track)
         return self._memory.waits(track)
 
-    def _seen(self, track: Track, situation: Situation) -> list[Event]:
+    def _seen(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
         events = self._memory.taken_note(track, situation)
         self._memory.release(track.tp, Hold.UNSEEN)
         return events
 
-    def _unseen(self, track: Track, look: Look) -> list[Event]:
+    def _unseen(self, track: Track, look: Observed) -> list[AnyRunEvent]:
         """Let others go first once the cluster has not told for a while how a partition is."""
         now_s = look.seen.monotonic_s
         if now_s - self._unseen_since.setdefault(track.tp, now_s) < UNSEEN_S:
@@ -108,8 +108,8 @@ class Waiting:
         return [] if same else [now_in(track, blocked, reason)]
 
     def _odd(
-        self, track: Track, state: PartitionState, situation: Situation, look: Look
-    ) -> list[Event]:
+        self, track: Track, state: PartitionState, situation: Situation, look: Observed
+    ) -> list[AnyRunEvent]:
         """Someone else has changed it: it is left to them, unless the operator wants otherwise."""
         if not self._memory.doubts.confirmed(track.tp, state.replicas, look.seen):
             return []

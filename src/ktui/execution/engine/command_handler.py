@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ktui.execution.engine.add_plan import Adding
 from ktui.execution.engine.decider import Decider
@@ -26,7 +26,6 @@ from ktui.execution.run.events import (
     By,
     CancelAsked,
     Continued,
-    Event,
     LimitsChanged,
     Paused,
     SettingsLeft,
@@ -35,11 +34,10 @@ from ktui.execution.run.events import (
 from ktui.execution.run.first_events import parts
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_standing import setting_in_words, standing
+from ktui.execution.throttle.write_settings import Record
 from ktui.pacing.limits import LimitsProblem, Mode, limits_from
 from ktui.planning.names import among
 from ktui.quantities import as_count
-
-Record = Callable[[Sequence[Event]], None]
 
 
 class Obeying:

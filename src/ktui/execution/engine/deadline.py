@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.engine.working_state import Hold, Memory
-from ktui.execution.run.events import Event
+from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.pace import Pace
 from ktui.insights.prior import Prior
 from ktui.pacing.decision import Decision
@@ -31,7 +31,7 @@ class Deadline:
         self._throttle = self._run.throttled.rates
         """The one under which they were last gone through."""
 
-    def learn(self, events: Iterable[Event], now: datetime) -> None:
+    def learn(self, events: Iterable[AnyRunEvent], now: datetime) -> None:
         """Take in the steps that ended; the run has not been told of them yet."""
         self._pace.learn(events, self._run, now)
         throttle = self._run.throttled.rates

@@ -14,21 +14,21 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, WriteResult
 from ktui.execution.engine.absent_brokers import AbsentBrokers, Leaving
-from ktui.execution.engine.between_steps import Waiting
+from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.cancels_only import WhileShut
 from ktui.execution.engine.deadline import Deadline
 from ktui.execution.engine.health_gate import gate
 from ktui.execution.engine.in_flight import Flights, any_ends_soon
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import Outcomes
 from ktui.execution.engine.requeue import as_left, call_off, in_flight, join
 from ktui.execution.engine.turn import Turn, turn
 from ktui.execution.engine.working_state import Hold, Memory, now_in
 from ktui.execution.run.events import (
+    AnyRunEvent,
     By,
     Cancel,
     Ended,
-    Event,
     Gate,
     OpenRequest,
     Paused,
@@ -37,7 +37,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State, called_off
-from ktui.execution.run.unanswered import Heard, always_heard
+from ktui.execution.run.unanswered import LastHeard, always_heard
 from ktui.execution.throttle.desired import Resources, needed
 from ktui.insights.prior import Prior
 from ktui.pacing.choosing import decide_steps
@@ -68,20 +68,22 @@ class Decider:
         heard: tells which brokers answer.
     """
 
-    def __init__(self, run: Run, prior: Prior | None = None, heard: Heard = always_heard) -> None:
+    def __init__(
+        self, run: Run, prior: Prior | None = None, heard: LastHeard = always_heard
+    ) -> None:
         self.run = run
         self._options = run.options
         self._memory = Memory(run, heard)
         self._roster = self._memory.roster
         self._flights = Flights(self._memory, self._options)
-        self._waiting = Waiting(self._memory, self._options)
+        self._waiting = BetweenSteps(self._memory, self._options)
         self._outcomes = Outcomes(self._memory)
         self._deadline = Deadline(self._memory, prior)
         self._while_shut = WhileShut(self._memory)
         self._leaving = Leaving()
         self._absent = AbsentBrokers()
         self._others: Counter[int] = Counter()
-        self._look: Look | None = None
+        self._look: Observed | None = None
         """The last one."""
         self._at, self._at_s = datetime.max.replace(tzinfo=UTC), 0.0
         """When that was, as wall time and as monotonic seconds."""
@@ -155,7 +157,7 @@ class Decider:
 
     # ---------------------------------------------------------------- looking
 
-    def look(self, seen: Observation, *, unowned: str | None = None) -> list[Event]:
+    def look(self, seen: Observation, *, unowned: str | None = None) -> list[AnyRunEvent]:
         """Take in a look: what became of steps in flight, and how those that wait are.
 
         Args:
@@ -164,7 +166,7 @@ class Decider:
                 one may.
         """
         self._absent.look(seen.online, seen.monotonic_s)
-        self._look = look = Look(seen, self._absent.restarting)
+        self._look = look = Observed(seen, self._absent.restarting)
         self._at, self._at_s = seen.at, seen.monotonic_s
         self._follow(look)
         self._leaving.look(look)
@@ -180,7 +182,7 @@ class Decider:
         self._watched = self._worth_watching()
         return events
 
-    def reading(self, seen: Observation) -> Look:
+    def reading(self, seen: Observation) -> Observed:
         """Return what was read of some partitions in the terms of their steps.
 
         Settings that are not told count as they were at the last look, as they did for the steps.
@@ -188,9 +190,9 @@ class Decider:
         if self._look is not None:
             known = {**self._look.seen.topic_configs, **seen.topic_configs}
             seen = msgspec.structs.replace(seen, topic_configs=known)
-        return Look(seen, self._absent.restarting)
+        return Observed(seen, self._absent.restarting)
 
-    def _follow(self, look: Look) -> None:
+    def _follow(self, look: Observed) -> None:
         """Keep the timelines of what is in flight, for their stalls and the time they have left."""
         flying, before = self._roster.in_flight, self._memory.progress
         timelines = {tp: line for tp, line in before.timelines.items() if tp in flying}
@@ -214,7 +216,7 @@ class Decider:
     def _blocked_due(self) -> bool:
         return self._at_s - self._blocked_at_s >= BLOCKED_EVERY_S
 
-    def _gate(self, look: Look, unowned: str | None) -> list[Event]:
+    def _gate(self, look: Observed, unowned: str | None) -> list[AnyRunEvent]:
         """Say that the gate was shut or opened, or is shut for another reason."""
         gated = self._options.gated
         unhealthy = gate(self._options, look.seen, self.run.tracks) if gated else None
@@ -230,7 +232,7 @@ class Decider:
         """The partitions whose steps are to be cancelled now, ahead of all else."""
         return self._flights.cancels_due
 
-    def judge_cancels(self, look: Look) -> list[Event]:
+    def judge_cancels(self, look: Observed) -> list[AnyRunEvent]:
         """Return the cancels that a read made for them allows, and why others are not sent."""
         events = self._flights.judge_cancels(look)
         self._cancelled = self._cancelled or any(isinstance(event, Cancel) for event in events)
@@ -257,7 +259,7 @@ class Decider:
         self._quick = self._about_to_end(decided)
         return decided
 
-    def _with_throttles(self, resting: Resting) -> tuple[Decision, list[Event]]:
+    def _with_throttles(self, resting: Resting) -> tuple[Decision, list[AnyRunEvent]]:
         """Decide without those whose throttle cannot be set now: they keep no place from others.
 
         Returns:
@@ -266,7 +268,7 @@ class Decider:
         if resting.keys() != self._resting:
             self._resting = frozenset(resting)
             self._memory.release_all(Hold.THROTTLE, lambda _tp: True)
-        held: list[Event] = []
+        held: list[AnyRunEvent] = []
         while True:
             decision = self._decision()
             waits = {move.tp: why for move in decision.moves if (why := self._why(move, resting))}
@@ -315,7 +317,7 @@ class Decider:
 
     def answered(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]
-    ) -> list[Event]:
+    ) -> list[AnyRunEvent]:
         """Take in what came back for one request."""
         return self._outcomes.answered(request, results, self._at_s)
 
@@ -325,7 +327,7 @@ class Decider:
         """Put other limits in force for the next decision; what is in flight stays as it is."""
         self._roster.set_limits(limits)
 
-    def call_off(self, partitions: Iterable[TopicPartition]) -> list[Event]:
+    def call_off(self, partitions: Iterable[TopicPartition]) -> list[AnyRunEvent]:
         """Carry out that operators called partitions off, as the run was just told.
 
         What is in flight is cancelled with the next requests that are sent, before all others.
@@ -335,7 +337,7 @@ class Decider:
         self.apply_pauses()
         return events
 
-    def join(self, partitions: Collection[TopicPartition]) -> list[Event]:
+    def join(self, partitions: Collection[TopicPartition]) -> list[AnyRunEvent]:
         """Queue partitions that an extra plan brought, as the run was just told."""
         events = join(partitions, self._memory, self._look)
         self._watched |= set(partitions)
@@ -367,7 +369,7 @@ class Decider:
                 if self.run.pauses.holds(tp):
                     self._memory.hold(tp, Hold.PAUSED)
 
-    def end(self) -> list[Event]:
+    def end(self) -> list[AnyRunEvent]:
         """Give the end of the run, or the pause for want of time, once either has come."""
         if self.run.over == len(self.run.tracks):
             if self.run.additions.waiting or not self.run.throttled.clean:

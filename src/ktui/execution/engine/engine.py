@@ -17,26 +17,26 @@ from ktui.cluster.errors import ClusterError, unreadable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observations
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Verdict, Ways, WriteResult
+from ktui.cluster.ports import ClusterPorts, Verdict, WriteResult
 from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.execution.engine.command_handler import Obeying
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.node_probe import NodeProbe
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import why_not_sent
-from ktui.execution.engine.requests import Read, Requests, not_sent
+from ktui.execution.engine.requests import RequestRead, Requests, not_sent
 from ktui.execution.engine.turn import Sending, Turn
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.event_text import who_paused
 from ktui.execution.run.events import (
     NOT_RECORDED,
+    AnyRunEvent,
     By,
     Cancel,
     CancelGate,
     Continued,
-    Entry,
-    Event,
+    JournalEntry,
     Left,
     Outage,
     Owned,
@@ -88,7 +88,7 @@ class Engine:
         run: Run,
         journal: Journal,
         source: Observations,
-        cluster: Ways,
+        cluster: ClusterPorts,
         clock: Clock,
         *,
         check_throttle: Callable[[], None] = lambda: None,
@@ -169,7 +169,7 @@ class Engine:
         self._reason = self._reason or reason
         self._leaving.set()
 
-    def _lifted(self) -> list[Event]:
+    def _lifted(self) -> list[AnyRunEvent]:
         """Lift the pauses that are about the process before: not those of an operator."""
         return [Continued(by=by) for by in _GOES if by in self._run.pauses.whole]
 
@@ -298,7 +298,7 @@ class Engine:
         within_s = self._throttling.holds_for_s(decider.seen, adding)
         return {**held, **await self._requests.send(kept, read.seen, within_s=within_s)}
 
-    async def _read_for(self, sending: Sending, decider: Decider, obeying: Obeying) -> Read:
+    async def _read_for(self, sending: Sending, decider: Decider, obeying: Obeying) -> RequestRead:
         """Read for a request, and again if a cancel was read for meanwhile: it may know better."""
         settings = sending.request is Request.ALTER
         while True:
@@ -328,7 +328,7 @@ class Engine:
         """Cancel what is to be, before anything else is sent or waited for."""
         due = list(decider.cancels_due)
         self._reads_to_cancel += bool(due)
-        read = await self._guard.beside(self._requests.read(due)) if due else Read(None)
+        read = await self._guard.beside(self._requests.read(due)) if due else RequestRead(None)
         if read.seen is None or self._guard.why_not(begins_step=False):
             return  # the next look asks again
         judged = decider.judge_cancels(decider.reading(read.seen))
@@ -339,7 +339,7 @@ class Engine:
             results = await self._requests.send(sending, read.seen)
             self._record(decider.answered(Request.CANCEL, results))
 
-    def _outdated(self, sending: Sending, look: Look) -> Mapping[TopicPartition, WriteResult]:
+    def _outdated(self, sending: Sending, look: Observed) -> Mapping[TopicPartition, WriteResult]:
         """Give the outcome of what does not hold any more by the read made for it."""
         tracks, limits = self._run.tracks, self._run.limits
         return {
@@ -427,7 +427,7 @@ class Engine:
                 await self._guard.ask()
             await self._clock.sleep(min(left_s, LISTENS_S))
 
-    def _record(self, events: Sequence[Event]) -> None:
+    def _record(self, events: Sequence[AnyRunEvent]) -> None:
         """Write events down, for good, and only then go by them."""
         if events:
             self._check_owned()
@@ -435,7 +435,7 @@ class Engine:
         for entry in entries:
             self._run.apply(entry)
 
-    def _unwritten(self, events: Sequence[Event]) -> list[Entry]:
+    def _unwritten(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
         """Number events that the journal cannot take."""
         now, seq = self._clock.now(), self._run.seq
-        return [Entry(seq + n, now, event) for n, event in enumerate(events, start=1)]
+        return [JournalEntry(seq + n, now, event) for n, event in enumerate(events, start=1)]

@@ -12,12 +12,12 @@ import msgspec
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.execution.engine.landing import Landing, landing
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import LAST_IN_SYNC, keeps_data, may_cancel
 from ktui.execution.engine.stalls import Stalls
 from ktui.execution.engine.working_state import Hold, Memory, now_in, stands, step_over
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Cancel, Elect, Event
+from ktui.execution.run.events import AnyRunEvent, Cancel, Elect
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.refusals import MOST_TRIES, refused_too_often
 from ktui.execution.run.states import State, called_off
@@ -110,12 +110,12 @@ class Flights:
         self._elections = []
         return elections
 
-    def judge_cancels(self, look: Look) -> list[Event]:
+    def judge_cancels(self, look: Observed) -> list[AnyRunEvent]:
         """Return the cancels that a read made for them allows, and why others are not sent.
 
         Those are judged again at the next look.
         """
-        events: list[Event] = []
+        events: list[AnyRunEvent] = []
         for tp, reason in self._cancels.items():
             track, state = self._memory.run.tracks[tp], look.state(tp)
             if may_cancel(track, look):
@@ -145,13 +145,13 @@ class Flights:
         if track.step is not None:
             self._cancels[track.tp] = _CALLED_OFF
 
-    def look(self, look: Look) -> list[Event]:
+    def look(self, look: Observed) -> list[AnyRunEvent]:
         """Judge every step in flight."""
         self._elections, self._cancels = [], {}
         self._now_s = look.seen.monotonic_s
         self._memory.unanswered.look(self._now_s)
         self._stalls.look(look)
-        events: list[Event] = []
+        events: list[AnyRunEvent] = []
         for tp in list(self._memory.roster.in_flight):
             track = self._memory.run.tracks[tp]
             if reason := look.gone(track):
@@ -164,8 +164,8 @@ class Flights:
         return events
 
     def _judge(
-        self, track: Track, step: OpenStep, state: PartitionState, look: Look
-    ) -> list[Event] | None:
+        self, track: Track, step: OpenStep, state: PartitionState, look: Observed
+    ) -> list[AnyRunEvent] | None:
         """Judge one step; None where its topic's settings are needed and not told."""
         how, mind = landing(step, state), self._minds[track.tp]
         if how is Landing.FLYING:
@@ -186,7 +186,7 @@ class Flights:
             case _:
                 return self._strayed(track, step, state, situation, look, how)
 
-    def _unseen(self, track: Track, look: Look) -> list[Event]:
+    def _unseen(self, track: Track, look: Observed) -> list[AnyRunEvent]:
         """Say why nothing becomes of a step of which the cluster tells nothing for a while."""
         mind = self._minds[track.tp]
         mind.unseen_s = self._now_s if mind.unseen_s is None else mind.unseen_s
@@ -199,7 +199,7 @@ class Flights:
         return self._stalled(track, hidden, hidden)
 
     def _certain(
-        self, tp: TopicPartition, step: OpenStep, state: PartitionState, look: Look
+        self, tp: TopicPartition, step: OpenStep, state: PartitionState, look: Observed
     ) -> bool:
         """Whether the replicas asked for prove that the alter is over.
 
@@ -218,9 +218,9 @@ class Flights:
         step: OpenStep,
         state: PartitionState,
         situation: Situation,
-        look: Look,
+        look: Observed,
         how: Landing,
-    ) -> list[Event]:
+    ) -> list[AnyRunEvent]:
         """Tell a step that was cancelled, was lost on its way, or met somebody else's."""
         match how:
             case Landing.TAKEN_OVER:
@@ -246,7 +246,7 @@ class Flights:
 
     def _over(
         self, track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
-    ) -> list[Event]:
+    ) -> list[AnyRunEvent]:
         """End a step, and say where its partition stands then.
 
         Not while a request of it may come yet, or once more, and something else is to follow.
@@ -269,8 +269,8 @@ class Flights:
         return [over] if following is None else [over, *_then(following, track)]
 
     def _nothing_came(
-        self, track: Track, step: OpenStep, situation: Situation, look: Look
-    ) -> list[Event]:
+        self, track: Track, step: OpenStep, situation: Situation, look: Observed
+    ) -> list[AnyRunEvent]:
         """An answer was lost, and maybe its request: what is still on its way may come yet."""
         what = ("as before", situation.replicas)
         certain = self._memory.doubts.confirmed(track.tp, what, look.seen)
@@ -291,16 +291,16 @@ class Flights:
         ends = track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
         return track.tp in unanswered and not ends
 
-    def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[Event]:
+    def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[AnyRunEvent]:
         self._minds.pop(track.tp, None)
         how, reason = State.CHANGED_ELSEWHERE, f"someone else {what}"
         return [self._memory.give_up(track, how, reason, state.original)]
 
-    def _give_up(self, track: Track, state: State, reason: str) -> Event:
+    def _give_up(self, track: Track, state: State, reason: str) -> AnyRunEvent:
         self._minds.pop(track.tp, None)
         return self._memory.give_up(track, state, reason)
 
-    def _elect(self, track: Track, step: OpenStep, situation: Situation) -> list[Event]:
+    def _elect(self, track: Track, step: OpenStep, situation: Situation) -> list[AnyRunEvent]:
         """Ask for the election at the end of a step, again and again for a while."""
         if step.called_off:
             return self._over(track, situation, reached=False, reason=_CALLED_OFF)
@@ -314,7 +314,7 @@ class Flights:
             self._elections.append(elect)
         return []
 
-    def _flying(self, track: Track, step: OpenStep, state: PartitionState) -> list[Event]:
+    def _flying(self, track: Track, step: OpenStep, state: PartitionState) -> list[AnyRunEvent]:
         if step.called_off:
             self._memory.roster.stall(track.tp, stalled=True)
             return self._cancel_step(track, state, _CALLED_OFF)
@@ -328,7 +328,7 @@ class Flights:
             return self._cancel_step(track, state, reason)
         return self._stalled(track, (stall.cause, stall.broker), stall.detail)
 
-    def _cancel_step(self, track: Track, state: PartitionState, reason: str) -> list[Event]:
+    def _cancel_step(self, track: Track, state: PartitionState, reason: str) -> list[AnyRunEvent]:
         """Cancel a step, again and again until it is over or what led to that has passed."""
         if not keeps_data(state):
             return self._not_cancelled(track, LAST_IN_SYNC)
@@ -338,14 +338,14 @@ class Flights:
             self._cancels[track.tp] = reason
         return []
 
-    def _not_cancelled(self, track: Track, reason: str) -> list[Event]:
+    def _not_cancelled(self, track: Track, reason: str) -> list[AnyRunEvent]:
         """Say why a step is not cancelled, once."""
         if not track.step_called_off:
             return self._stalled(track, reason, reason)
         told = (track.state, track.reason) == (State.REFUSED, reason)
         return [] if told else [now_in(track, State.REFUSED, reason)]
 
-    def _stalled(self, track: Track, why: object, reason: str) -> list[Event]:
+    def _stalled(self, track: Track, why: object, reason: str) -> list[AnyRunEvent]:
         """Say that a step stalls, and why; not again for each new figure in the reason."""
         mind = self._minds[track.tp]
         told = track.state is State.STALLED and (mind.stalled == why or track.reason == reason)
@@ -356,7 +356,7 @@ class Flights:
         return inf if moment_s is None else self._now_s - moment_s
 
 
-def _then(following: Next, track: Track) -> list[Event]:
+def _then(following: Next, track: Track) -> list[AnyRunEvent]:
     """Say where a partition stands after its step; `step_over` has left it queued."""
     queued = called_off(State.QUEUED, track.cancel)
     events = stands(track, following)

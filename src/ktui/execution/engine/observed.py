@@ -16,7 +16,7 @@ from ktui.execution.run.track import Track
 from ktui.pacing.situation import Situation
 
 
-class Look:
+class Observed:
     """An observation, and what every partition of it is judged with.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.engine.working_state import Memory, now_in, stands, step_over
-from ktui.execution.run.events import Answered, By, Event, Paused, Request
+from ktui.execution.run.events import Answered, AnyRunEvent, By, Paused, Request
 from ktui.execution.run.refusals import (
     MOST_TRIES,
     NOTHING_TO_CANCEL,
@@ -43,12 +43,12 @@ class Outcomes:
 
     def answered(
         self, request: Request, results: Mapping[TopicPartition, WriteResult], now_s: float
-    ) -> list[Event]:
+    ) -> list[AnyRunEvent]:
         """Give what follows from the answer to one request.
 
         One that was denied as a whole says nothing of its partitions: the run is paused.
         """
-        events: list[Event] = []
+        events: list[AnyRunEvent] = []
         missing = None if request is Request.CANCEL else denied(results.values())
         for tp, result in results.items():
             events.append(
@@ -79,7 +79,7 @@ class Outcomes:
 
     def _refused(
         self, request: Request, track: Track, result: WriteResult, now_s: float, *, last_try: bool
-    ) -> list[Event]:
+    ) -> list[AnyRunEvent]:
         """Try a step whose request was refused again in a while, unless that was the last try.
 
         Args:
@@ -112,7 +112,7 @@ class Outcomes:
         rest_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** max(0, tries - 1))
         self._retry_at[tp] = now_s + rest_s
 
-    def _not_elected(self, track: Track, result: WriteResult, now_s: float) -> list[Event]:
+    def _not_elected(self, track: Track, result: WriteResult, now_s: float) -> list[AnyRunEvent]:
         if nothing_left(Request.ELECT, result, track):
             return self._refused(Request.ELECT, track, result, now_s, last_try=True)
         if track.refusals + 1 < MOST_TRIES or not counts_against(result):
@@ -121,7 +121,7 @@ class Outcomes:
         return self._memory.failed(track, f"its election was refused: {words}")
 
 
-def _not_cancelled(track: Track, result: WriteResult) -> list[Event]:
+def _not_cancelled(track: Track, result: WriteResult) -> list[AnyRunEvent]:
     """Say why an operator's cancel has no effect; it is asked for again as long as it has none."""
     if not track.step_called_off or result.code == NOTHING_TO_CANCEL:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ktui.cluster.partition import PartitionState
 from ktui.execution.engine.landing import Landing, landing
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.run.events import Request
 from ktui.execution.run.track import OpenStep, Track
 from ktui.pacing.limits import Limits
@@ -15,7 +15,7 @@ LAST_IN_SYNC = "it is not cancelled: without what is being added no replica woul
 """With unclean leader election enabled such a cancel succeeds, and loses acknowledged data."""
 
 
-def why_not_sent(request: Request, track: Track, look: Look, limits: Limits) -> str | None:
+def why_not_sent(request: Request, track: Track, look: Observed, limits: Limits) -> str | None:
     """Return why an alter or election of a partition's step may not leave; None where it may.
 
     An alter leaves only if the same step follows from the read: nobody is moving the partition,
@@ -41,7 +41,7 @@ def why_not_sent(request: Request, track: Track, look: Look, limits: Limits) -> 
     return _why_not_altered(track, step, state, look, limits)
 
 
-def may_cancel(track: Track, look: Look) -> bool:
+def may_cancel(track: Track, look: Observed) -> bool:
     """Whether a null cancel of a partition's step may leave, by a read made for it.
 
     Kafka has to be at that very step: a reassignment of somebody else is theirs. And a replica
@@ -59,7 +59,7 @@ def keeps_data(state: PartitionState) -> bool:
 
 
 def _why_not_altered(
-    track: Track, step: OpenStep, state: PartitionState, look: Look, limits: Limits
+    track: Track, step: OpenStep, state: PartitionState, look: Observed, limits: Limits
 ) -> str | None:
     situation = look.situation(track, state)
     if situation is None:

@@ -13,7 +13,7 @@ from ktui.cluster.errors import ClusterError, NotAuthorized, unreadable
 from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ClusterWriter, Verdict, Ways, WriteResult
+from ktui.cluster.ports import ClusterPorts, ClusterWriter, Verdict, WriteResult
 from ktui.execution.engine.turn import Sending
 from ktui.execution.run.events import Request
 from ktui.execution.run.refusals import NOT_ALLOWED
@@ -64,7 +64,7 @@ READ_STALE_S = 5.0
 """A request leaves within this time of when its read was asked for, or not at all."""
 
 
-class Read(msgspec.Struct, frozen=True):
+class RequestRead(msgspec.Struct, frozen=True):
     """What a read for a request gave, or why it gave nothing."""
 
     seen: Observation | None
@@ -80,24 +80,26 @@ class Requests:
         cluster_id: of the cluster that the run is about; addresses may come to lead elsewhere.
     """
 
-    def __init__(self, ways: Ways, clock: Clock, cluster_id: str | None) -> None:
+    def __init__(self, ways: ClusterPorts, clock: Clock, cluster_id: str | None) -> None:
         self._read = FreshRead(ways.reader, clock)
         self._writer = ways.writer
         self._clock = clock
         self._cluster_id = cluster_id
 
-    async def read(self, partitions: Collection[TopicPartition], *, settings: bool = False) -> Read:
+    async def read(
+        self, partitions: Collection[TopicPartition], *, settings: bool = False
+    ) -> RequestRead:
         """Read the partitions of a request that is about to be sent."""
         try:
             seen = await self._read.read(partitions, settings=settings)
         except ClusterError as error:
-            return Read(None, str(error))
+            return RequestRead(None, str(error))
         except Exception as error:
             log.exception("the cluster's answer cannot be read")
-            return Read(None, unreadable(error))
+            return RequestRead(None, unreadable(error))
         if self._cluster_id is not None and seen.cluster_id != self._cluster_id:
-            return Read(None, f"the brokers are of another cluster, {seen.cluster_id}")
-        return Read(seen)
+            return RequestRead(None, f"the brokers are of another cluster, {seen.cluster_id}")
+        return RequestRead(seen)
 
     def left_s(self, seen: Observation) -> float:
         """Return how long a read still counts."""

@@ -8,13 +8,13 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.engine.in_flight import Flights
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.working_state import Hold, Memory, stands
 from ktui.execution.run.destination import goal
-from ktui.execution.run.events import Event
+from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.situation import Blocked, Done, Situation, Why
 from ktui.pacing.steps import next_step
 
@@ -29,7 +29,7 @@ def in_flight(tracks: Iterable[Track], batch: int) -> Decision:
     return Decision(batch, steps=moves)
 
 
-def as_left(track: Track) -> Wanted:
+def as_left(track: Track) -> WantedPartition:
     """Give a partition as the run left it, with nothing to do until it has been seen."""
     goes_to = goal(track, track.replicas, track.replicas, None)
     situation = Situation(
@@ -41,7 +41,7 @@ def as_left(track: Track) -> Wanted:
         online=frozenset(),
         reassigning=True,
     )
-    return Wanted(
+    return WantedPartition(
         track.tp,
         situation,
         track.planned.size,
@@ -54,7 +54,7 @@ def call_off(
     partitions: Iterable[TopicPartition],
     memory: Memory,
     flights: Flights,
-) -> tuple[list[Event], set[TopicPartition]]:
+) -> tuple[list[AnyRunEvent], set[TopicPartition]]:
     """Carry out that partitions were called off, as the run has been told.
 
     Args:
@@ -65,7 +65,7 @@ def call_off(
     Returns:
         What that changes, and the partitions to be looked at before anything is sent for them.
     """
-    events: list[Event] = []
+    events: list[AnyRunEvent] = []
     unseen: set[TopicPartition] = set()
     for tp in partitions:
         track = memory.run.tracks[tp]
@@ -82,7 +82,7 @@ def call_off(
     return events, unseen
 
 
-def _turned(track: Track, memory: Memory, flights: Flights) -> list[Event]:
+def _turned(track: Track, memory: Memory, flights: Flights) -> list[AnyRunEvent]:
     """Have a partition go where an operator wants it, from where it was seen last."""
     now = memory.roster.situation(track.tp)
     goes_to = goal(track, now.replicas, now.isr, now.leader)
@@ -101,7 +101,9 @@ def _turned(track: Track, memory: Memory, flights: Flights) -> list[Event]:
     return stands(track, following, now.replicas)
 
 
-def join(partitions: Iterable[TopicPartition], memory: Memory, look: Look | None) -> list[Event]:
+def join(
+    partitions: Iterable[TopicPartition], memory: Memory, look: Observed | None
+) -> list[AnyRunEvent]:
     """Queue partitions that nothing is in flight of; those not seen yet with nothing to do.
 
     Args:
@@ -121,7 +123,7 @@ def join(partitions: Iterable[TopicPartition], memory: Memory, look: Look | None
     )
 
 
-def _seen(track: Track, memory: Memory, look: Look) -> list[Event]:
+def _seen(track: Track, memory: Memory, look: Observed) -> list[AnyRunEvent]:
     state = look.state(track.tp)
     situation = None if state is None else look.situation(track, state)
     return [] if situation is None else memory.taken_note(track, situation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.working_state import Memory
 from ktui.execution.run.options import OnStall, RunOptions
 from ktui.execution.run.track import Track
@@ -19,7 +19,7 @@ class Stalls:
         self._down_since: dict[int, float] = {}
         self._now_s = 0.0
 
-    def look(self, look: Look) -> None:
+    def look(self, look: Observed) -> None:
         """Keep in mind since when each broker is down that a step in flight may wait for."""
         now_s = look.seen.monotonic_s
         if now_s - self._now_s > RESTART_S:

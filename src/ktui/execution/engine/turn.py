@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.events import Brokers, Elect, Event, Request, StepBegun
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.execution.run.events import AnyRunEvent, Elect, Request, StepBegun
 from ktui.pacing.decision import Decision, Move
 from ktui.pacing.situation import Situation
 
@@ -32,7 +32,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     decision: Decision | None = None
     """The steps to begin; None where there are none."""
-    intents: tuple[Event, ...] = ()
+    intents: tuple[AnyRunEvent, ...] = ()
     """To be in the journal before anything is sent."""
     sendings: tuple[Sending, ...] = ()
     """In this order."""
@@ -56,7 +56,7 @@ def turn(
     decision: Decision,
     situations: Mapping[TopicPartition, Situation],
     elections: Iterable[Elect],
-    held: Iterable[Event] = (),
+    held: Iterable[AnyRunEvent] = (),
 ) -> Turn:
     """Put a turn together: the alters of the steps, then each cut, then elections.
 

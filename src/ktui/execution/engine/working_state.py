@@ -6,17 +6,17 @@ import enum
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.engine.confirmation import Doubts
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.destination import goal_in_words
-from ktui.execution.run.events import Brokers, By, Event, NowIn, Paused, StepOver
+from ktui.execution.run.events import AnyRunEvent, By, NowIn, Paused, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State, called_off
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import (
     SILENT_S,
-    Heard,
+    LastHeard,
     Unanswered,
     always_heard,
     left_open,
@@ -46,7 +46,7 @@ class Hold(enum.Enum):
 class Memory:
     """The run, where each of its partitions stands for pacing, and what is not certain yet."""
 
-    def __init__(self, run: Run, heard: Heard = always_heard) -> None:
+    def __init__(self, run: Run, heard: LastHeard = always_heard) -> None:
         self.run = run
         self.roster = Roster(run.limits)
         self.doubts = Doubts()
@@ -81,12 +81,12 @@ class Memory:
 
     def give_up(
         self, track: Track, state: State, reason: str, replicas: Brokers | None = None
-    ) -> Event:
+    ) -> AnyRunEvent:
         """Let go of a partition for good, with the replicas that someone else gave it."""
         self.let_go(track.tp)
         return now_in(track, state, reason, replicas)
 
-    def waits(self, track: Track) -> list[Event]:
+    def waits(self, track: Track) -> list[AnyRunEvent]:
         """Return why a partition with an open request waits, once for each reason.
 
         Meanwhile no other partition waits to be cut with it.
@@ -102,7 +102,7 @@ class Memory:
         silent_s = self.unanswered.silent_for(track.tp, now_s)
         return track.cancel is not CancelKind.STOP and silent_s >= SILENT_S
 
-    def waits_off(self, track: Track) -> list[Event]:
+    def waits_off(self, track: Track) -> list[AnyRunEvent]:
         """Hold a partition until its open request cannot come any more, and return why."""
         self.hold(track.tp, Hold.UNANSWERED)
         why, blocked = waits_in_words(self.unanswered.node(track.tp)), State.BLOCKED
@@ -124,7 +124,7 @@ class Memory:
             return None
         return self.roster.over(track.tp, situation)
 
-    def failed(self, track: Track, reason: str) -> list[Event]:
+    def failed(self, track: Track, reason: str) -> list[AnyRunEvent]:
         """Let go of a partition that Kafka refuses, and pause the run if that was chosen."""
         events = [self.give_up(track, State.FAILED, reason)]
         stops = self.run.options.stop_on_failure and track.cancel is None
@@ -132,7 +132,7 @@ class Memory:
             events.append(Paused(by=By.FAILURE, reason=f"{track.tp} has failed"))
         return events
 
-    def taken_note(self, track: Track, situation: Situation) -> list[Event]:
+    def taken_note(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
         """File a waiting partition by how it was seen, and give what that changes for people."""
         following = self.roster.seen(track.tp, situation)
         return stands(track, following, situation.replicas)
@@ -158,7 +158,7 @@ def step_over(
     )
 
 
-def stands(track: Track, step: Next, replicas: Brokers | None = None) -> list[Event]:
+def stands(track: Track, step: Next, replicas: Brokers | None = None) -> list[AnyRunEvent]:
     """Say where a waiting partition stands now, if that is not where it stood.
 
     A partition that waits for its turn keeps its reason. One that has ended is reported with its

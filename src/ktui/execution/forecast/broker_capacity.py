@@ -9,7 +9,7 @@ from statistics import median
 
 import msgspec
 
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.planning.simulate.copy_rates import ASSUMED
 from ktui.planning.simulate.fair_share import Pair, shared
 from ktui.planning.throttle_rates import ThrottleRates
@@ -34,7 +34,7 @@ class Capacity:
         curve: what earlier runs tell; None where there are none.
     """
 
-    def __init__(self, curve: Curve | None = None) -> None:
+    def __init__(self, curve: RateCurve | None = None) -> None:
         self._curve = curve
         self._takes: dict[int, float] = {}
         """Bytes a second, when many copies come at once."""

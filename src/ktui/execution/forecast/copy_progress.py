@@ -27,7 +27,7 @@ _TELLING = 0.98
 _GROWTH_SPAN_S = 120.0
 _STEPS = 20
 
-Seen = Mapping[TopicPartition, Timeline]
+Timelines = Mapping[TopicPartition, Timeline]
 
 
 class _Copy(msgspec.Struct, frozen=True, gc=False):
@@ -105,7 +105,7 @@ class Headway:
         """Tell how many times as large partitions are as at the start, after so many seconds."""
         return max(0.1, 1 + self._growth * passed_s)
 
-    def look(self, now: datetime, seen: Seen, expected_bytes_s: float) -> None:
+    def look(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Take in how far the copies are.
 
         Args:

@@ -14,13 +14,13 @@ from itertools import pairwise
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.forecast.copy_progress import Seen
+from ktui.execution.forecast.copy_progress import Timelines
 from ktui.execution.forecast.forecast import Foretelling
 from ktui.execution.run.events import (
     Added,
     Continued,
-    Entry,
     Gate,
+    JournalEntry,
     Left,
     LimitsChanged,
     NowIn,
@@ -34,7 +34,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.progress.timeline import Range
 
@@ -56,7 +56,7 @@ _TURNS = (*_INTERRUPTS, LimitsChanged)
 """After these what was foretold holds no more."""
 
 
-class Copied(msgspec.Struct, frozen=True):
+class CopiedBytes(msgspec.Struct, frozen=True):
     """The copies of a run, in bytes as of its start; what is written meanwhile comes on top."""
 
     done: int = 0
@@ -75,7 +75,7 @@ class Copied(msgspec.Struct, frozen=True):
         return self.done / self.whole if self.whole else None
 
 
-UNTOLD = Copied()
+UNTOLD = CopiedBytes()
 """While nothing is known."""
 
 
@@ -125,7 +125,7 @@ class Estimate:
         self._points: deque[tuple[datetime, int]] = deque()
         self._grew_at: datetime | None = None
 
-    def take(self, entries: Iterable[Entry]) -> None:
+    def take(self, entries: Iterable[JournalEntry]) -> None:
         """Take in what is new of the journal, the run knows it already."""
         for entry in entries:
             event, at = entry.event, entry.at
@@ -160,7 +160,7 @@ class Estimate:
             self._copied.append(_Spell(since, at, size * len(begun.adding)))
             self.pace.learn_step(size, (at - since).total_seconds())
 
-    def look(self, now: datetime, seen: Seen | None = None) -> None:
+    def look(self, now: datetime, seen: Timelines | None = None) -> None:
         """Take in how it is now.
 
         Args:
@@ -200,20 +200,20 @@ class Estimate:
             yield moment, int(self._work - sum(spell.after(moment) for spell in known))
 
     @property
-    def copied(self) -> Copied:
+    def copied(self) -> CopiedBytes:
         """How far it is, and how long it takes yet."""
         whole = self.run.copies.whole
         done = self._work if whole else 0
         own = self._rates()
         if own is None and not self._by_earlier_runs:
-            return Copied(done, whole)
+            return CopiedBytes(done, whole)
         bytes_s = None if own is None or not whole else own.middle
         if own is not None and not (whole and self._foretelling.known):
             left = (whole or len(self.run.tracks)) - self._work
             lasts = Range(left / own.high, left / own.middle, left / own.low)
         else:
             lasts = self._foretelling.left_s()
-        return Copied(done, whole, bytes_s, lasts, by_earlier_runs=own is None)
+        return CopiedBytes(done, whole, bytes_s, lasts, by_earlier_runs=own is None)
 
     @property
     def _work(self) -> int:
@@ -257,7 +257,7 @@ class Estimate:
         told = self._foretelling.looked and not self._held and not self._tells and sizes > 0
         return told and self._prior is not None and self._carries(self._prior.curve)
 
-    def _carries(self, curve: Curve) -> bool:
+    def _carries(self, curve: RateCurve) -> bool:
         """Whether earlier runs have shown how fast it goes under the throttle of this one."""
         rates, tracks = self.run.throttled.rates, self.run.tracks.values()
         onto = {b for t in tracks for b in t.planned.target if b not in t.original}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from ktui.cluster.partition import Brokers
 from ktui.execution.run.destination import goal
 from ktui.execution.run.track import OpenStep, Track
-from ktui.pacing.situation import Brokers, Situation
+from ktui.pacing.situation import Situation
 
 
 def situation(track: Track) -> Situation:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from statistics import quantiles
 
 from ktui.execution.forecast.broker_capacity import Capacity
-from ktui.execution.forecast.copy_progress import Headway, Seen
+from ktui.execution.forecast.copy_progress import Headway, Timelines
 from ktui.execution.forecast.simulate_rest import Remaining, remaining
 from ktui.execution.run.events import StepBegun, StepOver
 from ktui.execution.run.run import Run
@@ -76,7 +76,7 @@ class Foretelling:
         seconds, rates = min(took_s, _JUDGED_S), dict.fromkeys(pairs, size / took_s)
         self._capacity.learn(dict.fromkeys(pairs, 1), rates, seconds, self._run.throttled.rates)
 
-    def look(self, now: datetime, seen: Seen, expected_bytes_s: float) -> None:
+    def look(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Take in how it is now; `expected_bytes_s` is the rate of a replica that is not seen."""
         self._at = now
         self.headway.look(now, seen, expected_bytes_s)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, Copied
+from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, CopiedBytes
 from ktui.execution.run.events import By
-from ktui.execution.run.run import Lost, Run
+from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import UNWELL, State
 from ktui.execution.run.throttle_standing import stays, still_to_be_taken_off
 from ktui.quantities import as_bytes, as_count, as_duration
@@ -16,7 +16,7 @@ MOST_NAMED = 10
 CALLED_OFF = (State.STOPPED, State.ROLLING_BACK, State.ROLLED_BACK)
 
 
-class Outcome(enum.Enum):
+class RunEnding(enum.Enum):
     """How the carrying on of a run came to its end."""
 
     ALL_DONE = enum.auto()
@@ -28,19 +28,19 @@ class Outcome(enum.Enum):
     """A failure stopped it, or its process has died."""
 
 
-def outcome(run: Run) -> Outcome:
+def outcome(run: Run) -> RunEnding:
     """Say how a run stands whose process has gone."""
     if run.ended:
-        return Outcome.ALL_DONE if run.counts[State.DONE] == run.over else Outcome.SOME_NOT_DONE
+        return RunEnding.ALL_DONE if run.counts[State.DONE] == run.over else RunEnding.SOME_NOT_DONE
     whole = run.pauses.whole
     if run.left is None or (By.FAILURE in whole and By.SIGNAL not in whole):
-        return Outcome.FAILED
+        return RunEnding.FAILED
     if By.UNTIL in whole and By.SIGNAL not in whole:
-        return Outcome.SOME_NOT_DONE
-    return Outcome.LEFT
+        return RunEnding.SOME_NOT_DONE
+    return RunEnding.LEFT
 
 
-def progress_line(run: Run, copied: Copied | None) -> str:
+def progress_line(run: Run, copied: CopiedBytes | None) -> str:
     """Say in a line how far a run is, and how long it takes yet, where that can be told."""
     parts = [f"{run.name}: {run.counts[State.DONE]:,} of {len(run.tracks):,} done"]
     if run.in_flight:
@@ -65,7 +65,7 @@ def progress_line(run: Run, copied: Copied | None) -> str:
     return ", ".join(parts)
 
 
-def lost_since(outage: Lost) -> str:
+def lost_since(outage: ClusterLost) -> str:
     """Say since when the cluster has not answered, in local time, and why."""
     since = outage.since.astimezone().isoformat(" ", timespec="seconds")
     return f"since {since}, {outage.reason}"

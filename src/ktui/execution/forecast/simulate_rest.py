@@ -13,10 +13,10 @@ from ktui.execution.forecast.copy_progress import Headway
 from ktui.execution.forecast.expected import before, situation
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
-from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.simulate.fair_share import Rooms, Shared
-from ktui.planning.simulate.schedule import Beside, Flying, Left, rest
+from ktui.planning.simulate.schedule import Beside, Flying, RestOfRun, rest
 
 _MOST = 200
 """So many partitions are played one by one, of those in flight and of those that wait."""
@@ -56,7 +56,7 @@ def remaining(
     played, _ = _thinned(fresh if _one_by_one(run.limits) else _by_target(fresh))
     queue, each = _Queue(played), _stand_for(played, fresh)
     larger, longer = (1.0, each) if _one_by_one(run.limits) else (each, 1.0)
-    left = Left(
+    left = RestOfRun(
         [_flying(track, track.step, headway, every) for track in flying if track.step is not None],
         [
             *(_wanted(track, grown) for track in begun),
@@ -119,14 +119,14 @@ def _flies(track: Track) -> bool:
 def _flying(track: Track, step: OpenStep, headway: Headway, every: float) -> Flying:
     begun = step.begun
     return Flying(
-        Wanted(track.tp, before(track, step), track.planned.size, begun=True),
+        WantedPartition(track.tp, before(track, step), track.planned.size, begun=True),
         Move(track.tp, begun.step, begun.alone, begun.holds_place),
         {broker: every * size for broker, size in headway.left(track.tp, step).items()},
     )
 
 
-def _wanted(track: Track, grown: float) -> Wanted:
-    return Wanted(
+def _wanted(track: Track, grown: float) -> WantedPartition:
+    return WantedPartition(
         track.tp,
         situation(track),
         round(track.planned.size * grown),

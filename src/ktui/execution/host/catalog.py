@@ -17,7 +17,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir, run_name_problem
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recording
-from ktui.execution.run.run import Lost, Run
+from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_standing import places, standing, stays, still_to_be_taken_off
 from ktui.planning.names import among, nearest, shown
@@ -174,7 +174,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     holder: Holder | None = None
-    outage: Lost | None = None
+    outage: ClusterLost | None = None
     """Since when its process has had no answer from the cluster; None without a process."""
     open_requests: tuple[OpenRequest, ...] = ()
     """What may take effect though the run has ended: it was not answered."""

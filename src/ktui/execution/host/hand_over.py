@@ -29,7 +29,7 @@ from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.journal.tail_marker import head_path
 from ktui.execution.regular_files import open_regular
-from ktui.execution.run.events import Entry, Exported, Imported, Started
+from ktui.execution.run.events import Exported, Imported, JournalEntry, Started
 from ktui.execution.run.run import Run
 
 _AT_ONCE = 5_000
@@ -261,7 +261,7 @@ def _copy(file: Path, journal: Path) -> None:
 
 def _read(file: Path, journal: Path, clock: Clock) -> Export:
     where = clean(str(file))
-    last: Entry | None = None
+    last: JournalEntry | None = None
     try:
         with RunFollower(journal, clock) as follower:
             last = next(iter(follower.refresh()[-1:]), None)
@@ -299,7 +299,7 @@ def _is_cut_off(run_dir: RunDir) -> bool:
     return all(each == run_dir.lock_in_folder for each in run_dir.path.iterdir())
 
 
-def _goes_on_here(run_dir: RunDir, first: Entry | None, clock: Clock) -> bool:
+def _goes_on_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
     """Whether a run has this beginning, and was not exported."""
     try:
         with Journal.open(run_dir.journal, clock, read_only=True) as journal:

@@ -57,7 +57,7 @@ class Holder(msgspec.Struct, frozen=True):
 _HOLDERS = msgspec.json.Decoder(Holder)
 
 
-class Held(RunRefused):
+class OwnedElsewhere(RunRefused):
     """Another process owns the run."""
 
     def __init__(self, run: str, holder: Holder) -> None:
@@ -235,7 +235,7 @@ def _owned(run: RunDir, path: Path) -> int:
     while (file := _lock(path, _PATIENCE_S)) is None:
         other = holder(run)
         if other is not None:
-            raise Held(run.name, other)
+            raise OwnedElsewhere(run.name, other)
     return file
 
 

@@ -9,7 +9,7 @@ from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.event_table import spelled
 from ktui.execution.journal.follower import RunFollower
-from ktui.execution.run.events import Entry, Recording, Started, encode
+from ktui.execution.run.events import JournalEntry, Recording, Started, encode
 from ktui.recording.recorder import Recorder
 
 
@@ -26,7 +26,7 @@ class RunRecording:
         self._name = name
         self._run_id = ""
 
-    def take(self, entries: Iterable[Entry]) -> None:
+    def take(self, entries: Iterable[JournalEntry]) -> None:
         """Record entries of the run's journal; the first ones are to be those that it begins with.
 
         A run is told from others of its name by when it was started.

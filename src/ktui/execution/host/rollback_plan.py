@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ktui.cluster.partition import Brokers
 from ktui.durable import write_whole
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.follower import RunFollower
-from ktui.execution.run.events import Brokers, Event, PlannedPart
+from ktui.execution.run.events import AnyRunEvent, PlannedPart
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.planning.plan import PartitionTarget, Plan, written
@@ -23,7 +24,7 @@ def rollback_plan(run: Run) -> Plan:
     return _plan((t.tp.topic, t.tp.partition, t.original) for t in tracks)
 
 
-def write_rollback(run: RunDir, first: Sequence[Event]) -> None:
+def write_rollback(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
     """Write the plan that leads back beside the journal of a run that is being made.
 
     Args:

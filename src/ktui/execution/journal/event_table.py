@@ -13,8 +13,8 @@ import msgspec
 
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.file import problem, tells_of_damage
-from ktui.execution.journal.tail_marker import Head, read_head
-from ktui.execution.run.events import Entry, Event, decode, encode
+from ktui.execution.journal.tail_marker import TailMarker, read_head
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, decode, encode
 from ktui.json_input import checked_moment
 
 GENESIS = bytes(32)
@@ -36,7 +36,7 @@ def link(previous: bytes, seq: int, at: bytes, body: bytes) -> bytes:
 _AT_ONCE = 500
 """Rows of one read: short, so that no reader keeps the write-ahead log from being begun anew."""
 
-Row = tuple[Any, ...]
+StoredRow = tuple[Any, ...]
 """seq, at, body and hash as the file has them; where it is damaged, of any type."""
 
 
@@ -50,15 +50,15 @@ class EventTable:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
-        self._verified = Head(0, GENESIS)
-        self.written = Head(0, GENESIS)
+        self._verified = TailMarker(0, GENESIS)
+        self.written = TailMarker(0, GENESIS)
         """The last event that this connection has written."""
         self.damage: str | None = None
         """What the last reading stumbled over, and where."""
         self.newer = False
         """Whether that was a whole event, of a kind that only a newer ktui knows."""
 
-    def append(self, events: Sequence[Event], now: datetime) -> list[Entry]:
+    def append(self, events: Sequence[AnyRunEvent], now: datetime) -> list[JournalEntry]:
         """Write events in one transaction; they are on the disk when this returns.
 
         Raises:
@@ -66,7 +66,7 @@ class EventTable:
         """
         return self.append_timed([(now, event) for event in events])
 
-    def append_timed(self, events: Sequence[tuple[datetime, Event]]) -> list[Entry]:
+    def append_timed(self, events: Sequence[tuple[datetime, AnyRunEvent]]) -> list[JournalEntry]:
         """Write events in one transaction, each with its own time.
 
         Raises:
@@ -77,15 +77,15 @@ class EventTable:
         rows, entries = [], []
         for seq, (moment, event) in enumerate(events, start=head.seq + 1):
             at, body = spelled(moment), encode(event)
-            head = Head(seq, link(head.hash, seq, at.encode(), body))
+            head = TailMarker(seq, link(head.hash, seq, at.encode(), body))
             rows.append((seq, at, body.decode(), head.hash.hex()))
-            entries.append(Entry(seq, datetime.fromisoformat(at), event))
+            entries.append(JournalEntry(seq, datetime.fromisoformat(at), event))
         self.insert(rows)
         self._connection.execute("COMMIT")
         self.written = head
         return entries
 
-    def insert(self, rows: Sequence[Row]) -> None:
+    def insert(self, rows: Sequence[StoredRow]) -> None:
         """Put rows in as they are."""
         self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
 
@@ -94,7 +94,7 @@ class EventTable:
         (seq,) = self._connection.execute("SELECT ifnull(max(seq), 0) FROM events").fetchone()
         return int(seq)
 
-    def head(self) -> Head:
+    def head(self) -> TailMarker:
         """Give the last event's number and hash, as they are stored."""
         return self._stored(self.last_seq())
 
@@ -107,7 +107,7 @@ class EventTable:
             return None
         return int(count)
 
-    def verified(self, after: int = 0) -> Iterator[tuple[Entry, Row]]:
+    def verified(self, after: int = 0) -> Iterator[tuple[JournalEntry, StoredRow]]:
         """Give event for event with its row, as long as each is whole; then set `damage`.
 
         Raises:
@@ -130,17 +130,17 @@ class EventTable:
                 raise problem(self._path, "cannot be read", error) from None
             self.damage = f"{self._path}: after event {last.seq}: {error or 'it is damaged'}"
 
-    def _stored(self, seq: int) -> Head:
+    def _stored(self, seq: int) -> TailMarker:
         """Give an event's hash as it is stored, to go on from there."""
         if seq == 0:
-            return Head(0, GENESIS)
+            return TailMarker(0, GENESIS)
         row = self._connection.execute("SELECT hash FROM events WHERE seq = ?", (seq,)).fetchone()
         try:
-            return Head(seq, bytes.fromhex(row[0].decode()))
+            return TailMarker(seq, bytes.fromhex(row[0].decode()))
         except (TypeError, ValueError, AttributeError):
             raise JournalProblem(f"{self._path}: event {seq} is missing or damaged") from None
 
-    def _rows(self, after: int) -> Iterator[Row]:
+    def _rows(self, after: int) -> Iterator[StoredRow]:
         """Read in short reads; before an error, what could be read is given."""
         query = "SELECT seq, at, body, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
         while True:
@@ -152,15 +152,15 @@ class EventTable:
                 return
             after = rows[-1][0]
 
-    def _some(self, query: str, after: int) -> tuple[list[Row], Exception | None]:
-        rows: list[Row] = []
+    def _some(self, query: str, after: int) -> tuple[list[StoredRow], Exception | None]:
+        rows: list[StoredRow] = []
         try:
             rows.extend(self._connection.execute(query, (after, _AT_ONCE)))
         except (sqlite3.Error, MemoryError) as error:
             return rows, error
         return rows, None
 
-    def _checked(self, row: Row, last: Head) -> tuple[Entry, Head]:
+    def _checked(self, row: StoredRow, last: TailMarker) -> tuple[JournalEntry, TailMarker]:
         seq, at, body, stored = row
         if seq != last.seq + 1:
             raise _Damaged(f"event {last.seq + 1} is missing")
@@ -171,7 +171,7 @@ class EventTable:
             raise _Damaged(f"event {seq} is damaged, or was changed: it does not match its hash")
         try:
             moment = checked_moment(datetime.fromisoformat(at.decode()))
-            return Entry(seq, moment, decode(body)), Head(seq, linked)
+            return JournalEntry(seq, moment, decode(body)), TailMarker(seq, linked)
         except (ValueError, msgspec.MsgspecError) as error:
             self.newer = True
             raise _Damaged(f"event {seq} is none that this ktui knows: {error}") from None
@@ -182,13 +182,13 @@ def spelled(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _miss(written: Head | None, last: Head) -> None:
+def _miss(written: TailMarker | None, last: TailMarker) -> None:
     """See that nothing is missing after what turned out to be the last event."""
     if written is not None and last.seq < written.seq:
         raise _Damaged(f"events {last.seq + 1} to {written.seq} are missing")
 
 
-def _hold_against(written: Head | None, last: Head) -> None:
+def _hold_against(written: TailMarker | None, last: TailMarker) -> None:
     """See that the event which was noted as the last one is still the same."""
     if written is not None and written.seq == last.seq and written.hash != last.hash:
         raise _Damaged(f"event {last.seq} is not the one that was written: events were replaced")

@@ -8,7 +8,7 @@ from typing import Self
 
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry, Recovered
+from ktui.execution.run.events import JournalEntry, Recovered
 from ktui.execution.run.run import Run
 
 
@@ -25,7 +25,7 @@ class RunFollower:
         self._version: int | None = None
         self._open()
 
-    def refresh(self) -> list[Entry]:
+    def refresh(self) -> list[JournalEntry]:
         """Read what is new, and give it; `run` has it afterwards. With nothing new it is cheap.
 
         Where the journal was replaced by what could be recovered of it, `run` is a new one, and
@@ -70,8 +70,8 @@ class RunFollower:
         self.damage: str | None = None
         """What is wrong with the journal, and where; None as long as all of it is whole."""
 
-    def _read(self) -> list[Entry]:
-        new: list[Entry] = []
+    def _read(self) -> list[JournalEntry]:
+        new: list[JournalEntry] = []
         for entry in self._journal.entries(self.run.seq):
             try:
                 self.run.apply(entry)
@@ -91,7 +91,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return stat.st_dev, stat.st_ino
 
 
-def _since_recovery(entries: list[Entry]) -> list[Entry]:
+def _since_recovery(entries: list[JournalEntry]) -> list[JournalEntry]:
     for index in reversed(range(len(entries))):
         if isinstance(entries[index].event, Recovered):
             return entries[index:]

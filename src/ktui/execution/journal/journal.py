@@ -21,7 +21,7 @@ from ktui.execution.journal.event_table import EventTable
 from ktui.execution.journal.patience import Patience, Tries
 from ktui.execution.journal.recovery import recover
 from ktui.execution.journal.tail_marker import write_head
-from ktui.execution.run.events import Entry, Event
+from ktui.execution.run.events import AnyRunEvent, JournalEntry
 
 _WRITTEN = "cannot be written"
 _READ = "cannot be read"
@@ -109,7 +109,7 @@ class Journal:
         """What `entries` stumbled over, and where; None as long as every event was whole."""
         return self._events.damage
 
-    def append(self, events: Sequence[Event]) -> list[Entry]:
+    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
         """Write events in one transaction; they are on the disk when this returns.
 
         Raises:
@@ -117,7 +117,7 @@ class Journal:
         """
         return self._append(lambda: self._events.append(events, self._clock.now()), events)
 
-    def copy(self, entries: Sequence[Entry]) -> list[Entry]:
+    def copy(self, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
         """Write events that another journal has, in one transaction and with their times there.
 
         Raises:
@@ -126,7 +126,9 @@ class Journal:
         timed = [(entry.at, entry.event) for entry in entries]
         return self._append(lambda: self._events.append_timed(timed), timed)
 
-    def _append(self, write: Callable[[], list[Entry]], events: Sequence[object]) -> list[Entry]:
+    def _append(
+        self, write: Callable[[], list[JournalEntry]], events: Sequence[object]
+    ) -> list[JournalEntry]:
         if not events:
             return []
         entries = self._tries.do(_WRITTEN, write)
@@ -134,14 +136,14 @@ class Journal:
             write_head(self.path, self._events.written)
         return entries
 
-    def entries(self, after: int = 0) -> Iterator[Entry]:
+    def entries(self, after: int = 0) -> Iterator[JournalEntry]:
         """Give the events after one, each held to the chain; stops at one that is not whole.
 
         `damage` then says what is wrong with it, and where.
         """
         return (entry for entry, _ in self._events.verified(after))
 
-    def first(self) -> Entry | None:
+    def first(self) -> JournalEntry | None:
         """Return the event that the run began with; None where not even that is whole.
 
         It tells runs apart: no two are made at the same microsecond of the same plan.

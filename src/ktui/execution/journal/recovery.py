@@ -12,7 +12,7 @@ from typing import Any
 
 from ktui.durable import sync_folder
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal.event_table import EventTable, Row
+from ktui.execution.journal.event_table import EventTable, StoredRow
 from ktui.execution.journal.file import beside, connect, create, problem
 from ktui.execution.journal.tail_marker import write_head
 from ktui.execution.run.events import By, Paused, Recovered
@@ -122,9 +122,9 @@ def _build(
         new.close()
 
 
-def _commands(connection: sqlite3.Connection) -> list[Row]:
+def _commands(connection: sqlite3.Connection) -> list[StoredRow]:
     """Give the commands, as far as they can be read: no state rests on them."""
-    rows: list[Row] = []
+    rows: list[StoredRow] = []
     try:
         rows.extend(map(_as_text, connection.execute("SELECT * FROM commands ORDER BY id")))
     except (sqlite3.Error, MemoryError, UnicodeDecodeError):
@@ -132,7 +132,7 @@ def _commands(connection: sqlite3.Connection) -> list[Row]:
     return rows
 
 
-def _as_text(row: Iterable[Any]) -> Row:
+def _as_text(row: Iterable[Any]) -> StoredRow:
     return tuple(value.decode() if isinstance(value, bytes) else value for value in row)
 
 

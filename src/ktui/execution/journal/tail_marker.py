@@ -18,7 +18,7 @@ from ktui.execution.regular_files import open_regular, read_note
 _NOTE = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})\n")
 
 
-class Head(msgspec.Struct, frozen=True):
+class TailMarker(msgspec.Struct, frozen=True):
     """The last event that was written for certain."""
 
     seq: int
@@ -30,16 +30,16 @@ def head_path(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}-head")
 
 
-def read_head(journal: Path) -> Head | None:
+def read_head(journal: Path) -> TailMarker | None:
     """Read the note; None where there is none, or none that can be read."""
     try:
         match = _NOTE.fullmatch(read_note(head_path(journal)))
     except OSError:
         return None
-    return None if match is None else Head(int(match[1]), bytes.fromhex(match[2].decode()))
+    return None if match is None else TailMarker(int(match[1]), bytes.fromhex(match[2].decode()))
 
 
-def write_head(journal: Path, head: Head) -> None:
+def write_head(journal: Path, head: TailMarker) -> None:
     """Write the note, in one write over the one before it, which is never longer.
 
     Raises:

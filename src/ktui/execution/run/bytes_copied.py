@@ -6,9 +6,8 @@ from collections import Counter
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Brokers
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 

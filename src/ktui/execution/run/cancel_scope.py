@@ -13,7 +13,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 
 
-class Act(enum.StrEnum):
+class CancelEffect(enum.StrEnum):
     """What a cancel does to a partition."""
 
     CANCEL = "cancel"
@@ -32,7 +32,7 @@ class Act(enum.StrEnum):
     @property
     def idle(self) -> bool:
         """Whether asking changes nothing."""
-        return self in {Act.ALREADY, Act.NOTHING}
+        return self in {CancelEffect.ALREADY, CancelEffect.NOTHING}
 
 
 _OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLED_BACK})
@@ -49,23 +49,23 @@ def in_scope(
     return [track for track in tracks if track.tp in some or track.tp.topic in named]
 
 
-def act_on(track: Track, kind: CancelKind) -> Act:
+def act_on(track: Track, kind: CancelKind) -> CancelEffect:
     """Tell what a cancel of a kind does to a partition as it stands."""
     if track.state in _OUT_OF_HAND:
-        return Act.NOTHING
+        return CancelEffect.NOTHING
     if track.cancel is kind and not track.state.ended and track.then is None:
-        return Act.ALREADY
+        return CancelEffect.ALREADY
     if track.step is not None:
-        return Act.CANCEL
+        return CancelEffect.CANCEL
     if track.begun and kind is CancelKind.ROLLBACK:
-        return Act.GO_BACK
+        return CancelEffect.GO_BACK
     has_more = track.begun and len(track.replicas) > len(track.original)
     if has_more and kind is CancelKind.TRIM and track.state is not State.DONE:
-        return Act.TRIM
-    return Act.NOTHING if track.state.ended else Act.DEQUEUE
+        return CancelEffect.TRIM
+    return CancelEffect.NOTHING if track.state.ended else CancelEffect.DEQUEUE
 
 
-def acts_in_words(acts: Iterable[Act]) -> str:
+def acts_in_words(acts: Iterable[CancelEffect]) -> str:
     """Say of how many partitions each is done: "3 in flight are cancelled, 12 go no further"."""
     counts = Counter(acts)
     told = (_words(words, counts[act]) for act, words in _WORDS.items() if counts[act])
@@ -78,10 +78,10 @@ def _words(words: str, count: int) -> str:
 
 
 _WORDS = {
-    Act.CANCEL: "{} in flight {is_} cancelled",
-    Act.GO_BACK: "{} {go} back",
-    Act.TRIM: "{} {is_} trimmed",
-    Act.DEQUEUE: "{} {go} no further",
-    Act.ALREADY: "{} {is_} called off already",
-    Act.NOTHING: "{} {is_} over already",
+    CancelEffect.CANCEL: "{} in flight {is_} cancelled",
+    CancelEffect.GO_BACK: "{} {go} back",
+    CancelEffect.TRIM: "{} {is_} trimmed",
+    CancelEffect.DEQUEUE: "{} {go} no further",
+    CancelEffect.ALREADY: "{} {is_} called off already",
+    CancelEffect.NOTHING: "{} {is_} over already",
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ktui.cluster.partition import Brokers
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Brokers
 from ktui.execution.run.track import Track
 
 

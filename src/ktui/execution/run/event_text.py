@@ -13,6 +13,7 @@ from ktui.execution.run.events import (
     Added,
     AddEvent,
     Answered,
+    AnyRunEvent,
     By,
     Cancel,
     CancelAsked,
@@ -23,7 +24,6 @@ from ktui.execution.run.events import (
     Continued,
     Elect,
     Ended,
-    Event,
     Exported,
     Gate,
     Imported,
@@ -52,13 +52,13 @@ from ktui.pacing.limits import COUNTS, Limits, Mode
 from ktui.planning.names import among
 from ktui.quantities import as_count
 
-Told = (
+DescribedEvent = (
     ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft | SettingChanged
 )  # fmt: skip
 _SIGNS = {ConfigOp.APPEND: "+", ConfigOp.SUBTRACT: "-", ConfigOp.SET: "=", ConfigOp.DELETE: "unset"}
 
 
-def throttle_words(event: Told) -> str:  # noqa: PLR0911 - a case an event
+def throttle_words(event: DescribedEvent) -> str:  # noqa: PLR0911 - a case an event
     """Say what was done to throttles."""
     match event:
         case ThrottleChanged():
@@ -158,12 +158,12 @@ _WHO = {
 _REQUESTS = {"alter": "the alter", "elect": "the election", "cancel": "the cancel"}
 
 
-def words(event: Event) -> str:
+def words(event: AnyRunEvent) -> str:
     """Say what happened, fit to be shown; the partition it is about is not named."""
     return clean(_words(event))
 
 
-def sentence(event: Event) -> str:
+def sentence(event: AnyRunEvent) -> str:
     """Say what happened, in one line that stands for itself."""
     tp = getattr(event, "tp", None)
     return clean(_words(event) if tp is None else f"{tp}: {_words(event)}")
@@ -196,7 +196,7 @@ def who_paused(by: By) -> str:
     return _WHO[by]
 
 
-def _words(event: Event) -> str:
+def _words(event: AnyRunEvent) -> str:
     match event:
         case StepBegun() | Elect() | Cancel() | Answered():
             return _of_request(event)

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.options import RunOptions
@@ -164,9 +164,6 @@ class Joined(RunEvent, frozen=True, kw_only=True, tag="joined"):
 
 
 AddEvent = Added | Joined
-
-
-Brokers = tuple[int, ...]
 
 
 class Planned(msgspec.Struct, frozen=True, gc=False):
@@ -450,7 +447,7 @@ class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
     """What may take effect yet."""
 
 
-Event = (
+AnyRunEvent = (
     Started | PlannedPart | Owned | Left | Exported | Imported | LimitsChanged | Paused | Continued
     | Gate | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
@@ -459,26 +456,26 @@ Event = (
 )  # fmt: skip
 
 
-class Entry(msgspec.Struct, frozen=True):
+class JournalEntry(msgspec.Struct, frozen=True):
     """An event as it stands in the journal."""
 
     seq: int
     """From 1, without gaps."""
     at: datetime
     """Wall time, UTC."""
-    event: Event
+    event: AnyRunEvent
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-_DECODER = msgspec.json.Decoder(Event)
+_DECODER = msgspec.json.Decoder(AnyRunEvent)
 
 
-def encode(event: Event) -> bytes:
+def encode(event: AnyRunEvent) -> bytes:
     """Give an event as JSON; the same event always as the same bytes."""
     return _ENCODER.encode(event)
 
 
-def decode(body: bytes) -> Event:
+def decode(body: bytes) -> AnyRunEvent:
     """Read an event.
 
     What this version would not write in the same way may have fields that it does not know.
@@ -486,7 +483,7 @@ def decode(body: bytes) -> Event:
     Raises:
         msgspec.DecodeError: it is none that this version knows, or has a field that it does not.
     """
-    event: Event = decoded(_DECODER, body)
+    event: AnyRunEvent = decoded(_DECODER, body)
     if _ENCODER.encode(event) != body and (field := unknown_field(body, event)):
         raise msgspec.ValidationError(f"it has a field `{field}` that only a newer ktui knows")
     return event

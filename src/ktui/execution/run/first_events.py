@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from ktui import __version__
 from ktui.cluster.partition import PartitionState
-from ktui.execution.run.events import Event, Planned, PlannedPart, Started
+from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.rules import Rules
+from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import PartitionTarget, Plan, written
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def first_events(
     cluster_id: str,
     plan_name: str,
     connection: Mapping[str, str] | None = None,
-) -> list[Event]:
+) -> list[AnyRunEvent]:
     """Give the events that a run's journal begins with.
 
     The plan was checked against the cluster and has no problem: every partition of it is there.
@@ -54,7 +54,7 @@ def planned_by(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
 
     Those that the cluster does not have are left out.
     """
-    rules = Rules(cluster)
+    rules = PlanRules(cluster)
     states = ((target, rules.state(target.tp)) for target in plan.partitions)
     return [_planned(target, state, cluster) for target, state in states if state is not None]
 

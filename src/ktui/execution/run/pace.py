@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from ktui.execution.run.events import Event, StepOver
+from ktui.execution.run.events import AnyRunEvent, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 from ktui.insights.prior import Prior
@@ -42,7 +42,7 @@ class Pace:
         """Whether no replica of this run or an earlier one has shown how fast it is copied."""
         return self._assumed and not self.known_bytes_s
 
-    def learn(self, events: Iterable[Event], run: Run, now: datetime) -> None:
+    def learn(self, events: Iterable[AnyRunEvent], run: Run, now: datetime) -> None:
         """Take in the steps that ended; the run has not been told of them yet."""
         for event in events:
             if isinstance(event, StepOver) and event.reached:

@@ -17,18 +17,18 @@ from ktui.execution.run.events import (
     NOT_RECORDED,
     Added,
     Answered,
+    AnyRunEvent,
     Cancel,
     CancelAsked,
     CancelGate,
     Continued,
     Elect,
     Ended,
-    Entry,
-    Event,
     Exported,
     Gate,
     Imported,
     Joined,
+    JournalEntry,
     Left,
     LimitsChanged,
     NowIn,
@@ -65,7 +65,7 @@ class Owner(msgspec.Struct, frozen=True):
     since: datetime
 
 
-class Lost(msgspec.Struct, frozen=True):
+class ClusterLost(msgspec.Struct, frozen=True):
     """Since when the run's process has had no answer from the cluster, and why."""
 
     since: datetime
@@ -114,7 +114,7 @@ class Run:
         self.ownership_off = False
         """Whether its process was told not to ask who owns the cluster."""
         self.recording = NOT_RECORDED
-        self.outage: Lost | None = None
+        self.outage: ClusterLost | None = None
         self.owner: Owner | None = None
         self.until: datetime | None = None
         """No step is submitted that is not expected to end by then."""
@@ -158,20 +158,20 @@ class Run:
         """How many steps are in flight."""
         return len(self.flying)
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: JournalEntry) -> None:
         """Take in the next entry."""
         self.seq, self.at = entry.seq, entry.at
         self._apply(entry.event, entry.at)
         if isinstance(entry.event, StepBegun | StepOver | NowIn | Replanned):
             self.copies.count(self.tracks[entry.event.tp])
 
-    def fold(self, entries: Iterable[Entry]) -> Run:
+    def fold(self, entries: Iterable[JournalEntry]) -> Run:
         """Take in many entries, and give the run itself."""
         for entry in entries:
             self.apply(entry)
         return self
 
-    def _apply(self, event: Event, at: datetime) -> None:  # noqa: C901, PLR0912, PLR0915 - a case an event
+    def _apply(self, event: AnyRunEvent, at: datetime) -> None:  # noqa: C901, PLR0912, PLR0915 - a case an event
         match event:
             case StepBegun():
                 self._step(event, at)
@@ -213,7 +213,7 @@ class Run:
             case ThrottleEvent():
                 self.throttled.apply(event)
             case Outage():
-                self.outage = Lost(at, event.reason) if event.lost else None
+                self.outage = ClusterLost(at, event.reason) if event.lost else None
             case Owned():
                 self.owner, self.left = Owner(event.pid, event.host, event.user, at), None
                 self.until, self.outage = event.until, None

@@ -15,7 +15,7 @@ from ktui.cluster.ports import (
     Setting,
     Verdict,
 )
-from ktui.cluster.resources import by_resource
+from ktui.cluster.resources import SettingKey, by_resource
 from ktui.cluster.throttle_settings import entries
 from ktui.execution.run.events import (
     Configure,
@@ -28,13 +28,11 @@ from ktui.execution.run.events import (
 )
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
-Key = tuple[ConfigResource, str]
-"""One setting of one resource."""
-Entries = Mapping[Key, frozenset[str]]
+Entries = Mapping[SettingKey, frozenset[str]]
 """Some of each list."""
 
 
-class Ours(msgspec.Struct, frozen=True):
+class SetByRun(msgspec.Struct, frozen=True):
     """What of one setting is the run's."""
 
     before: Setting | None
@@ -50,7 +48,7 @@ class Ours(msgspec.Struct, frozen=True):
 
 class _Asked(msgspec.Struct, frozen=True):
     intent: Configure
-    before: Mapping[str, Ours]
+    before: Mapping[str, SetByRun]
     """How it was before the intent, by key: a refusal brings that back."""
 
 
@@ -59,9 +57,9 @@ class Throttled(msgspec.Struct):
 
     rates: ThrottleRates = NO_THROTTLE
     """Those that are wanted."""
-    ours: dict[Key, Ours] = {}
+    ours: dict[SettingKey, SetByRun] = {}
     """Every setting that the run owns, until it has put it back."""
-    foreign: dict[Key, str] = {}
+    foreign: dict[SettingKey, str] = {}
     """The rates that somebody else has set in place of the run's."""
     refusals: dict[ConfigResource, str] = {}
     """Why Kafka would not take the last change of a throttle of these."""
@@ -71,7 +69,7 @@ class Throttled(msgspec.Struct):
     """Of whom something was changed again after an answer was lost: that first one may come yet."""
     open_nodes: dict[ConfigResource, tuple[int, ...]] = {}
     """The brokers that changes of these went to and did not answer, where known."""
-    late: dict[Key, frozenset[str]] = {}
+    late: dict[SettingKey, frozenset[str]] = {}
     """The entries that were to be put in by requests that were not answered: they may come later,
     also when they were taken off meanwhile."""
 
@@ -101,7 +99,7 @@ class Throttled(msgspec.Struct):
         """Why Kafka would not take a change of a throttle; empty where it took them all."""
         return next(iter(self.refusals.values()), "")
 
-    def held(self, key: Key) -> frozenset[str]:
+    def held(self, key: SettingKey) -> frozenset[str]:
         """Give what of a setting may be the run's."""
         ours = self.ours.get(key)
         return frozenset() if ours is None else ours.values
@@ -138,7 +136,7 @@ class Throttled(msgspec.Struct):
         for found in event.found:
             ours = self.ours.get((found.resource, found.key))
             if ours is None or not ours.touched:
-                self.ours[found.resource, found.key] = Ours(found.before)
+                self.ours[found.resource, found.key] = SetByRun(found.before)
 
     def _changed_by_others(self, event: SettingChanged) -> None:
         """Note what is there now in place of what the run has set."""
@@ -161,7 +159,7 @@ class Throttled(msgspec.Struct):
     def _intend(self, intent: Configure) -> None:
         """Take it that what is asked for may be there from now on."""
         for resource, changes in by_resource(intent.changes).items():
-            before = {c.key: self.ours.get((resource, c.key), Ours(None)) for c in changes}
+            before = {c.key: self.ours.get((resource, c.key), SetByRun(None)) for c in changes}
             own = msgspec.structs.replace(intent, changes=tuple(changes))
             if resource in self.asked:
                 self.lost.add(resource)
@@ -171,7 +169,7 @@ class Throttled(msgspec.Struct):
                 key = resource, change.key
                 if change.op is ConfigOp.APPEND:
                     self.late[key] = self.late.get(key, frozenset()) | _values(change)
-                self.ours[key] = Ours(
+                self.ours[key] = SetByRun(
                     ours.before,
                     ours.values | (_values(change) if adds else frozenset()),
                     touched=True,
@@ -205,12 +203,12 @@ class Throttled(msgspec.Struct):
             else:
                 self._taken(key, change, asked.before[change.key])
 
-    def _came(self, key: Key, values: frozenset[str]) -> None:
+    def _came(self, key: SettingKey, values: frozenset[str]) -> None:
         """Note that the request for entries was answered: it comes no more."""
         if left := self.late.pop(key, frozenset()) - values:
             self.late[key] = left
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: SettingKey) -> None:
         """Let a setting be the run's no more."""
         self.ours.pop(key, None)
         self.late.pop(key, None)
@@ -219,7 +217,7 @@ class Throttled(msgspec.Struct):
             self.lost.discard(key[0])
             self.open_nodes.pop(key[0], None)
 
-    def _taken(self, key: Key, change: ConfigChange, before: Ours) -> None:
+    def _taken(self, key: SettingKey, change: ConfigChange, before: SetByRun) -> None:
         """Note that Kafka has made one change."""
         ours, values = self.ours[key], _values(change)
         match change.op:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ktui.cluster.ports import ConfigScope, ConfigSource, Setting
+from ktui.cluster.resources import SettingKey
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_ledger import Key, Ours, Throttled
+from ktui.execution.run.throttle_ledger import SetByRun, Throttled
 from ktui.planning.names import among
 from ktui.quantities import as_count
 
 
-def standing(throttled: Throttled) -> dict[Key, Ours]:
+def standing(throttled: Throttled) -> dict[SettingKey, SetByRun]:
     """Give the settings in which something of the run's may be, brokers before topics."""
     touched = {key: ours for key, ours in throttled.ours.items() if ours.touched}
     return dict(sorted(touched.items(), key=lambda item: item[0]))
 
 
-def places(keys: Iterable[Key]) -> str:
+def places(keys: Iterable[SettingKey]) -> str:
     """Name whose settings they are: "brokers 4 and 5 and topic orders"."""
     brokers = {int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER}
     topics = {r.name for r, _ in keys if r.scope is ConfigScope.TOPIC}
@@ -55,7 +56,7 @@ def stays(run: Run) -> str | None:
     return f"{where}: it could not be taken off"
 
 
-def setting_in_words(key: Key, ours: Ours) -> str:
+def setting_in_words(key: SettingKey, ours: SetByRun) -> str:
     """Name one setting with what of it is the run's, and what stood there before."""
     resource, name = key
     value = ",".join(sorted(ours.values)) or "nothing of ours for certain"

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Answered, Brokers, Planned, StepBegun
+from ktui.execution.run.events import Answered, Planned, StepBegun
 from ktui.execution.run.states import State
 
 

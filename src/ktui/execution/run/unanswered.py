@@ -24,7 +24,7 @@ SILENT_S = 30.0
 GIVEN_UP_S = 600.0
 """A run does not wait longer than this for a silent broker before it ends; it names the request."""
 
-Heard = Callable[[int], float]
+LastHeard = Callable[[int], float]
 """When a broker was asked the last question that it has answered, in monotonic seconds."""
 
 
@@ -63,7 +63,7 @@ class Unanswered(Generic[Whose]):
     """
 
     def __init__(
-        self, left_open: Mapping[Whose, Collection[int]], heard: Heard = always_heard
+        self, left_open: Mapping[Whose, Collection[int]], heard: LastHeard = always_heard
     ) -> None:
         self._open = {
             whose: [_Open(node) for node in (*nodes,) or (None,)]

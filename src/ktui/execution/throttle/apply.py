@@ -10,25 +10,24 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observations
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
+    ClusterPorts,
     ConfigChange,
     ConfigOp,
     ConfigResource,
     ConfigScope,
     Setting,
     Verdict,
-    Ways,
     WriteResult,
 )
-from ktui.cluster.resources import of_topic
+from ktui.cluster.resources import SettingKey, of_topic
 from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries
 from ktui.execution.run.events import SettingChanged
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_ledger import Key
-from ktui.execution.run.unanswered import Heard, always_heard
-from ktui.execution.throttle.desired import RATE_OF, Due
-from ktui.execution.throttle.early_release import Near, Timelines
+from ktui.execution.run.unanswered import LastHeard, always_heard
+from ktui.execution.throttle.desired import RATE_OF, ThrottleChanges
+from ktui.execution.throttle.early_release import CopyTimelines, Near
 from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Configuring, Record
 
 
@@ -51,12 +50,12 @@ class Throttling:
     def __init__(
         self,
         run: Run,
-        ways: Ways,
+        ways: ClusterPorts,
         source: Observations,
         clock: Clock,
         record: Record,
         *,
-        heard: Heard = always_heard,
+        heard: LastHeard = always_heard,
         guard: Guard | None = None,
     ) -> None:
         self._run = run
@@ -70,10 +69,10 @@ class Throttling:
         )
         self._unread: frozenset[ConfigResource] = frozenset()
         """The topics that did not tell what others have in their lists."""
-        self._read_back_s: dict[Key, float] = {}
+        self._read_back_s: dict[SettingKey, float] = {}
         """When each setting was read back last that the run relies on."""
 
-    def look(self, timelines: Timelines) -> None:
+    def look(self, timelines: CopyTimelines) -> None:
         """Take in how far the replicas are that are being added."""
         self._near.look(timelines)
 
@@ -198,17 +197,17 @@ class Throttling:
                 if ours is not None and ours.touched and self._settings.settled(key[0]):
                     self._note(key, setting)
 
-    def _note(self, key: Key, setting: Setting | None) -> None:
+    def _note(self, key: SettingKey, setting: Setting | None) -> None:
         is_list = key[1] in RATE_OF
         found = None if setting is None else (setting.value if is_list else setting.own)
         self._record([SettingChanged(resource=key[0], key=key[1], found=found)])
 
-    def _note_rate(self, key: Key, own: str | None) -> None:
+    def _note_rate(self, key: SettingKey, own: str | None) -> None:
         """Note that a rate of the run is back in the place of somebody else's."""
         if own != self._throttled.foreign[key]:
             self._record([SettingChanged(resource=key[0], key=key[1], found=own)])
 
-    def _suspicious(self, seen: Observation) -> set[Key]:
+    def _suspicious(self, seen: Observation) -> set[SettingKey]:
         """Return the settings of what is in flight that the last look shows otherwise."""
         due = self._due(seen)
         return {
@@ -254,7 +253,7 @@ class Throttling:
     ) -> list[ConfigChange]:
         return [change for change in changes if change.resource not in resting]
 
-    def _done_with(self, seen: Observation, *, leaving: bool) -> list[Key]:
+    def _done_with(self, seen: Observation, *, leaving: bool) -> list[SettingKey]:
         ours = self._throttled.ours
         return [
             key
@@ -263,7 +262,7 @@ class Throttling:
             and (not ours[key].touched or self._reachable(key[0], seen))
         ]
 
-    async def _put_back(self, keys: Sequence[Key]) -> None:
+    async def _put_back(self, keys: Sequence[SettingKey]) -> None:
         """Give settings back what stood there, unless someone has changed them since."""
         for key in [key for key in keys if not self._throttled.ours[key].touched]:
             self._settings.let_go(key[0], [key[1]], "")
@@ -281,7 +280,7 @@ class Throttling:
         left_s = FOUND_STALE_S - (self._clock.monotonic() - asked_s)
         await self._settings.change(changes, puts_back=True, leaves_within_s=left_s)
 
-    def _putting_back(self, key: Key, now: Setting | None) -> ConfigChange | None:
+    def _putting_back(self, key: SettingKey, now: Setting | None) -> ConfigChange | None:
         """Return the change that restores a setting; None if nothing of the run is left there.
 
         If a list was not empty before and is now, its owners have removed their entries.
@@ -295,7 +294,7 @@ class Throttling:
             return ConfigChange(key[0], key[1], ConfigOp.DELETE)
         return ConfigChange(key[0], key[1], ConfigOp.SET, before)
 
-    def _why_left(self, key: Key, now: Setting | None) -> str:
+    def _why_left(self, key: SettingKey, now: Setting | None) -> str:
         ours, own = self._throttled.ours[key], None if now is None else now.own
         was_there = ours.values and not ours.unsure and key[0] not in self._throttled.asked
         is_back = own == (None if ours.before is None else ours.before.own)
@@ -303,16 +302,16 @@ class Throttling:
             return ""
         return f"someone else set it to {own}" if own is not None else "someone else deleted it"
 
-    def _due(self, seen: Observation) -> Due:
+    def _due(self, seen: Observation) -> ThrottleChanges:
         settings, near = self._settings, self._near.replicas
-        return Due(self._run, seen.partitions, settings.covered, settings.gone, near)
+        return ThrottleChanges(self._run, seen.partitions, settings.covered, settings.gone, near)
 
     def _reachable(self, resource: ConfigResource, seen: Observation) -> bool:
         if resource in self._settings.unanswered or resource in self._settings.refusing:
             return False
         return resource.scope is not ConfigScope.BROKER or seen.alive(int(resource.name))
 
-    def _foreign_in_words(self, key: Key) -> str:
+    def _foreign_in_words(self, key: SettingKey) -> str:
         resource, name = key
         return (
             f"somebody else set {name} of broker {resource.name} to "
@@ -320,7 +319,7 @@ class Throttling:
             f"ktui throttle {self._run.name} RATE"
         )
 
-    def _not_sent(self, keys: Collection[Key]) -> WriteResult:
+    def _not_sent(self, keys: Collection[SettingKey]) -> WriteResult:
         foreign = self._throttled.foreign
         for key in sorted(keys & foreign.keys()):
             why = self._foreign_in_words(key)
@@ -331,7 +330,7 @@ class Throttling:
         return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
 
 
-def _shows(key: Key, values: frozenset[str], seen: Observation) -> bool:
+def _shows(key: SettingKey, values: frozenset[str], seen: Observation) -> bool:
     """Whether the last look shows a setting with the values of the run, as far as it was read."""
     resource, name = key
     if name == FOLLOWER_REPLICAS:

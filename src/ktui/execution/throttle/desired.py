@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Setting
-from ktui.cluster.resources import of_broker, of_topic
+from ktui.cluster.resources import SettingKey, of_broker, of_topic
 from ktui.cluster.throttle_settings import (
     ALL,
     FOLLOWER_RATE,
@@ -23,21 +23,21 @@ from ktui.cluster.throttle_settings import (
 from ktui.execution.run.events import StepBegun
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_ledger import Entries, Key, Ours
+from ktui.execution.run.throttle_ledger import Entries, SetByRun
 from ktui.pacing.decision import Move
 
 RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
 """The rate of brokers that binds the replicas of a list."""
 
-Brokers = frozenset[int]
+BrokerSet = frozenset[int]
 Resources = frozenset[ConfigResource]
 States = Mapping[TopicPartition, PartitionState]
-Lists = Mapping[Key, Mapping[TopicPartition, Brokers]]
+Lists = Mapping[SettingKey, Mapping[TopicPartition, BrokerSet]]
 
-_NOTHING = Ours(None)
+_NOTHING = SetByRun(None)
 
 
-class Due:
+class ThrottleChanges:
     """Holds what the run has set against what it wants.
 
     Wanted on the lists are the replicas that are being added and are not about to be in sync: one
@@ -56,7 +56,7 @@ class Due:
         self,
         run: Run,
         states: States,
-        covered: AbstractSet[Key],
+        covered: AbstractSet[SettingKey],
         gone: Entries = MappingProxyType({}),
         near: Collection[Replica] = (),
     ) -> None:
@@ -77,7 +77,7 @@ class Due:
             if key[1] in RATE_OF and (gone := mine - self._listed(key)):
                 yield ConfigChange(key[0], key[1], ConfigOp.SUBTRACT, ",".join(sorted(gone)))
 
-    def done_with(self, *, leaving: bool) -> list[Key]:
+    def done_with(self, *, leaving: bool) -> list[SettingKey]:
         """Give the settings of ours that neither what is in flight nor what comes needs.
 
         Args:
@@ -126,11 +126,11 @@ class Due:
             if adding:
                 yield ConfigChange(key[0], key[1], ConfigOp.APPEND, ",".join(adding))
 
-    def unread(self) -> list[Key]:
+    def unread(self) -> list[SettingKey]:
         """Give the settings that are about to be touched, and were not looked at before."""
         return sorted({*self._wanted, *self._rates()} - self._throttled.ours.keys())
 
-    def counted_on(self) -> list[Key]:
+    def counted_on(self) -> list[SettingKey]:
         """Give the lists in which entries of others bind replicas to be throttled, or did."""
         return [
             key
@@ -138,7 +138,7 @@ class Due:
             if key in self._covered or self._theirs(key) & {ALL, *self._listed(key)}
         ]
 
-    def promised(self, partitions: Collection[TopicPartition]) -> set[Key]:
+    def promised(self, partitions: Collection[TopicPartition]) -> set[SettingKey]:
         """Return the settings that are to throttle the new replicas of some partitions."""
         lists = {
             key: {b for tp in partitions for b in there.get(tp, ())}
@@ -147,7 +147,7 @@ class Due:
         rates = {(of_broker(b), RATE_OF[key[1]]) for key, some in lists.items() for b in some}
         return rates | {key for key, brokers in lists.items() if brokers}
 
-    def as_promised(self, key: Key, found: Setting | None) -> bool:
+    def as_promised(self, key: SettingKey, found: Setting | None) -> bool:
         """Whether a setting that was read is as the run relies on."""
         value = "" if found is None else found.value
         if key[1] in RATE_OF:
@@ -165,12 +165,12 @@ class Due:
             for b in partitions.get(tp, ())
         )
 
-    def _listed_there(self, key: Key, tp: TopicPartition, b: int) -> bool:
+    def _listed_there(self, key: SettingKey, tp: TopicPartition, b: int) -> bool:
         ours, each = self._ours(key), entry(tp.partition, b)
         theirs = self._all_listed(key) or each in self._bound_by_others(key)
         return theirs or (each in ours.values and not ours.unsure)
 
-    def _rate_there(self, key: Key) -> bool:
+    def _rate_there(self, key: SettingKey) -> bool:
         if key in self._throttled.foreign:
             return self._run.options.on_foreign_throttle is OnForeignThrottle.GO_ON
         rate, ours = str(self._throttled.rates.of(int(key[0].name))), self._ours(key)
@@ -178,7 +178,7 @@ class Due:
             return ours.values == {rate} and not ours.unsure
         return ours.before is not None and ours.before.own == rate
 
-    def _rates(self) -> set[Key]:
+    def _rates(self) -> set[SettingKey]:
         return {
             (of_broker(b), RATE_OF[key])
             for (_, key), partitions in self._wanted.items()
@@ -186,7 +186,7 @@ class Due:
             for b in brokers
         }
 
-    def _comes(self, key: Key) -> bool:
+    def _comes(self, key: SettingKey) -> bool:
         """Whether what is still to be copied needs a setting."""
         resource, name = key
         if resource.scope is ConfigScope.TOPIC:
@@ -197,27 +197,27 @@ class Due:
             return self._run.over < len(self._run.tracks)
         return self._run.copies.onto[int(resource.name)] > 0
 
-    def _listed(self, key: Key) -> set[str]:
+    def _listed(self, key: SettingKey) -> set[str]:
         partitions = self._wanted.get(key, {})
         return {entry(tp.partition, b) for tp, brokers in partitions.items() for b in brokers}
 
-    def _rated(self, key: Key) -> set[str]:
+    def _rated(self, key: SettingKey) -> set[str]:
         """Give those of a list's replicas whose brokers have their rate."""
         brokers = {b for there in self._wanted[key].values() for b in there}
         rated = {b for b in brokers if self._rate_there((of_broker(b), RATE_OF[key[1]]))}
         return {each for each in self._listed(key) if int(each.partition(":")[2]) in rated}
 
-    def _ours(self, key: Key) -> Ours:
+    def _ours(self, key: SettingKey) -> SetByRun:
         return self._throttled.ours.get(key, _NOTHING)
 
-    def _theirs(self, key: Key) -> frozenset[str]:
+    def _theirs(self, key: SettingKey) -> frozenset[str]:
         before = self._ours(key).before
         return entries("" if before is None else before.value)
 
-    def _all_listed(self, key: Key) -> bool:
+    def _all_listed(self, key: SettingKey) -> bool:
         return key in self._covered or ALL in self._bound_by_others(key)
 
-    def _bound_by_others(self, key: Key) -> frozenset[str]:
+    def _bound_by_others(self, key: SettingKey) -> frozenset[str]:
         return self._theirs(key) - self._gone.get(key, frozenset())
 
 
@@ -237,7 +237,7 @@ def needed(move: Move, states: States, *, leaders: bool = False) -> Resources:
 
 def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
     """Give whom the lists are to hold."""
-    lists: defaultdict[Key, dict[TopicPartition, Brokers]] = defaultdict(dict)
+    lists: defaultdict[SettingKey, dict[TopicPartition, BrokerSet]] = defaultdict(dict)
     rates = run.throttled.rates
     for tp, track in run.flying.items() if rates else ():
         begun = None if track.step is None else track.step.begun
@@ -253,13 +253,15 @@ def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
     return lists
 
 
-def _joining(begun: StepBegun, state: PartitionState | None, near: Collection[Replica]) -> Brokers:
+def _joining(
+    begun: StepBegun, state: PartitionState | None, near: Collection[Replica]
+) -> BrokerSet:
     # After a cancel the ISR may still name a replica that was dropped. It copies from the start.
     in_sync = () if state is None else {*state.isr} & {*state.replicas}
     joining = (b for b in begun.adding if b not in in_sync)
     return frozenset(b for b in joining if Replica(begun.tp, b) not in near)
 
 
-def _may_lead(replicas: tuple[int, ...], state: PartitionState | None) -> Brokers:
+def _may_lead(replicas: tuple[int, ...], state: PartitionState | None) -> BrokerSet:
     """Give those that may lead. None that is down: no rate can be set there until it is back."""
     return frozenset(replicas) - frozenset(() if state is None else state.offline)

@@ -15,7 +15,7 @@ NEAR_SHARE = 0.95
 FAR = 4
 """One that has fallen back to so many times that much is throttled again."""
 
-Timelines = Mapping[TopicPartition, Timeline]
+CopyTimelines = Mapping[TopicPartition, Timeline]
 
 
 class Near:
@@ -33,12 +33,12 @@ class Near:
         self._run = run
         self.replicas: frozenset[Replica] = frozenset()
 
-    def look(self, timelines: Timelines) -> None:
+    def look(self, timelines: CopyTimelines) -> None:
         """Take in how far the replicas are that are being added."""
         rated = bool(self._run.throttled.rates)
         self.replicas = frozenset(self._near(timelines)) if rated else frozenset()
 
-    def _near(self, timelines: Timelines) -> Iterator[Replica]:
+    def _near(self, timelines: CopyTimelines) -> Iterator[Replica]:
         for tp in self._run.flying:
             timeline = timelines.get(tp)
             for lane in () if timeline is None else timeline.lanes.values():

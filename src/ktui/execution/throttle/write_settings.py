@@ -12,22 +12,29 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized, unreadable
 from ktui.cluster.observer import Observations
 from ktui.cluster.ports import (
+    ClusterPorts,
     ConfigChange,
     ConfigOp,
     ConfigResource,
     ConfigScope,
     Setting,
     Verdict,
-    Ways,
     WriteResult,
 )
+from ktui.cluster.resources import SettingKey
 from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.cluster.throttle_settings import ALL, entries
-from ktui.execution.run.events import Configure, Configured, Event, FoundSetting, SettingsFound
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    Configure,
+    Configured,
+    FoundSetting,
+    SettingsFound,
+)
 from ktui.execution.run.events import SettingsLeft as Left
 from ktui.execution.run.refusals import DENIALS, NOT_ALLOWED
-from ktui.execution.run.throttle_ledger import Entries, Key, Throttled
-from ktui.execution.run.unanswered import Heard, Unanswered, always_heard
+from ktui.execution.run.throttle_ledger import Entries, Throttled
+from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +46,7 @@ FOUND_STALE_S = 5.0
 """A setting is touched within this time of when it was found, or found again."""
 _GONE = ("UNKNOWN_TOPIC_OR_PARTITION", "BROKER_ID_NOT_REGISTERED")
 
-Record = Callable[[Sequence[Event]], None]
+Record = Callable[[Sequence[AnyRunEvent]], None]
 
 
 class _Rest(NamedTuple):
@@ -63,12 +70,12 @@ class Configuring:
     def __init__(
         self,
         throttled: Throttled,
-        ways: Ways,
+        ways: ClusterPorts,
         source: Observations,
         clock: Clock,
         record: Record,
         *,
-        heard: Heard = always_heard,
+        heard: LastHeard = always_heard,
         guard: Guard | None = None,
     ) -> None:
         self._throttled = throttled
@@ -84,13 +91,13 @@ class Configuring:
         nodes = throttled.open_nodes
         left_open = {r: nodes.get(r, ()) for r in (*throttled.asked, *throttled.lost)}
         self.unanswered = Unanswered(left_open, heard)
-        self._found_s: dict[Key, float] = {}
+        self._found_s: dict[SettingKey, float] = {}
         """When settings were read that the run has not touched."""
         self.late = dict(throttled.late)
         """The entries of each list that a request may put in, or has since they were taken off."""
-        self.covered: set[Key] = set()
+        self.covered: set[SettingKey] = set()
         """Lists in which someone has put every replica of a topic."""
-        self.gone: dict[Key, frozenset[str]] = {}
+        self.gone: dict[SettingKey, frozenset[str]] = {}
         """The entries of others that lists had when they were found, and have no more."""
         self.denied = ""
         """Why the last throttles may not be set: what permission is missing. Empty if none is."""
@@ -117,7 +124,7 @@ class Configuring:
         changed_s = self._changed_s.get(resource, self._began_s)
         return self._clock.monotonic() - changed_s >= SETTLE_S
 
-    async def find(self, keys: Sequence[Key]) -> None:
+    async def find(self, keys: Sequence[SettingKey]) -> None:
         """Write down how settings stand that are about to be touched for the first time."""
         asked_s = self._clock.monotonic()
         told = await self.read(keys)
@@ -126,7 +133,7 @@ class Configuring:
         if found:
             self._record([SettingsFound(found=tuple(found))])
 
-    def outdated(self) -> list[Key]:
+    def outdated(self) -> list[SettingKey]:
         """Return the settings that others may have changed since they were found."""
         now_s = self._clock.monotonic()
         return [
@@ -135,7 +142,7 @@ class Configuring:
             if not ours.touched and now_s - self._found_s.get(key, -math.inf) >= FOUND_STALE_S
         ]
 
-    async def look_at_lists(self, keys: Sequence[Key]) -> set[ConfigResource]:
+    async def look_at_lists(self, keys: Sequence[SettingKey]) -> set[ConfigResource]:
         """See what others have in lists now: every replica, to which nobody can append, or less.
 
         Returns:
@@ -148,7 +155,7 @@ class Configuring:
             self.gone[key] = _listed(None if ours is None else ours.before) - now
         return {resource for resource, name in keys if (resource, name) not in told}
 
-    async def read(self, keys: Iterable[Key]) -> dict[Key, Setting | None]:
+    async def read(self, keys: Iterable[SettingKey]) -> dict[SettingKey, Setting | None]:
         """Read settings as they stand; those of a resource that does not answer are left out."""
         keys = list(keys)
         if not keys:

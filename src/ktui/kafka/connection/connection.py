@@ -8,7 +8,7 @@ from typing import Any
 
 from ktui.kafka.connection.property_table import PROPERTIES
 from ktui.kafka.connection.secret import Secret
-from ktui.kafka.connection.sources import Given, from_file, from_mapping
+from ktui.kafka.connection.sources import GivenSetting, from_file, from_mapping
 from ktui.kafka.connection.validate import checked, complete, unused
 
 DEFAULT_TIMEOUT_S = 10.0
@@ -39,7 +39,7 @@ class Connection:
     """
 
     def __init__(
-        self, settings: Mapping[str, Given], *, where: str, warnings: tuple[str, ...] = ()
+        self, settings: Mapping[str, GivenSetting], *, where: str, warnings: tuple[str, ...] = ()
     ) -> None:
         self._values = checked(settings)
         self._origin = {name: given.where for name, given in settings.items()}
@@ -77,7 +77,7 @@ class Connection:
         Raises:
             ConnectionProblem: names the place, the key and the fix.
         """
-        settings: dict[str, Given] = {}
+        settings: dict[str, GivenSetting] = {}
         warnings: tuple[str, ...] = ()
         if command_config is not None:
             settings, ignored = from_file(command_config)
@@ -86,7 +86,7 @@ class Connection:
                 warnings = (f"{command_config}: not used by ktui: {', '.join(ignored)}",)
         settings |= from_mapping(properties or {}, where, folder or Path(), file)
         if bootstrap_server is not None:
-            option = Given(bootstrap_server, "--bootstrap-server", Path())
+            option = GivenSetting(bootstrap_server, "--bootstrap-server", Path())
             settings["bootstrap.servers"] = option
         return cls(settings, where=where, warnings=warnings)
 

@@ -12,7 +12,7 @@ from ktui.kafka.connection.errors import ConnectionProblem
 MOST_STORE_BYTES = 64 * 1024**2
 """Bytes of a file of certificates or keys: lists of revoked certificates grow to many MiB."""
 
-Settings = Mapping[str, tuple[str, str]]
+StoreSettings = Mapping[str, tuple[str, str]]
 """Each setting's value, and where it stands."""
 
 _CONVERT = {
@@ -26,7 +26,7 @@ _CONVERT = {
 }
 
 
-def store_settings(java: Settings) -> dict[str, tuple[str, str]]:
+def store_settings(java: StoreSettings) -> dict[str, tuple[str, str]]:
     """Translate ssl.truststore.* and ssl.keystore.* into librdkafka's settings.
 
     Raises:
@@ -46,7 +46,7 @@ def store_settings(java: Settings) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _pem_location(java: Settings, store: str) -> tuple[str, str] | None:
+def _pem_location(java: StoreSettings, store: str) -> tuple[str, str] | None:
     key = f"ssl.{store}.location"
     if key not in java:
         return None

@@ -6,7 +6,7 @@ import enum
 from typing import NamedTuple
 
 
-class Kind(enum.Enum):
+class ValueKind(enum.Enum):
     """What a value must look like."""
 
     TEXT = "text"
@@ -21,7 +21,7 @@ class Property(NamedTuple):
     """One setting. It is passed to confluent-kafka under `name`, which is librdkafka's."""
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: ValueKind = ValueKind.TEXT
     kafka_python: str | None = None
     """kafka-python's name; None if the value reaches it another way (an SSL context, ...)."""
     choices: tuple[str, ...] = ()
@@ -37,31 +37,35 @@ _TABLE = (
     Property("client.id", kafka_python="client_id"),
     Property(
         "client.dns.lookup",
-        Kind.CHOICE,
+        ValueKind.CHOICE,
         "client_dns_lookup",
         ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
     ),
-    Property("socket.timeout.ms", Kind.NUMBER, aliases=("request.timeout.ms",)),
-    Property("security.protocol", Kind.CHOICE, "security_protocol", PROTOCOLS),
-    Property("ssl.ca.location", Kind.FILE),
+    Property("socket.timeout.ms", ValueKind.NUMBER, aliases=("request.timeout.ms",)),
+    Property("security.protocol", ValueKind.CHOICE, "security_protocol", PROTOCOLS),
+    Property("ssl.ca.location", ValueKind.FILE),
     Property("ssl.ca.pem"),
-    Property("ssl.certificate.location", Kind.FILE),
+    Property("ssl.certificate.location", ValueKind.FILE),
     Property("ssl.certificate.pem"),
-    Property("ssl.key.location", Kind.FILE),
-    Property("ssl.key.pem", Kind.SECRET),
-    Property("ssl.key.password", Kind.SECRET),
-    Property("ssl.crl.location", Kind.FILE),
-    Property("ssl.endpoint.identification.algorithm", Kind.CHOICE, choices=("https", "none")),
-    Property("enable.ssl.certificate.verification", Kind.FLAG),
+    Property("ssl.key.location", ValueKind.FILE),
+    Property("ssl.key.pem", ValueKind.SECRET),
+    Property("ssl.key.password", ValueKind.SECRET),
+    Property("ssl.crl.location", ValueKind.FILE),
+    Property("ssl.endpoint.identification.algorithm", ValueKind.CHOICE, choices=("https", "none")),
+    Property("enable.ssl.certificate.verification", ValueKind.FLAG),
     Property(
-        "sasl.mechanism", Kind.CHOICE, "sasl_mechanism", MECHANISMS, aliases=("sasl.mechanisms",)
+        "sasl.mechanism",
+        ValueKind.CHOICE,
+        "sasl_mechanism",
+        MECHANISMS,
+        aliases=("sasl.mechanisms",),
     ),
     Property("sasl.username", kafka_python="sasl_plain_username"),
-    Property("sasl.password", Kind.SECRET, "sasl_plain_password"),
+    Property("sasl.password", ValueKind.SECRET, "sasl_plain_password"),
     Property("sasl.kerberos.service.name", kafka_python="sasl_kerberos_service_name"),
     Property("sasl.kerberos.principal"),
-    Property("sasl.kerberos.keytab", Kind.FILE),
-    Property("sasl.oauthbearer.method", Kind.CHOICE, choices=("oidc",)),
+    Property("sasl.kerberos.keytab", ValueKind.FILE),
+    Property("sasl.oauthbearer.method", ValueKind.CHOICE, choices=("oidc",)),
     Property("sasl.oauthbearer.token.endpoint.url"),
     Property(
         "sasl.oauthbearer.client.id",
@@ -72,7 +76,7 @@ _TABLE = (
     ),
     Property(
         "sasl.oauthbearer.client.secret",
-        Kind.SECRET,
+        ValueKind.SECRET,
         aliases=("sasl.oauthbearer.client.credentials.client.secret",),
     ),
     Property("sasl.oauthbearer.scope"),

@@ -15,7 +15,7 @@ from ktui.kafka.connection.property_table import (
     JAVA_ONLY,
     JAVA_STORES,
     PROPERTIES,
-    Kind,
+    ValueKind,
     may_be_ignored,
 )
 from ktui.kafka.connection.secret import fetched
@@ -94,7 +94,7 @@ def _unquoted(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """One setting of a file, with the line that it begins on."""
 
     key: str
@@ -102,7 +102,7 @@ class Entry(NamedTuple):
     line: int
 
 
-def read_entries(path: Path) -> list[Entry]:
+def read_entries(path: Path) -> list[FileEntry]:
     """Read a file in java.util.Properties' format; a later entry for a key wins, as in Java.
 
     Raises:
@@ -120,7 +120,7 @@ def read_entries(path: Path) -> list[Entry]:
     for number, line in _logical_lines(text):
         key, value = _cut(line)
         where = f"{path}:{number}"
-        entry = Entry(_unescaped(key, where), _unescaped(value, where), number)
+        entry = FileEntry(_unescaped(key, where), _unescaped(value, where), number)
         entries[entry.key] = entry
     return list(entries.values())
 
@@ -174,7 +174,7 @@ _ALIKE = 0.85
 """How alike an unknown name and a known one must be to be a misspelling."""
 
 
-class Given(NamedTuple):
+class GivenSetting(NamedTuple):
     """One setting as it was written."""
 
     value: str
@@ -188,14 +188,14 @@ class Given(NamedTuple):
 
 def from_mapping(
     properties: Mapping[str, object], where: str, folder: Path, file: Path | None = None
-) -> dict[str, Given]:
+) -> dict[str, GivenSetting]:
     """Read a context's `properties`, which `file` has; a name that is not known is an error.
 
     Raises:
         ConnectionProblem: names `where` and the key.
     """
     given = {
-        str(name): Given(
+        str(name): GivenSetting(
             _text(value, where, str(name), folder), where, folder, _kept_in(value, folder, file)
         )
         for name, value in properties.items()
@@ -205,7 +205,7 @@ def from_mapping(
     return _translated(given)
 
 
-def from_file(path: Path) -> tuple[dict[str, Given], list[str]]:
+def from_file(path: Path) -> tuple[dict[str, GivenSetting], list[str]]:
     """Read a client properties file, Java's or librdkafka's.
 
     Returns:
@@ -226,7 +226,7 @@ def from_file(path: Path) -> tuple[dict[str, Given], list[str]]:
                     "Use a context, whose values may come from {env: NAME}, {file: PATH} or "
                     "{command: LINE}",
                 )
-            given[key] = Given(value, where, Path(), path)
+            given[key] = GivenSetting(value, where, Path(), path)
         elif may_be_ignored(key) and not _near(key):
             ignored.append(key)
         else:
@@ -258,17 +258,17 @@ def _text(value: object, where: str, key: str, folder: Path) -> str:
 
 
 def _secret(name: str) -> bool:
-    return name in CANONICAL and PROPERTIES[CANONICAL[name]].kind is Kind.SECRET
+    return name in CANONICAL and PROPERTIES[CANONICAL[name]].kind is ValueKind.SECRET
 
 
-def _translated(given: Mapping[str, Given]) -> dict[str, Given]:
+def _translated(given: Mapping[str, GivenSetting]) -> dict[str, GivenSetting]:
     """Bring every name under librdkafka's, Java's stores and login modules included."""
     settings = {CANONICAL[name]: value for name, value in given.items() if name in CANONICAL}
     stores = {name: (v.value, v.where) for name, v in given.items() if name in JAVA_STORES}
     folder = next((v.folder for v in given.values()), Path())
     for name, (value, where) in store_settings(stores).items():
         kept_in = given["ssl.keystore.key"].kept_in if name == "ssl.key.pem" else None
-        settings.setdefault(name, Given(value, where, folder, kept_in))
+        settings.setdefault(name, GivenSetting(value, where, folder, kept_in))
     if jaas := given.get("sasl.jaas.config"):
         mechanism = settings.get("sasl.mechanism")
         told = jaas_settings(jaas.value, mechanism and mechanism.value.upper(), jaas.where)

@@ -12,10 +12,10 @@ from pathlib import Path
 from ktui.kafka.connection.errors import ConnectionProblem
 from ktui.kafka.connection.secret import Secret
 
-Values = Mapping[str, str | Secret]
+TlsValues = Mapping[str, str | Secret]
 
 
-def context_for(values: Values, origin: Mapping[str, str]) -> ssl.SSLContext:
+def context_for(values: TlsValues, origin: Mapping[str, str]) -> ssl.SSLContext:
     """Make the client's SSL context.
 
     Args:
@@ -37,7 +37,7 @@ def context_for(values: Values, origin: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def _trust(context: ssl.SSLContext, values: Values, origin: Mapping[str, str]) -> None:
+def _trust(context: ssl.SSLContext, values: TlsValues, origin: Mapping[str, str]) -> None:
     pem, location = values.get("ssl.ca.pem"), values.get("ssl.ca.location")
     if pem is not None:
         with _named("ssl.ca.pem", origin, "is not a PEM certificate"):
@@ -54,7 +54,7 @@ def _trust(context: ssl.SSLContext, values: Values, origin: Mapping[str, str]) -
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
-def _identify(context: ssl.SSLContext, values: Values, origin: Mapping[str, str]) -> None:
+def _identify(context: ssl.SSLContext, values: TlsValues, origin: Mapping[str, str]) -> None:
     """Load the client certificate and its key, if there are any."""
     certificate, key = (_given(values, f"ssl.{what}") for what in ("certificate", "key"))
     if certificate is None or key is None:
@@ -74,13 +74,13 @@ def _identify(context: ssl.SSLContext, values: Values, origin: Mapping[str, str]
             raise _unusable(error, values, origin, certificate, encrypted=bool(asked)) from None
 
 
-def _given(values: Values, prefix: str) -> str | None:
+def _given(values: TlsValues, prefix: str) -> str | None:
     return next((k for k in (f"{prefix}.pem", f"{prefix}.location") if k in values), None)
 
 
 def _unusable(
     error: Exception,
-    values: Values,
+    values: TlsValues,
     origin: Mapping[str, str],
     certificate: str,
     *,
@@ -117,7 +117,7 @@ def _named(key: str, origin: Mapping[str, str], problem: str) -> Iterator[None]:
 
 
 @contextmanager
-def _file(values: Values, key: str) -> Iterator[str]:
+def _file(values: TlsValues, key: str) -> Iterator[str]:
     """Give the path of a setting's file; PEM given as text gets one for as long as it is read."""
     value = values[key]
     if key.endswith(".location"):

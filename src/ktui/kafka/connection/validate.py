@@ -9,17 +9,17 @@ from urllib.parse import urlsplit
 from ktui.inputfile import Unreadable, from_home, opened
 from ktui.kafka.connection.errors import ConnectionProblem
 from ktui.kafka.connection.keystores import MOST_STORE_BYTES
-from ktui.kafka.connection.property_table import PROPERTIES, Kind, Property
+from ktui.kafka.connection.property_table import PROPERTIES, Property, ValueKind
 from ktui.kafka.connection.secret import Secret
-from ktui.kafka.connection.sources import Given
+from ktui.kafka.connection.sources import GivenSetting
 
-Values = Mapping[str, str | Secret]
+SettingValues = Mapping[str, str | Secret]
 
 _LONGEST_TIMEOUT_MS = 300_000
 """librdkafka's limit."""
 
 
-def checked(settings: Mapping[str, Given]) -> dict[str, str | Secret]:
+def checked(settings: Mapping[str, GivenSetting]) -> dict[str, str | Secret]:
     """Check every value by its kind and wrap what is secret.
 
     Raises:
@@ -28,16 +28,16 @@ def checked(settings: Mapping[str, Given]) -> dict[str, str | Secret]:
     return {name: _value(PROPERTIES[name], given) for name, given in settings.items()}
 
 
-def _value(prop: Property, given: Given) -> str | Secret:
+def _value(prop: Property, given: GivenSetting) -> str | Secret:
     if not given.value.strip():
         raise ConnectionProblem(given.where, prop.name, "is empty")
-    if prop.kind is Kind.SECRET:
+    if prop.kind is ValueKind.SECRET:
         return Secret(given.value)
     check = _BY_NAME.get(prop.name) or _BY_KIND.get(prop.kind)
     return check(prop, given) if check else given.value
 
 
-def _choice(prop: Property, given: Given) -> str:
+def _choice(prop: Property, given: GivenSetting) -> str:
     for choice in prop.choices:
         if given.value.strip().lower() == choice.lower():
             return choice
@@ -46,14 +46,14 @@ def _choice(prop: Property, given: Given) -> str:
     raise ConnectionProblem(given.where, prop.name, problem)
 
 
-def _flag(prop: Property, given: Given) -> str:
+def _flag(prop: Property, given: GivenSetting) -> str:
     value = given.value.strip().lower()
     if value not in {"true", "false"}:
         raise ConnectionProblem(given.where, prop.name, f"{given.value!r} is not true or false")
     return value
 
 
-def _number(prop: Property, given: Given) -> str:
+def _number(prop: Property, given: GivenSetting) -> str:
     value = given.value.strip()
     digits = value.lstrip("0")
     if not value.isascii() or not value.isdigit() or not digits:
@@ -62,7 +62,7 @@ def _number(prop: Property, given: Given) -> str:
     return longest if len(digits) > len(longest) else str(min(int(digits), _LONGEST_TIMEOUT_MS))
 
 
-def _file(prop: Property, given: Given) -> str:
+def _file(prop: Property, given: GivenSetting) -> str:
     path = given.folder.joinpath(given.value.strip())
     try:
         path = from_home(path)
@@ -75,7 +75,7 @@ def _file(prop: Property, given: Given) -> str:
     return str(path)
 
 
-def _url(prop: Property, given: Given) -> str:
+def _url(prop: Property, given: GivenSetting) -> str:
     try:
         url = urlsplit(given.value)
         _ = url.port  # a ValueError of its own
@@ -89,7 +89,7 @@ def _url(prop: Property, given: Given) -> str:
 _ADDRESS = re.compile(r"(?:\w+://)?(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]+):(\d{1,5})")
 
 
-def _addresses(prop: Property, given: Given) -> str:
+def _addresses(prop: Property, given: GivenSetting) -> str:
     found = []
     for address in given.value.split(","):
         match = _ADDRESS.fullmatch(address.strip())
@@ -104,13 +104,13 @@ def _addresses(prop: Property, given: Given) -> str:
     return ",".join(found)
 
 
-_Check = Callable[[Property, Given], str]
+_Check = Callable[[Property, GivenSetting], str]
 
-_BY_KIND: Mapping[Kind, _Check] = {
-    Kind.CHOICE: _choice,
-    Kind.FLAG: _flag,
-    Kind.NUMBER: _number,
-    Kind.FILE: _file,
+_BY_KIND: Mapping[ValueKind, _Check] = {
+    ValueKind.CHOICE: _choice,
+    ValueKind.FLAG: _flag,
+    ValueKind.NUMBER: _number,
+    ValueKind.FILE: _file,
 }
 
 _BY_NAME: Mapping[str, _Check] = {
@@ -132,7 +132,7 @@ _NEEDED = {
 }
 
 
-def complete(values: Values, origin: Mapping[str, str], where: str) -> None:
+def complete(values: SettingValues, origin: Mapping[str, str], where: str) -> None:
     """Check that the settings together say all that a connection needs.
 
     Args:
@@ -157,7 +157,7 @@ def complete(values: Values, origin: Mapping[str, str], where: str) -> None:
             )
 
 
-def _complete_sasl(values: Values, origin: Mapping[str, str]) -> None:
+def _complete_sasl(values: SettingValues, origin: Mapping[str, str]) -> None:
     protocol = str(values.get("security.protocol", "PLAINTEXT"))
     if not protocol.startswith("SASL"):
         return
@@ -173,7 +173,7 @@ def _complete_sasl(values: Values, origin: Mapping[str, str]) -> None:
             raise ConnectionProblem(origin["sasl.mechanism"], key, problem, fix)
 
 
-def unused(values: Values) -> list[str]:
+def unused(values: SettingValues) -> list[str]:
     """Name the security settings that the security protocol makes no use of."""
     protocol = str(values.get("security.protocol", "PLAINTEXT"))
     idle = [] if protocol.startswith("SASL") else ["sasl."]

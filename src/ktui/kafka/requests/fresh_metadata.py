@@ -39,7 +39,7 @@ _VERSION_S = 1.0
 """What a broker gets to tell how far it is: another may be as far."""
 
 
-class CaughtUp:
+class UpToDateBrokers:
     """The brokers that know all that was answered before a moment.
 
     Args:
@@ -54,7 +54,7 @@ class CaughtUp:
         """One that has caught up; a broker's metadata never goes back."""
 
     @classmethod
-    async def as_of_now(cls, wire: Wire) -> CaughtUp:
+    async def as_of_now(cls, wire: Wire) -> UpToDateBrokers:
         """Take this moment.
 
         Raises:

@@ -57,7 +57,7 @@ class Completion:
         return bool(levels.get("metadata.version", 0) < FIRST_WITHOUT_KEPT)
 
 
-Targets = Mapping[TopicPartition, tuple[int, ...] | None]
+TargetsOrCancel = Mapping[TopicPartition, tuple[int, ...] | None]
 """What each partition is to move to; None cancels."""
 
 
@@ -79,7 +79,7 @@ def listed(answer: Any) -> Mapping[TopicPartition, Reassignment]:
     }
 
 
-def alter_request(targets: Targets, timeout_s: float, *, guarded: bool) -> Any:
+def alter_request(targets: TargetsOrCancel, timeout_s: float, *, guarded: bool) -> Any:
     """Start or cancel reassignments.
 
     `guarded` has the broker refuse targets of another replication factor, which it can since 4.1

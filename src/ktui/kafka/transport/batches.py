@@ -16,7 +16,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.cluster.text import clean
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.client import AnswerLost, Build, Wire
-from ktui.kafka.transport.send_deadline import ANY_TIME, Leave
+from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
 from ktui.kafka.transport.translate_errors import Purpose, most_telling
 
 _T = TypeVar("_T")
@@ -40,11 +40,11 @@ def chunks(items: Iterable[_T], size: int) -> Iterator[Sequence[_T]]:
 _CLOCK = SystemClock()
 Part = TypeVar("Part")
 
-Told = Callable[[Any], Iterator[tuple[Part, int, str | None]]]
+AnswerReader = Callable[[Any], Iterator[tuple[Part, int, str | None]]]
 """Reads an answer: each part with its error code and the broker's message."""
 
 
-class Change(msgspec.Struct, Generic[Part], frozen=True):
+class BatchedRequest(msgspec.Struct, Generic[Part], frozen=True):
     """One request, and the partitions or resources that it is about."""
 
     parts: Collection[Part]
@@ -60,7 +60,7 @@ class Sender(Generic[Part]):
         self,
         wire: Wire,
         purpose: Purpose,
-        told: Told[Part],
+        told: AnswerReader[Part],
         needs: Callable[[Part], str] | None = None,
     ) -> None:
         self._wire = wire
@@ -70,7 +70,7 @@ class Sender(Generic[Part]):
         """The permission to change one part."""
 
     async def in_turn(
-        self, changes: Sequence[Change[Part]], leave: Leave = ANY_TIME
+        self, changes: Sequence[BatchedRequest[Part]], leave: SendDeadline = ANY_TIME
     ) -> dict[Part, WriteResult]:
         """Send one after the other, all within the wire's limit.
 
@@ -86,7 +86,7 @@ class Sender(Generic[Part]):
         return _joined(changes, outcomes)
 
     async def together(
-        self, changes: Sequence[Change[Part]], leave: Leave = ANY_TIME
+        self, changes: Sequence[BatchedRequest[Part]], leave: SendDeadline = ANY_TIME
     ) -> dict[Part, WriteResult]:
         """Send all at once.
 
@@ -101,7 +101,7 @@ class Sender(Generic[Part]):
         return _joined(changes, outcomes)
 
     async def _outcome(
-        self, change: Change[Part], limit_s: float, leave: Leave
+        self, change: BatchedRequest[Part], limit_s: float, leave: SendDeadline
     ) -> Mapping[Part, WriteResult] | ClusterError:
         """Give the result for each part, or the error if the request was not sent."""
         if limit_s <= 0:
@@ -149,7 +149,7 @@ def _result(code: int, message: str | None, needs: str) -> WriteResult:
 
 
 def _joined(
-    changes: Sequence[Change[Part]],
+    changes: Sequence[BatchedRequest[Part]],
     outcomes: Sequence[Mapping[Part, WriteResult] | ClusterError],
 ) -> dict[Part, WriteResult]:
     results: dict[Part, WriteResult] = {}

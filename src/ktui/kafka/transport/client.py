@@ -18,9 +18,9 @@ from ktui.cluster.errors import ClusterError, TimedOut, Unreachable
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport import client_logging, error_codes
 from ktui.kafka.transport.pool import LARGEST_HELLO, Call, Pool
-from ktui.kafka.transport.retry import Attempts, Node
-from ktui.kafka.transport.send_deadline import ANY_TIME, Leave
-from ktui.kafka.transport.translate_errors import Place, Purpose, translated
+from ktui.kafka.transport.retry import Attempts, NodeId
+from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
+from ktui.kafka.transport.translate_errors import CallContext, Purpose, translated
 
 _GRACE_S = 0.25
 """How long after a call's limit the IO thread's own timer may take to say why."""
@@ -48,7 +48,7 @@ class AnswerLost(TimedOut):
     """The broker that it was sent to; None where its id is not known."""
 
     @classmethod
-    def at(cls, node: Node, attempted: str, where: str, answer: str) -> Self:
+    def at(cls, node: NodeId, attempted: str, where: str, answer: str) -> Self:
         """Make one of a request that was sent to a node."""
         lost = cls(attempted, where=where, answer=answer)
         lost.node = node if isinstance(node, int) else None
@@ -75,8 +75,8 @@ class Wire:
         self._pool: Any = None
         self._closed = False
         self._opening = asyncio.Lock()
-        self._suspects: dict[Node, float] = {}
-        self._doubtful: set[Node] = set()
+        self._suspects: dict[NodeId, float] = {}
+        self._doubtful: set[NodeId] = set()
         """Nodes that could not be reached: their addresses may have changed."""
         self._tokens: Any = None
 
@@ -109,7 +109,7 @@ class Wire:
         *,
         broker: int | None = None,
         limit_s: float | None = None,
-        leave: Leave = ANY_TIME,
+        leave: SendDeadline = ANY_TIME,
     ) -> Any:
         """Send a change once; again only after NOT_CONTROLLER, which does nothing.
 
@@ -195,7 +195,7 @@ class Wire:
         raise attempts.failure or self._nowhere(purpose, broker)
 
     def _weigh(
-        self, error: ClusterError, purpose: Purpose, node: Node, call: Call, *, change: bool
+        self, error: ClusterError, purpose: Purpose, node: NodeId, call: Call, *, change: bool
     ) -> None:
         """Raise unless another attempt is both safe and of use."""
         if change and call.left:
@@ -203,7 +203,7 @@ class Wire:
         if not isinstance(error, Unreachable | TimedOut):
             raise error
 
-    async def _once(self, purpose: Purpose, request: Any, node: Node, call: Call) -> Any:
+    async def _once(self, purpose: Purpose, request: Any, node: NodeId, call: Call) -> Any:
         """Make one attempt on one node; what fails is raised as a `ClusterError`."""
         place = self._place(purpose, node)
         if self._closed:
@@ -219,7 +219,7 @@ class Wire:
         self._suspects.pop(node, None)
         return answer
 
-    async def _bridged(self, node: Node, request: Any, call: Call) -> Any:
+    async def _bridged(self, node: NodeId, request: Any, call: Call) -> Any:
         """Run one exchange on the IO thread and await it here."""
         loop = asyncio.get_running_loop()
         here: asyncio.Future[Any] = loop.create_future()
@@ -278,7 +278,7 @@ class Wire:
                 return
         raise attempts.failure or self._nowhere(purpose, None)
 
-    def _nodes(self, broker: int | None, *, change: bool = False) -> list[Node]:
+    def _nodes(self, broker: int | None, *, change: bool = False) -> list[NodeId]:
         """Give the nodes that may be asked, best first: well ones, connected ones, in any order.
 
         A change goes to a broker by its id: where its answer is lost, that broker has to be asked
@@ -286,32 +286,34 @@ class Wire:
         """
         if broker is not None:
             return [broker] if self._pool.cluster.broker_metadata(broker) else []
-        known: list[Node] = [b.node_id for b in self._pool.cluster.brokers()]
+        known: list[NodeId] = [b.node_id for b in self._pool.cluster.brokers()]
         random.shuffle(known)
         aside = [b.node_id for b in self._pool.cluster.bootstrap_brokers()]
         if not (change and known):
             known += [n for n in aside if self._connected(n) or self._all_suspect(known)]
         return sorted(known, key=lambda n: (self._suspect(n), not self._connected(n)))
 
-    def _connected(self, node: Node) -> bool:
+    def _connected(self, node: NodeId) -> bool:
         connection = self._pool._conns.get(node)  # noqa: SLF001 -- asked nowhere else
         return connection is not None and connection.connected
 
-    def _suspect(self, node: Node) -> bool:
+    def _suspect(self, node: NodeId) -> bool:
         return time.monotonic() - self._suspects.get(node, -_SUSPECT_S) < _SUSPECT_S
 
-    def _all_suspect(self, nodes: Collection[Node]) -> bool:
+    def _all_suspect(self, nodes: Collection[NodeId]) -> bool:
         return all(self._suspect(n) for n in nodes)
 
-    def _place(self, purpose: Purpose, node: Node) -> Place:
+    def _place(self, purpose: Purpose, node: NodeId) -> CallContext:
         at = self._pool.cluster.broker_metadata(node)
         address = f"{at.host}:{at.port}" if at else "address unknown"
         where = f"broker {node} at {address}" if isinstance(node, int) else address
         known = bool(self._pool.cluster.brokers())
         told = self.connection
-        return Place(purpose.attempted, where, told.protocol, told.mechanism, known=known)
+        return CallContext(purpose.attempted, where, told.protocol, told.mechanism, known=known)
 
-    def _refusal(self, purpose: Purpose, answer: Any, node: Node, *, change: bool) -> ClusterError:
+    def _refusal(
+        self, purpose: Purpose, answer: Any, node: NodeId, *, change: bool
+    ) -> ClusterError:
         code, message = answer.error_code, getattr(answer, "error_message", None)
         where = self._place(purpose, node).where
         if change and code in error_codes.UNDECIDED:

@@ -15,7 +15,7 @@ from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from ktui.kafka.transport.send_deadline import ANY_TIME, Leave
+from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
 
 _PENDING = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK})
 
@@ -202,7 +202,7 @@ def _share(timeout_at: float | None, addresses: int) -> float | None:
 class Call:
     """How far one request has come, told between the IO thread and the one that waits."""
 
-    def __init__(self, limit_s: float, leave: Leave = ANY_TIME) -> None:
+    def __init__(self, limit_s: float, leave: SendDeadline = ANY_TIME) -> None:
         self._until = time.monotonic() + limit_s
         self._leave = leave
         self._lock = threading.Lock()

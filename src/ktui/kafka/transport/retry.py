@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from ktui.cluster.errors import ClusterError
 from ktui.kafka.transport.pool import Call
-from ktui.kafka.transport.send_deadline import ANY_TIME, Leave
+from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
 from ktui.kafka.transport.translate_errors import most_telling
 
-Node = int | str
+NodeId = int | str
 """A broker id, or kafka-python's name for a bootstrap address ("bootstrap-0")."""
 
 FIRST_S = 2.0
@@ -31,18 +31,20 @@ class Attempts:
         leave: when a request may leave at the latest.
     """
 
-    def __init__(self, limit_s: float, *, hasty: bool = False, leave: Leave = ANY_TIME) -> None:
+    def __init__(
+        self, limit_s: float, *, hasty: bool = False, leave: SendDeadline = ANY_TIME
+    ) -> None:
         self._leave = leave
         self._until = time.monotonic() + limit_s
         self._hasty = hasty
-        self._failed: Counter[Node] = Counter()
+        self._failed: Counter[NodeId] = Counter()
         self._failures: list[ClusterError] = []
 
     def left_s(self) -> float:
         """Seconds left for the whole call."""
         return self._until - time.monotonic()
 
-    def choose(self, nodes: Sequence[Node]) -> tuple[Node, Call] | None:
+    def choose(self, nodes: Sequence[NodeId]) -> tuple[NodeId, Call] | None:
         """Give the next node and the limit of the call to it; None when it is time to give up.
 
         A node gets half of what is left, or less in haste, while there is another to turn to.
@@ -64,7 +66,7 @@ class Attempts:
         """Whether no request may leave any more."""
         return self._leave.passed
 
-    def failed(self, node: Node, error: ClusterError, *, for_good: bool) -> None:
+    def failed(self, node: NodeId, error: ClusterError, *, for_good: bool) -> None:
         """Note a failure; `for_good` if the node is not worth another attempt in this call."""
         self._failed[node] += _ENOUGH if for_good else 1
         self._failures.append(error)

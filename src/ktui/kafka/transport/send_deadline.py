@@ -12,7 +12,7 @@ from ktui.cluster.clock import SystemClock
 _CLOCK = SystemClock()
 
 
-class Leave(msgspec.Struct, frozen=True):
+class SendDeadline(msgspec.Struct, frozen=True):
     """A moment after which a request does not leave any more."""
 
     by_s: float = math.inf
@@ -29,4 +29,4 @@ class Leave(msgspec.Struct, frozen=True):
         return _CLOCK.monotonic() > self.by_s
 
 
-ANY_TIME = Leave()
+ANY_TIME = SendDeadline()

@@ -48,7 +48,7 @@ class Purpose(NamedTuple):
     """The permission that the call needs, in Kafka's words: "Describe on the cluster"."""
 
 
-class Place(NamedTuple):
+class CallContext(NamedTuple):
     """What was being done, where, and under which security protocol."""
 
     attempted: str
@@ -64,7 +64,7 @@ class Place(NamedTuple):
         return kind(self.attempted, where=self.where, answer=clean(answer), fix=fix)
 
 
-def translated(error: BaseException, place: Place, call: Call) -> ClusterError:
+def translated(error: BaseException, place: CallContext, call: Call) -> ClusterError:
     """Give the cluster error for what kafka-python, TLS or the network raised."""
     if isinstance(error, ClusterError):
         return error
@@ -94,7 +94,7 @@ def _said(error: BaseException) -> str:
     return " ".join(str(arg) for arg in error.args) or type(error).__name__
 
 
-def _tls(error: Any, place: Place, _call: Call) -> ClusterError:
+def _tls(error: Any, place: CallContext, _call: Call) -> ClusterError:
     reason = error.reason or str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         words = error.verify_message.rstrip(".")
@@ -157,7 +157,7 @@ def _name_fix(message: str, *, ip: bool) -> str:
     )
 
 
-def _plain_fix(place: Place) -> str:
+def _plain_fix(place: CallContext) -> str:
     plain = "SASL_PLAINTEXT" if place.protocol.startswith("SASL") else "PLAINTEXT"
     return (
         f"The port may not use TLS: try another port, or security.protocol={plain} if nothing on "
@@ -165,12 +165,12 @@ def _plain_fix(place: Place) -> str:
     )
 
 
-def _tls_fix(place: Place) -> str:
+def _tls_fix(place: CallContext) -> str:
     tls = "SASL_SSL" if place.protocol.startswith("SASL") else "SSL"
     return f"The port may use TLS: try security.protocol={tls}, or another port"
 
 
-def _foreign(error: Any, place: Place, _call: Call) -> ClusterError:
+def _foreign(error: Any, place: CallContext, _call: Call) -> ClusterError:
     """Say what the first bytes look like; kafka-python reads them as a frame's length."""
     words, _, told = _said(error).rpartition(" ")
     length = int(told) if told.lstrip("-").isdigit() else None
@@ -186,7 +186,7 @@ def _foreign(error: Any, place: Place, _call: Call) -> ClusterError:
     return place.error(NotKafka, _said(error), fix)
 
 
-def _late(_error: BaseException, place: Place, call: Call) -> ClusterError:
+def _late(_error: BaseException, place: CallContext, call: Call) -> ClusterError:
     if not call.reached:
         return place.error(
             Unreachable, "no connection in time", "Check host and port, and firewalls on the way"
@@ -196,7 +196,7 @@ def _late(_error: BaseException, place: Place, call: Call) -> ClusterError:
     return place.error(TimedOut, "", "The broker may be overloaded or hanging")
 
 
-def _network(error: Any, place: Place, call: Call) -> ClusterError:
+def _network(error: Any, place: CallContext, call: Call) -> ClusterError:
     if isinstance(error, socket.gaierror):
         return place.error(Unreachable, error.strerror or str(error), "Check the host name")
     if isinstance(error, ConnectionResetError | BrokenPipeError):
@@ -205,7 +205,7 @@ def _network(error: Any, place: Place, call: Call) -> ClusterError:
     return place.error(Unreachable, words, "Check host and port, and that the broker runs")
 
 
-def _closed(error: BaseException, place: Place, call: Call) -> ClusterError:
+def _closed(error: BaseException, place: CallContext, call: Call) -> ClusterError:
     """A connection that the other end closed; why depends on how far we had come."""
     cause = error.args[0] if error.args else None
     if isinstance(cause, ssl.SSLError):
@@ -220,7 +220,7 @@ def _closed(error: BaseException, place: Place, call: Call) -> ClusterError:
     return place.error(NotKafka, "it closed the connection at our hello", fix)
 
 
-def _rejected(error: Any, place: Place, _call: Call) -> ClusterError:
+def _rejected(error: Any, place: CallContext, _call: Call) -> ClusterError:
     """An error code in answer to the hello or to the credentials."""
     match error:
         case UnsupportedSaslMechanismError():
@@ -236,7 +236,7 @@ def _rejected(error: Any, place: Place, _call: Call) -> ClusterError:
     return place.error(AuthenticationFailed, words, fix)
 
 
-def _credentials_fix(place: Place) -> str:
+def _credentials_fix(place: CallContext) -> str:
     if not place.protocol.startswith("SASL"):
         return "Check the client certificate"
     return _LOGIN_FIXES.get(place.mechanism, "Check sasl.username, sasl.password, sasl.mechanism")
@@ -247,7 +247,7 @@ _LOGIN_FIXES = {
     "OAUTHBEARER": "Check sasl.oauthbearer.id, .secret and .scope",
 }
 
-_Teller = Callable[[Any, Place, Call], ClusterError]
+_Teller = Callable[[Any, CallContext, Call], ClusterError]
 
 _TELLERS: tuple[tuple[tuple[type[BaseException], ...], _Teller], ...] = (
     ((ssl.SSLError,), _tls),

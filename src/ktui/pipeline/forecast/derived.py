@@ -21,14 +21,14 @@ from ktui.pipeline.tables.listings import listed
 from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.what_if.fit import figures, inflows, moving, steps
-from ktui.pipeline.what_if.grid import Cell, usual_grid
+from ktui.pipeline.what_if.grid import GridCell, usual_grid
 from ktui.pipeline.what_if.table import Models, models, what_if
 
 
-class Asked(msgspec.Struct, frozen=True):
+class DerivedOptions(msgspec.Struct, frozen=True):
     """What is played."""
 
-    cells: tuple[Cell, ...] = msgspec.field(default_factory=usual_grid)
+    cells: tuple[GridCell, ...] = msgspec.field(default_factory=usual_grid)
     window_s: float | None = None
     """Seconds in which a run should end; None where nobody gave any."""
     anew: bool = False
@@ -64,7 +64,9 @@ def foretold(
     yield tables.ETA_BACKTEST, eta_backtest(written[tables.FORECASTS.name], polls, runs)
 
 
-def played(written: Mapping[str, DataFrame], asked: Asked) -> Iterator[tuple[Table, DataFrame]]:
+def played(
+    written: Mapping[str, DataFrame], asked: DerivedOptions
+) -> Iterator[tuple[Table, DataFrame]]:
     """Give what might have been, and insights, as `foretold` gives its tables.
 
     Args:
@@ -104,7 +106,7 @@ def _fitted(written: Mapping[str, DataFrame], pairs: DataFrame, taken: DataFrame
     return models(known, [(row.cluster_id, row.run_id) for row in of_runs])
 
 
-def _what_if(written: Mapping[str, DataFrame], fitted: Models, asked: Asked) -> DataFrame:
+def _what_if(written: Mapping[str, DataFrame], fitted: Models, asked: DerivedOptions) -> DataFrame:
     return what_if(
         written[schemas.RUN_EVENTS.name],
         written[stage_schemas.RUNS.name],

@@ -9,7 +9,7 @@ import msgspec
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.insights.insights import (
     ClusterInsights,
     EtaError,
@@ -62,7 +62,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     runs: DataFrame
     eta_backtest: DataFrame
     what_if: DataFrame
-    curves: Mapping[str, Curve]
+    curves: Mapping[str, RateCurve]
     """What brokers take in, by cluster."""
     pairs: DataFrame
     """As `measures.rate_pairs` gives them."""
@@ -156,7 +156,7 @@ def _size(row: Row) -> SizeRate:
 
 
 def _priors(
-    moves: DataFrame, steps: DataFrame, curves: Mapping[str, Curve]
+    moves: DataFrame, steps: DataFrame, curves: Mapping[str, RateCurve]
 ) -> dict[str, dict[str, Any]]:
     telling = _of_size(moves).where(F.col("each") >= TELLING_BYTES)
     rates = telling.groupBy("cluster_id").agg(

@@ -10,7 +10,7 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import Estimate
-from ktui.execution.run.events import Entry, decode
+from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress, Range, Role, Timeline
@@ -46,7 +46,7 @@ class Forecast(msgspec.Struct):
     """Of partitions; of a run it is known once all of its sessions are."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class DecodedPoll(msgspec.Struct, frozen=True):
     """A look of a session, decoded."""
 
     seq: int
@@ -103,7 +103,7 @@ class _Followed:
         if self.unreadable or line.entry <= self.run.seq:
             return
         try:
-            entry = Entry(line.entry, moment(line.at), decode(bytes(line.event)))
+            entry = JournalEntry(line.entry, moment(line.at), decode(bytes(line.event)))
             self.run.apply(entry)
         except (msgspec.MsgspecError, LookupError):
             self.unreadable = True  # of a newer ktui, or of a damaged journal
@@ -128,7 +128,7 @@ class EtaReplay:
         self._open: dict[TopicPartition, list[Forecast]] = {}
         """What was told of moves of which it is not known yet how they end."""
 
-    def forecasts(self, events: Iterable[Seen | RunLine]) -> Iterator[Forecast]:
+    def forecasts(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast]:
         """Give what was told, of partitions only where they came to be in sync.
 
         Args:
@@ -140,7 +140,7 @@ class EtaReplay:
             else:
                 yield from self._look(each)
 
-    def _look(self, seen: Seen) -> Iterator[Forecast]:
+    def _look(self, seen: DecodedPoll) -> Iterator[Forecast]:
         before = self._progress.last
         self._progress = fold(self._progress, seen.observation)
         timelines = self._progress.timelines
@@ -150,7 +150,7 @@ class EtaReplay:
         yield from self._settle(seen, before)
         self._tell(seen)
 
-    def _settle(self, seen: Seen, before: Observation | None) -> Iterator[Forecast]:
+    def _settle(self, seen: DecodedPoll, before: Observation | None) -> Iterator[Forecast]:
         """Give out what was told of those that have caught up, and drop what was of others."""
         for tp in list(self._tracks):
             state = seen.observation.partitions.get(tp)
@@ -166,7 +166,7 @@ class EtaReplay:
             forecast.truth_s = (t - forecast.t) / 1000
             yield forecast
 
-    def _tell(self, seen: Seen) -> None:
+    def _tell(self, seen: DecodedPoll) -> None:
         run_of = {tp: run_id for run_id, each in self._runs.items() for tp in each.run.flying}
         for tp, state in seen.observation.partitions.items():
             if not state.described or not set(state.adding) - set(state.isr):
@@ -193,7 +193,10 @@ class EtaReplay:
 
 
 def _of_run(
-    run_id: str, followed: _Followed, seen: Seen, timelines: Mapping[TopicPartition, Timeline]
+    run_id: str,
+    followed: _Followed,
+    seen: DecodedPoll,
+    timelines: Mapping[TopicPartition, Timeline],
 ) -> Iterator[Forecast]:
     run, now = followed.run, seen.observation.at
     followed.estimate.look(now, timelines)

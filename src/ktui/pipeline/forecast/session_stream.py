@@ -6,13 +6,13 @@ import heapq
 from collections.abc import Iterable, Iterator
 
 from ktui.cluster.observation import Observation
-from ktui.pipeline.forecast.replay import Seen
+from ktui.pipeline.forecast.replay import DecodedPoll
 from ktui.recording.decoding import Decoder, Incoherent
-from ktui.recording.lines import AnyLine, Look, RunLine
+from ktui.recording.lines import AnyLine, PollLine, RunLine
 from ktui.recording.reading import Good, lines
 
 
-def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[Seen | RunLine]:
+def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[DecodedPoll | RunLine]:
     """Give looks and events of runs from the segments of one session, each line once, in order.
 
     Looks that do not follow on those before them are left out, up to the next whole one.
@@ -27,7 +27,7 @@ def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[Seen 
         if isinstance(line, RunLine):
             yield line
         elif seen is not None:
-            yield Seen(line.seq, anchor.at + line.ms - anchor.ms, seen)
+            yield DecodedPoll(line.seq, anchor.at + line.ms - anchor.ms, seen)
 
 
 def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observation | None]]:
@@ -39,7 +39,7 @@ def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observa
         line, seen = read.line, None
         follows = follows and (last < 0 or line.seq == last + 1)
         last = line.seq
-        if isinstance(line, Look) and (follows or line.whole):
+        if isinstance(line, PollLine) and (follows or line.whole):
             try:
                 seen, follows = decoder.observation(line), True
             except Incoherent:

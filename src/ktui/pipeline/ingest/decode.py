@@ -22,7 +22,7 @@ from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.pipeline.lake.schema import TEXT, column, struct_of
 from ktui.pipeline.lake.tables import LINES, QUARANTINE, SAMPLES
 from ktui.recording.decoding import Decoder, Incoherent
-from ktui.recording.lines import AnyLine, Head, Look, Lost, RunLine
+from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.milliseconds import to_ms
 from ktui.recording.reading import Bad, Good, lines
 
@@ -54,10 +54,10 @@ DECODED = struct_of(
     *(column(name, schema, null=True) for name, schema in KINDS.items()),
 )
 
-Row = tuple[Any, ...]
+LineRow = tuple[Any, ...]
 
 
-class Choice(msgspec.Struct, frozen=True):
+class SegmentSelection(msgspec.Struct, frozen=True):
     """Which segments are wanted: those with any line in the time, of these clusters."""
 
     since_ms: int | None = None
@@ -78,10 +78,10 @@ class Choice(msgspec.Struct, frozen=True):
         return not (early or late)
 
 
-ALL = Choice()
+ALL = SegmentSelection()
 
 
-def decode(choice: Choice = ALL) -> Callable[[DataFrame], DataFrame]:
+def decode(choice: SegmentSelection = ALL) -> Callable[[DataFrame], DataFrame]:
     """Make rows of segments.
 
     Args:
@@ -106,11 +106,11 @@ def decode(choice: Choice = ALL) -> Callable[[DataFrame], DataFrame]:
 
 
 def _batches(
-    path: str, content: bytes, choice: Choice, schema: pa.Schema
+    path: str, content: bytes, choice: SegmentSelection, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     if choice != ALL and not _wanted(content, choice):
         return
-    rows: defaultdict[str, list[Row]] = defaultdict(list)
+    rows: defaultdict[str, list[LineRow]] = defaultdict(list)
     for kind, row in rows_of(path, content):
         rows[kind].append(row)
         if len(rows[kind]) == _AT_ONCE:
@@ -119,7 +119,7 @@ def _batches(
         yield from _held(path, kind, rest, schema)
 
 
-def _wanted(content: bytes, choice: Choice) -> bool:
+def _wanted(content: bytes, choice: SegmentSelection) -> bool:
     head: Head | None = None
     times: list[int] = []
     for each in lines(content):
@@ -129,7 +129,7 @@ def _wanted(content: bytes, choice: Choice) -> bool:
     return choice.wants(head, times)
 
 
-def _held(path: str, kind: str, rows: list[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _held(path: str, kind: str, rows: list[LineRow], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Make a batch of rows; where a table cannot hold one of them, it goes into quarantine."""
     try:
         yield _batch(kind, rows, schema)
@@ -142,13 +142,13 @@ def _held(path: str, kind: str, rows: list[Row], schema: pa.Schema) -> Iterator[
             yield from _held(path, kind, part, schema)
 
 
-def _quarantined(path: str, kind: str, row: Row) -> Row:
+def _quarantined(path: str, kind: str, row: LineRow) -> LineRow:
     """Make a row of quarantine of one that its own table cannot hold."""
     told = dict(zip(KINDS[kind].names, row, strict=True))
     return (told["cluster_id"], path, told["segment"], told["line"], _NO_FIGURE, "")
 
 
-def _batch(kind: str, rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+def _batch(kind: str, rows: list[LineRow], schema: pa.Schema) -> pa.RecordBatch:
     columns: list[pa.Array] = []
     for field in schema:
         if field.name == "kind":
@@ -164,7 +164,7 @@ def _batch(kind: str, rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def rows_of(path: str, content: bytes) -> Iterator[tuple[str, Row]]:
+def rows_of(path: str, content: bytes) -> Iterator[tuple[str, LineRow]]:
     """Give the rows that a segment's file becomes, each with the kind of DECODED that it is."""
     segment, samples = _Segment(path, content), 0
     for each in lines(content):
@@ -202,7 +202,7 @@ class _Segment:
         self._decoder = Decoder("")
         self._seen: set[tuple[str, int]] = set()
 
-    def good(self, good: Good) -> Iterator[tuple[str, Row]]:
+    def good(self, good: Good) -> Iterator[tuple[str, LineRow]]:
         line = good.line
         if isinstance(line, Head):
             self._head, self._decoder = line, Decoder(line.cluster_id)
@@ -213,35 +213,35 @@ class _Segment:
         seen: Observation | None = None
         again = key in self._seen
         self._seen.add(key)
-        if isinstance(line, Look) and not again:
+        if isinstance(line, PollLine) and not again:
             try:
                 seen = self._decoder.observation(line)
             except Incoherent as error:
                 yield self.bad(good.number, good.text, f"does not follow: {error}")
         where = (self._id, good.number)
-        decoded = seen is not None or not isinstance(line, Look)
+        decoded = seen is not None or not isinstance(line, PollLine)
         yield "line", (*_line_row(head, good, where, decoded=decoded), *_told(line, seen))
         if seen is not None:
             for state, figures in _samples(seen):
                 yield "sample", _sample_row(head, line, seen, state, (*figures, line.ms, *where))
 
-    def bad(self, number: int, text: bytes, reason: str) -> tuple[str, Row]:
+    def bad(self, number: int, text: bytes, reason: str) -> tuple[str, LineRow]:
         cluster = self._head.cluster_id if self._head is not None else NO_HEAD
         shown = text[: 4 * _SHOWN].decode(errors="replace")[:_SHOWN]
         return "quarantine", (cluster, self._path, self._id, number, reason, shown)
 
 
-def _line_row(head: Head, good: Good, where: tuple[str, int], *, decoded: bool) -> Row:
+def _line_row(head: Head, good: Good, where: tuple[str, int], *, decoded: bool) -> LineRow:
     line = good.line
     sha = hashlib.sha256(good.text).hexdigest()
     kind = str(line.__struct_config__.tag)
     return (head.cluster_id, head.session, line.seq, *where, sha, kind, line.at, line.ms, decoded)
 
 
-def _told(line: AnyLine, seen: Observation | None) -> Row:
+def _told(line: AnyLine, seen: Observation | None) -> LineRow:
     """The columns of LINES that only some kinds of lines have."""
-    look: Row = (None,) * 6
-    run: Row = (None,) * 4
+    look: LineRow = (None,) * 6
+    run: LineRow = (None,) * 4
     if seen is not None:
         brokers = sorted(seen.brokers)
         look = (
@@ -255,10 +255,10 @@ def _told(line: AnyLine, seen: Observation | None) -> Row:
     if isinstance(line, RunLine):
         event = bytes(line.event).decode(errors="replace")
         run = (line.run, line.run_id, line.entry, event)
-    return (*look, *run, line.reason if isinstance(line, Lost) else None)
+    return (*look, *run, line.reason if isinstance(line, LostPollLine) else None)
 
 
-def _samples(seen: Observation) -> Iterator[tuple[PartitionState, Row]]:
+def _samples(seen: Observation) -> Iterator[tuple[PartitionState, LineRow]]:
     """Give each partition with its figures: the columns of SAMPLES from `ends` to `down`."""
     ends, sizes = _by_partition(seen.ends), _by_partition(seen.sizes)
     throttled = {
@@ -292,8 +292,8 @@ def _by_partition(
 
 
 def _sample_row(
-    head: Head, line: AnyLine, seen: Observation, state: PartitionState, rest: Row
-) -> Row:
+    head: Head, line: AnyLine, seen: Observation, state: PartitionState, rest: LineRow
+) -> LineRow:
     return (
         head.cluster_id,
         head.session,

@@ -44,7 +44,7 @@ _FILE = "path string, modificationTime timestamp, length bigint, content binary"
 """What it says of a file. Of the content nothing is read unless it is asked for."""
 
 
-class SegmentFile(msgspec.Struct, frozen=True):
+class WholeSegment(msgspec.Struct, frozen=True):
     """A whole segment's file."""
 
     path: str
@@ -56,7 +56,7 @@ class SegmentFile(msgspec.Struct, frozen=True):
 class Found(msgspec.Struct, frozen=True):
     """What is in the places that were named."""
 
-    files: tuple[SegmentFile, ...]
+    files: tuple[WholeSegment, ...]
     problems: tuple[str, ...]
     """What is wrong with files that are passed over: place and reason of each."""
     unfinished: int
@@ -71,7 +71,7 @@ def find(spark: SparkSession, places: Iterable[str]) -> Found:
     Raises:
         PipelineProblem: a place does not exist.
     """
-    files: dict[str, SegmentFile] = {}
+    files: dict[str, WholeSegment] = {}
     problems: list[str] = []
     unfinished = 0
     for place in places:
@@ -87,7 +87,7 @@ def _found_here(path: Path, place: str) -> Found:
     if not path.exists():
         raise PipelineProblem(f"{place}: no such file or folder")
     problems = [str(problem) for problem in seal(path).problems]
-    files: list[SegmentFile] = []
+    files: list[WholeSegment] = []
     unfinished = 0
     for file in files_under(path):
         if is_open(file):
@@ -100,7 +100,7 @@ def _found_here(path: Path, place: str) -> Found:
     return Found(tuple(files), tuple(problems), unfinished)
 
 
-def _looked_at(file: Path) -> SegmentFile:
+def _looked_at(file: Path) -> WholeSegment:
     """Look at a file of this machine.
 
     Raises:
@@ -117,14 +117,14 @@ def _looked_at(file: Path) -> SegmentFile:
         raise FileProblem(file, None, f"cannot be read: {error.strerror}") from error
     if ":" in file.name:
         raise FileProblem(file, None, "Spark reads no file with a colon in its name; rename it")
-    found = SegmentFile(str(file), status.st_size, status.st_mtime_ns // 1_000_000)
+    found = WholeSegment(str(file), status.st_size, status.st_mtime_ns // 1_000_000)
     reason = _unusable(found)
     if reason is not None:
         raise FileProblem(file, None, reason)
     return found
 
 
-def _unusable(file: SegmentFile) -> str | None:
+def _unusable(file: WholeSegment) -> str | None:
     """Say why a file is no segment, by its size alone."""
     if file.length == 0:
         return _NOTHING
@@ -133,9 +133,9 @@ def _unusable(file: SegmentFile) -> str | None:
     return None
 
 
-def _usable(files: Iterable[SegmentFile]) -> Found:
+def _usable(files: Iterable[WholeSegment]) -> Found:
     """Tell the files that may be segments from all others."""
-    usable: list[SegmentFile] = []
+    usable: list[WholeSegment] = []
     problems: list[str] = []
     for file in files:
         reason = _unusable(file)
@@ -146,19 +146,19 @@ def _usable(files: Iterable[SegmentFile]) -> Found:
     return Found(tuple(usable), tuple(problems), 0)
 
 
-def _listed(spark: SparkSession, place: str) -> list[SegmentFile]:
+def _listed(spark: SparkSession, place: str) -> list[WholeSegment]:
     listed = _described(spark.read.format("binaryFile").options(**_OPTIONS).load(place))
-    return [SegmentFile(*row) for row in listed.collect()]
+    return [WholeSegment(*row) for row in listed.collect()]
 
 
 def _described(files: DataFrame) -> DataFrame:
-    """Give of files what a `SegmentFile` says."""
+    """Give of files what a `WholeSegment` says."""
     millis = F.unix_millis("modificationTime").alias("modified_ms")
     return files.select("path", "length", millis)
 
 
 def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
-    """Give the segments in folders, however deep, as a stream of what each `SegmentFile` says.
+    """Give the segments in folders, however deep, as a stream of what each `WholeSegment` says.
 
     The folders are absolute paths or URIs, always in the same order, by which Spark notes them.
     How old a file is does not matter; one that is gone when its turn comes is left out.
@@ -172,11 +172,11 @@ def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
 def in_batch(rows: DataFrame) -> Found:
     """Return the files in a batch of the stream; those that are gone by now are left out."""
     files = (
-        SegmentFile(plain(path), length, modified) for path, length, modified in rows.collect()
+        WholeSegment(plain(path), length, modified) for path, length, modified in rows.collect()
     )
     by_path = {file.path: file for file in files}
     found = _usable(by_path[path] for path in sorted(by_path))
-    usable: list[SegmentFile] = []
+    usable: list[WholeSegment] = []
     problems = [*found.problems]
     for file in found.files:
         path = local_path(file.path)
@@ -217,7 +217,7 @@ def sealed_left(places: Iterable[str]) -> list[str]:
     return problems
 
 
-def contents(spark: SparkSession, files: Iterable[SegmentFile | SegmentRead]) -> DataFrame:
+def contents(spark: SparkSession, files: Iterable[WholeSegment | SegmentRead]) -> DataFrame:
     """Read files, as `path` and `content`; those that cannot be read, or are gone, are left out."""
     there = [file.path for file in files if _may_be_there(file.path)]
     if not there:
@@ -244,7 +244,7 @@ def still_there(
     """
     places = {each.sha256: each for each in known if each.sha256[:SEGMENT_DIGITS] in wanted}
     files = [
-        SegmentFile(each.path, each.length, each.modified_ms)
+        WholeSegment(each.path, each.length, each.modified_ms)
         for each in places.values()
         if _exists(spark, each.path)
     ]
@@ -257,7 +257,7 @@ def _exists(spark: SparkSession, place: str) -> bool:
 
 
 def unread(
-    spark: SparkSession, found: Iterable[SegmentFile], known: Collection[SegmentRead]
+    spark: SparkSession, found: Iterable[WholeSegment], known: Collection[SegmentRead]
 ) -> tuple[list[SegmentRead], list[str]]:
     """Return the files that are not known by path, size and time, each with its checksum.
 

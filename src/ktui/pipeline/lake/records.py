@@ -28,7 +28,7 @@ class OfPartition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return Partition(self.topic, self.partition, self.topic_id or "")
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A row of `runs`."""
 
     cluster_id: str
@@ -43,7 +43,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     limit_changes: int
 
 
-class Move(OfPartition, frozen=True, gc=False, kw_only=True):
+class MoveRecord(OfPartition, frozen=True, gc=False, kw_only=True):
     """A row of `moves`: one partition's move."""
 
     run: str | None = None
@@ -80,14 +80,14 @@ class Minute(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     follower_throttle: int | None = None
 
 
-class Reading(msgspec.Struct, frozen=True, gc=False):
+class LogEndRecord(msgspec.Struct, frozen=True, gc=False):
     """The log end offset of one replica."""
 
     broker: int
     end: int
 
 
-class Rates(msgspec.Struct, frozen=True, gc=False):
+class ThrottleRecord(msgspec.Struct, frozen=True, gc=False):
     """The throttles of one broker, in bytes a second; None where it has none."""
 
     broker: int
@@ -107,8 +107,8 @@ class Sample(OfPartition, frozen=True, gc=False, kw_only=True):
     offline: tuple[int, ...] = ()
     down: tuple[int, ...] = ()
     described: bool = True
-    ends: tuple[Reading, ...] = ()
-    rates: tuple[Rates, ...] = ()
+    ends: tuple[LogEndRecord, ...] = ()
+    rates: tuple[ThrottleRecord, ...] = ()
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -178,14 +178,14 @@ class LimitsFrom(msgspec.Struct, frozen=True):
     replica_movements: int | None
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All that a report tells of."""
 
     cluster_id: str
-    runs: tuple[Run, ...]
+    runs: tuple[RunRecord, ...]
     """The one that the report is about, or all of the cluster."""
     of_run: bool
-    moves: tuple[Move, ...] = ()
+    moves: tuple[MoveRecord, ...] = ()
     intervals: tuple[Interval, ...] = ()
     """Of the moves' partitions, each partition in one state at a time."""
     minutes: tuple[Minute, ...] = ()

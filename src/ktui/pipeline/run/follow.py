@@ -28,7 +28,7 @@ from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path
 from ktui.pipeline.lake.lake import FOLLOWING
-from ktui.pipeline.run.run import Outcome, Wanted, take
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, take
 from ktui.pipeline.spark.failures import cause_in_words, in_words
 
 _LAYOUT = 1
@@ -40,7 +40,7 @@ _DEAD = (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError)
 """Raised by whoever asks a JVM that is no more."""
 
 
-class Told(Protocol):
+class FollowReport(Protocol):
     """Takes what a follower does. Each call may come from another thread, one at a time."""
 
     def doing(self, what: str) -> None:
@@ -51,7 +51,7 @@ class Told(Protocol):
         """Take that it waits for somebody, in words."""
         ...
 
-    def read(self, outcome: Outcome) -> None:
+    def read(self, outcome: PipelineOutcome) -> None:
         """Take what became of some segments."""
         ...
 
@@ -74,7 +74,9 @@ class Follower:
         told: takes what it does.
     """
 
-    def __init__(self, spark: SparkSession, wanted: Wanted, every_s: float, told: Told) -> None:
+    def __init__(
+        self, spark: SparkSession, wanted: PipelineRequest, every_s: float, told: FollowReport
+    ) -> None:
         self._spark = spark
         self._wanted = wanted
         self._every_s = every_s
@@ -174,7 +176,7 @@ class Follower:
             raise _Dropped from None
 
     @property
-    def _later(self) -> Wanted:
+    def _later(self) -> PipelineRequest:
         """What is wanted of a batch: only what is new is played."""
         asked = self._wanted.asked
         if asked is None:
@@ -182,7 +184,7 @@ class Follower:
         later = msgspec.structs.replace(asked, anew=False)
         return msgspec.structs.replace(self._wanted, asked=later)
 
-    def _take(self, wanted: Wanted, found: Found) -> None:
+    def _take(self, wanted: PipelineRequest, found: Found) -> None:
         """Read segments, as soon as nobody else writes the lake."""
         waits = False
         while True:

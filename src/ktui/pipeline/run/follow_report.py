@@ -12,8 +12,8 @@ from types import FrameType
 from ktui.cluster.text import clean
 from ktui.insights.file import share_insights
 from ktui.pipeline.ingest.segments import Found
-from ktui.pipeline.run.run import Outcome, Wanted
-from ktui.pipeline.spark.progress import ProgressLine
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest
+from ktui.pipeline.spark.progress import SparkProgress
 from ktui.quantities import as_count, as_duration
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -30,7 +30,7 @@ class FollowTold:
     """
 
     def __init__(
-        self, line: ProgressLine, wanted: Wanted, every_s: float, share: Path | None
+        self, line: SparkProgress, wanted: PipelineRequest, every_s: float, share: Path | None
     ) -> None:
         self._line = line
         self._wanted = wanted
@@ -46,7 +46,7 @@ class FollowTold:
         """Say that it waits for somebody."""
         self._line.tell(f"{why.partition(';')[0]}; waiting for it")
 
-    def read(self, outcome: Outcome) -> None:
+    def read(self, outcome: PipelineOutcome) -> None:
         """Say which version there is now, where there is a new one, and share its insights."""
         self._version = outcome.manifest.version
         if outcome.written:
@@ -76,7 +76,7 @@ class FollowTold:
         self._line.say(f"Ended; {self._wanted.lake} is {left}")
 
 
-def _version(outcome: Outcome) -> str:
+def _version(outcome: PipelineOutcome) -> str:
     """Tell of a version in a line: when it was written, and what is new."""
     at = datetime.fromisoformat(outcome.manifest.written_at).astimezone()
     rows = sum(part.rows for parts in outcome.manifest.tables.values() for part in parts.values())

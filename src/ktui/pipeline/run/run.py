@@ -13,10 +13,16 @@ from ktui.insights.file import NAME as INSIGHTS_FILE
 from ktui.insights.file import encode
 from ktui.insights.insights import Insights
 from ktui.pipeline.errors import PipelineProblem
-from ktui.pipeline.forecast.derived import PLAYED_BY, Asked, foretold, played, whole_insights
+from ktui.pipeline.forecast.derived import (
+    PLAYED_BY,
+    DerivedOptions,
+    foretold,
+    played,
+    whole_insights,
+)
 from ktui.pipeline.ingest import normalize
 from ktui.pipeline.ingest import segments as segment_files
-from ktui.pipeline.ingest.decode import RAW_SAMPLE, SEGMENT_DIGITS, Choice, decode
+from ktui.pipeline.ingest.decode import RAW_SAMPLE, SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.lake.enforce_schema import shaped
 from ktui.pipeline.lake.files import LocalFiles, lake_files
 from ktui.pipeline.lake.lake import STAGING, Lake, NewVersion, read_manifest, staged
@@ -39,19 +45,19 @@ Tell = Callable[[str], None]
 """Takes what is begun, in words."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class PipelineRequest(msgspec.Struct, frozen=True):
     """What a run is to do."""
 
     recordings: tuple[str, ...]
     """Files and folders, by path or URI."""
     lake: str
     """A folder, by path or URI."""
-    choice: Choice = Choice()
-    asked: Asked | None = None
+    choice: SegmentSelection = SegmentSelection()
+    asked: DerivedOptions | None = None
     """What is played, and held against the truth; None for none of it."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class PipelineOutcome(msgspec.Struct, frozen=True):
     """What a run did."""
 
     found: int
@@ -75,7 +81,9 @@ class Outcome(msgspec.Struct, frozen=True):
     """Those of the lake as it is now; None where they were not asked for."""
 
 
-def run(spark: SparkSession, wanted: Wanted, tell: Tell = lambda _: None) -> Outcome:
+def run(
+    spark: SparkSession, wanted: PipelineRequest, tell: Tell = lambda _: None
+) -> PipelineOutcome:
     """Take in what is new in the recordings.
 
     Raises:
@@ -91,8 +99,11 @@ def run(spark: SparkSession, wanted: Wanted, tell: Tell = lambda _: None) -> Out
 
 
 def take(
-    spark: SparkSession, wanted: Wanted, found: segment_files.Found, tell: Tell = lambda _: None
-) -> Outcome:
+    spark: SparkSession,
+    wanted: PipelineRequest,
+    found: segment_files.Found,
+    tell: Tell = lambda _: None,
+) -> PipelineOutcome:
     """Read what is new of some segments, and work out anew all tables of the clusters of these.
 
     Raises:
@@ -128,7 +139,7 @@ def take(
         if wanted.asked is not None and after.version:
             insights = whole_insights(Lake(spark, files, after).table(INSIGHTS))
             files.replace(INSIGHTS_FILE, encode(insights))
-    return Outcome(
+    return PipelineOutcome(
         found=len(found.files),
         read=len(read),
         copies=len(new) - len(first),
@@ -226,7 +237,7 @@ def _play(
     version: NewVersion,
     written: Mapping[str, DataFrame],
     known: Collection[str],
-    asked: Asked,
+    asked: DerivedOptions,
     tell: Tell,
 ) -> None:
     """Play runs: those of clusters with something new, or all of the lake where that is asked."""
@@ -245,7 +256,7 @@ def _digits(segment: SegmentRead) -> str:
     return segment.sha256[:SEGMENT_DIGITS]
 
 
-def _nothing(wanted: Wanted, found: segment_files.Found) -> str:
+def _nothing(wanted: PipelineRequest, found: segment_files.Found) -> str:
     places = ", ".join(wanted.recordings)
     if found.unfinished:
         return (

@@ -15,7 +15,7 @@ _EVERY_S = 0.25
 _CLEAR = "\r\x1b[K"
 
 
-class ProgressLine:
+class SparkProgress:
     """Says what is being done, and how many of Spark's tasks for it are over.
 
     Args:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import MapType
 
-from ktui.execution.run.events import Entry, decode
+from ktui.execution.run.events import JournalEntry, decode
 from ktui.pipeline.lake.schema import (
     BOOLEAN,
     BROKERS,
@@ -101,7 +101,7 @@ def fold(rows: Sequence[Mapping[str, Any]]) -> RunFacts:
     for row in rows:
         with suppress(Exception):  # a recording may say anything, and others have runs beside it
             event = decode(row["event"].encode())
-            story.take(Entry(row["entry"], moment(row["t"]), event), row["t"])
+            story.take(JournalEntry(row["entry"], moment(row["t"]), event), row["t"])
     return story.facts()
 
 

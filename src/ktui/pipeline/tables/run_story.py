@@ -13,13 +13,13 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import (
     Answered,
+    AnyRunEvent,
     Cancel,
     CancelAsked,
     Elect,
     Ended,
-    Entry,
-    Event,
     Joined,
+    JournalEntry,
     LimitsChanged,
     NowIn,
     PlannedPart,
@@ -105,7 +105,7 @@ class RunStory:
         self._ended_t: int | None = None
         self._last_t = 0
 
-    def take(self, entry: Entry, t: int) -> None:
+    def take(self, entry: JournalEntry, t: int) -> None:
         """Take in the next event.
 
         One about a partition that nothing before it planned is left out of the fold: the recording
@@ -122,7 +122,7 @@ class RunStory:
         for tp in tps:
             self._settle(tp, t)
 
-    def _note_run(self, event: Event, t: int) -> None:
+    def _note_run(self, event: AnyRunEvent, t: int) -> None:
         match event:
             case Started():
                 self._began_t, self._limits_known = t, True
@@ -136,7 +136,7 @@ class RunStory:
                 for tp in self._waiting:
                     self._end_wait(tp, QUEUED, t)
 
-    def _note_partitions(self, event: Event, t: int) -> None:
+    def _note_partitions(self, event: AnyRunEvent, t: int) -> None:
         match event:
             case StepBegun():
                 self._step(event, t)
@@ -238,7 +238,7 @@ class RunStory:
             yield facts
 
 
-def _named(event: Event) -> Sequence[TopicPartition]:
+def _named(event: AnyRunEvent) -> Sequence[TopicPartition]:
     """Give the partitions that an event tells something of."""
     match event:
         case CancelAsked() | Joined():

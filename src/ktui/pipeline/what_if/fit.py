@@ -13,38 +13,38 @@ from ktui.pipeline.lake.schema import require
 from ktui.pipeline.lake.tables import RUN_EVENTS, RUNS, SAMPLES, STATES
 from ktui.pipeline.tables.run_folds import steps as all_steps
 from ktui.pipeline.tables.windows import PARTITION, joined
-from ktui.pipeline.what_if.model import Inflow, Step
+from ktui.pipeline.what_if.model import InflowSample, RecordedStep
 
 _CATCHING_UP = "catching up"
 _STEP = "topic string, partition int, adding array<int>"
 
 
-class Figures(msgspec.Struct, frozen=True):
+class FitInputs(msgspec.Struct, frozen=True):
     """Of one cluster."""
 
-    inflows: tuple[Inflow, ...]
-    steps: tuple[Step, ...]
+    inflows: tuple[InflowSample, ...]
+    steps: tuple[RecordedStep, ...]
     partitions: int = 0
     """The most that were being reassigned at one time."""
 
 
-def figures(inflows: DataFrame, steps: DataFrame, moving: DataFrame) -> Mapping[str, Figures]:
+def figures(inflows: DataFrame, steps: DataFrame, moving: DataFrame) -> Mapping[str, FitInputs]:
     """Fetch what `inflows`, `steps` and `moving` give, by cluster: little, however long it was."""
-    flows: defaultdict[str, list[Inflow]] = defaultdict(list)
-    taken: defaultdict[str, list[Step]] = defaultdict(list)
+    flows: defaultdict[str, list[InflowSample]] = defaultdict(list)
+    taken: defaultdict[str, list[RecordedStep]] = defaultdict(list)
     for row in inflows.toLocalIterator():
         seconds = row.ms / 1000
         flows[row.cluster_id].append(
-            Inflow(row.run_id, row.broker, row.at_once, seconds, row.bytes, row.throttle)
+            InflowSample(row.run_id, row.broker, row.at_once, seconds, row.bytes, row.throttle)
         )
     for row in steps.toLocalIterator():
-        step = Step(
+        step = RecordedStep(
             row.run_id, adds=row.adds, took_s=row.took_ms / 1000, copying_s=row.copying_ms / 1000
         )
         taken[row.cluster_id].append(step)
     most = {row.cluster_id: row.partitions for row in moving.collect()}
     return {
-        cluster: Figures(tuple(flows[cluster]), tuple(taken[cluster]), most.get(cluster, 0))
+        cluster: FitInputs(tuple(flows[cluster]), tuple(taken[cluster]), most.get(cluster, 0))
         for cluster in {**flows, **taken}
     }
 

@@ -16,7 +16,7 @@ MOST = 1_000
 Value = str | int | None
 
 
-class Cell(msgspec.Struct, frozen=True):
+class GridCell(msgspec.Struct, frozen=True):
     """One way to carry a run out."""
 
     limits: Limits
@@ -36,12 +36,12 @@ USUAL: Mapping[str, list[Value]] = {
 USUAL_THROTTLES = ("none", "20MB/s", "50MB/s", "100MB/s")
 
 
-def usual_grid() -> tuple[Cell, ...]:
+def usual_grid() -> tuple[GridCell, ...]:
     """Give the grid that is played where no file names one: 96 cells."""
     return tuple(_cells(USUAL, [rates_from(text) for text in USUAL_THROTTLES]))
 
 
-def read_grid(path: Path) -> tuple[Cell, ...]:
+def read_grid(path: Path) -> tuple[GridCell, ...]:
     """Read a grid: every limit with every other and with every throttle.
 
     Raises:
@@ -84,7 +84,7 @@ def _throttles(file: YamlFile, texts: list[Value]) -> Iterator[ThrottleRates]:
             raise file.problem(("throttle", number), f"throttle: {problem}") from None
 
 
-def _cells(limits: Mapping[str, list[Value]], throttles: list[ThrottleRates]) -> Iterator[Cell]:
+def _cells(limits: Mapping[str, list[Value]], throttles: list[ThrottleRates]) -> Iterator[GridCell]:
     for values in itertools.product(*limits.values()):
         chosen = limits_from(dict(zip(limits, values, strict=True)))
-        yield from (Cell(chosen, throttle) for throttle in throttles)
+        yield from (GridCell(chosen, throttle) for throttle in throttles)

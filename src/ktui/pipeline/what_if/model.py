@@ -12,7 +12,7 @@ from statistics import median, quantiles
 
 import msgspec
 
-from ktui.insights.curve import Curve
+from ktui.insights.curve import RateCurve
 from ktui.pipeline.what_if.evidence import TELLING_S, Evidence
 from ktui.planning.simulate.copy_rates import ASSUMED
 from ktui.planning.simulate.schedule import POLL_S, Tempo
@@ -29,7 +29,7 @@ _FEW = 5
 """Fewer brokers of runs than that have no percentiles: the range is that of what was assumed."""
 
 
-class Inflow(msgspec.Struct, frozen=True, gc=False):
+class InflowSample(msgspec.Struct, frozen=True, gc=False):
     """What one broker took in while it added so many replicas at once, under one throttle."""
 
     source: str | None
@@ -47,7 +47,7 @@ class Inflow(msgspec.Struct, frozen=True, gc=False):
         return self.bytes / self.seconds
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
+class RecordedStep(msgspec.Struct, frozen=True, gc=False):
     """One step of a recorded run."""
 
     source: str
@@ -60,7 +60,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 class Model(msgspec.Struct, frozen=True):
     """The fit, with what it rests on."""
 
-    curve: Curve
+    curve: RateCurve
     joining_s: int
     other_s: int
     runs: tuple[str, ...] = ()
@@ -80,7 +80,9 @@ class Model(msgspec.Struct, frozen=True):
         return Tempo(bytes_s, self.joining_s, self.other_s)
 
 
-def fit(inflows: Collection[Inflow], steps: Collection[Step], partitions: int = 0) -> Model | None:
+def fit(
+    inflows: Collection[InflowSample], steps: Collection[RecordedStep], partitions: int = 0
+) -> Model | None:
     """Fit the model; None where nothing was copied.
 
     Args:
@@ -96,7 +98,7 @@ def fit(inflows: Collection[Inflow], steps: Collection[Step], partitions: int = 
     reached = _reached(held_up, throttled)
     free = [one for one in seen if not _held_up(one) and not _slower(one, reached)]
     most, half_at = _most(free) if free else (_assumed(seen), 0.0)
-    curve = Curve(
+    curve = RateCurve(
         most_bytes_s=most,
         most_at_once=max(one.at_once for one in seen),
         half_at=half_at,
@@ -114,7 +116,10 @@ def fit(inflows: Collection[Inflow], steps: Collection[Step], partitions: int = 
 
 
 def _evidence(
-    seen: Collection[Inflow], free: Collection[Inflow], steps: Iterable[Step], partitions: int
+    seen: Collection[InflowSample],
+    free: Collection[InflowSample],
+    steps: Iterable[RecordedStep],
+    partitions: int,
 ) -> Evidence:
     """Sum up what was recorded, and what of it no throttle held up: how far the model carries."""
     seconds: defaultdict[int, float] = defaultdict(float)
@@ -134,11 +139,11 @@ def _evidence(
     )
 
 
-def _held_up(one: Inflow) -> bool:
+def _held_up(one: InflowSample) -> bool:
     return one.throttle is not None and one.bytes_s >= _BINDS * one.throttle
 
 
-def _reached(held_up: Iterable[Inflow], throttled: float) -> dict[int, float]:
+def _reached(held_up: Iterable[InflowSample], throttled: float) -> dict[int, float]:
     """Give the most bytes a second that a throttle let through, by how many came at once."""
     reached: defaultdict[int, float] = defaultdict(float)
     for one in held_up:
@@ -146,7 +151,7 @@ def _reached(held_up: Iterable[Inflow], throttled: float) -> dict[int, float]:
     return reached
 
 
-def _slower(one: Inflow, reached: Mapping[int, float]) -> bool:
+def _slower(one: InflowSample, reached: Mapping[int, float]) -> bool:
     """Whether under a throttle it is slower than what others took in whom one held up.
 
     Such a rate tells nothing of how fast it goes without: the broker was busy for a part of the
@@ -157,13 +162,13 @@ def _slower(one: Inflow, reached: Mapping[int, float]) -> bool:
     )
 
 
-def _assumed(seen: Sequence[Inflow]) -> float:
+def _assumed(seen: Sequence[InflowSample]) -> float:
     return max(ASSUMED.middle, *(one.bytes_s for one in seen))
 
 
-def _most(free: Iterable[Inflow]) -> tuple[float, float]:
+def _most(free: Iterable[InflowSample]) -> tuple[float, float]:
     """Fit R and h: 1 / rate is a line over 1 / n, through the medians, weighed by their seconds."""
-    by_count: defaultdict[int, list[Inflow]] = defaultdict(list)
+    by_count: defaultdict[int, list[InflowSample]] = defaultdict(list)
     for one in free:
         by_count[one.at_once].append(one)
     points = [
@@ -182,13 +187,13 @@ def _most(free: Iterable[Inflow]) -> tuple[float, float]:
     return 1 / base, slope / base
 
 
-def _weight(ones: Iterable[Inflow]) -> float:
+def _weight(ones: Iterable[InflowSample]) -> float:
     """Weigh a median by how long it was seen, and as its inverse is fitted, by its square."""
     ones = list(ones)
     return sum(one.seconds for one in ones) * median(one.bytes_s for one in ones) ** 2
 
 
-def _throttled(held_up: Collection[Inflow]) -> float:
+def _throttled(held_up: Collection[InflowSample]) -> float:
     if not held_up:
         return 1.0
     share = median(one.bytes_s / one.throttle for one in held_up if one.throttle)
@@ -203,7 +208,7 @@ def _beside(seconds: Sequence[float], unknown: int) -> int:
     return max(unknown, round(median(seconds) - POLL_S / 2))
 
 
-def _spread(curve: Curve, seen: Iterable[Inflow]) -> tuple[float, float]:
+def _spread(curve: RateCurve, seen: Iterable[InflowSample]) -> tuple[float, float]:
     """Hold what each broker took in, in each run, against what the curve tells."""
     taken: defaultdict[tuple[str | None, int], float] = defaultdict(float)
     told: defaultdict[tuple[str | None, int], float] = defaultdict(float)

@@ -11,7 +11,7 @@ from ktui.cluster.broker import Broker
 from ktui.cluster.partition import PartitionState, Replica
 from ktui.execution.run.events import (
     Added,
-    Event,
+    AnyRunEvent,
     Gate,
     LimitsChanged,
     Outage,
@@ -25,7 +25,7 @@ from ktui.execution.run.events import (
 )
 from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.evidence import Use, beyond, lacking
-from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
@@ -40,11 +40,11 @@ _ALIKE = 1.05
 """So much slower than the fastest is as fast: no forecast is that exact."""
 
 
-class RecordedRun(msgspec.Struct):
+class PlayableRun(msgspec.Struct):
     """What is to be known of a run to play it."""
 
     name: str = ""
-    cell: Cell = Cell(Limits())
+    cell: GridCell = GridCell(Limits())
     """Its own limits and throttle, at its start."""
     known: bool = False
     """Whether they are: the recording has the run's start."""
@@ -54,10 +54,10 @@ class RecordedRun(msgspec.Struct):
     owned: bool = False
     """Whether a process has taken it on."""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: AnyRunEvent) -> None:
         """Take in the next event of its journal."""
         if isinstance(event, Started):
-            self.cell, self.known = Cell(event.limits, event.options.throttle), True
+            self.cell, self.known = GridCell(event.limits, event.options.throttle), True
         elif isinstance(event, Owned):
             self.steady, self.owned = self.steady and not self.owned, True
         elif isinstance(event, PlannedPart):
@@ -79,10 +79,10 @@ class RecordedRun(msgspec.Struct):
         )
 
 
-class Played(msgspec.Struct, frozen=True, kw_only=True):
+class PlayedCell(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one cell."""
 
-    cell: Cell
+    cell: GridCell
     own: bool
     """Whether the run really had it."""
     predicted_s: float
@@ -105,7 +105,7 @@ class Advice(msgspec.Struct, frozen=True):
     """The cell that the reason is about."""
 
 
-def play(moves: Moves, cell: Cell, model: Model, *, own: bool = False) -> Played:
+def play(moves: Moves, cell: GridCell, model: Model, *, own: bool = False) -> PlayedCell:
     """Play a run under some limits and a throttle."""
     tempo = model.tempo(cell.throttle)
     most = _Most(tempo.bytes_s)
@@ -118,7 +118,7 @@ def play(moves: Moves, cell: Cell, model: Model, *, own: bool = False) -> Played
         partitions=run.most_in_flight,
     )
     further = () if own else beyond(use, model.seen)  # its own way it really went
-    return Played(
+    return PlayedCell(
         cell=cell,
         own=own,
         predicted_s=run.copying_s + run.waiting_s,
@@ -131,7 +131,7 @@ def play(moves: Moves, cell: Cell, model: Model, *, own: bool = False) -> Played
     )
 
 
-def advise(played: Sequence[Played], window_s: float | None) -> Advice:
+def advise(played: Sequence[PlayedCell], window_s: float | None) -> Advice:
     """Choose the gentlest that fits a window, or else the fastest that holds no more than the own.
 
     Nothing that goes beyond what was recorded is chosen; where only that would do, it is said what
@@ -159,7 +159,7 @@ def advise(played: Sequence[Played], window_s: float | None) -> Advice:
     return Advice(best, told, best)
 
 
-def _fastest(played: Sequence[Played], within: Sequence[int]) -> Advice:
+def _fastest(played: Sequence[PlayedCell], within: Sequence[int]) -> Advice:
     own = next(one for one in played if one.own)
     most = own.peak_extra_replicas
     held = [n for n in within if played[n].peak_extra_replicas <= most]
@@ -175,7 +175,7 @@ def _fastest(played: Sequence[Played], within: Sequence[int]) -> Advice:
     return Advice(best, f"{told}: {_told(played[best])}{_might(others, 'be faster')}", best)
 
 
-def _might(others: Sequence[Played], do: str) -> str:
+def _might(others: Sequence[PlayedCell], do: str) -> str:
     """Say what would have to be recorded for others to be advised; no time is told of them."""
     if not others:
         return ""
@@ -183,14 +183,14 @@ def _might(others: Sequence[Played], do: str) -> str:
     return f"; others might {do}, beyond what was recorded: {'; '.join(nearest.beyond)}"
 
 
-def _gentle(one: Played) -> tuple[float, ...]:
+def _gentle(one: PlayedCell) -> tuple[float, ...]:
     """Sort the gentlest first: by partitions at once, replicas, and what goes into a broker."""
     limits = one.cell.limits
     counts = (limits.partitions, limits.replicas, limits.per_broker, limits.replica_movements)
     return (*(math.inf if count is None else count for count in counts), one.broker_bytes_s)
 
 
-def _told(one: Played) -> str:
+def _told(one: PlayedCell) -> str:
     low, high = as_duration(one.low_s), as_duration(one.high_s)
     return f"{as_duration(one.predicted_s)} ({low} to {high})"
 
@@ -229,9 +229,9 @@ def _leader(planned: Planned) -> int:
     return planned.leader if led and planned.leader is not None else planned.original[0]
 
 
-def recorded_run(name: str, events: Iterable[Event]) -> RecordedRun:
+def recorded_run(name: str, events: Iterable[AnyRunEvent]) -> PlayableRun:
     """Read a run from the events of its journal, in their order."""
-    run = RecordedRun(name)
+    run = PlayableRun(name)
     for event in events:
         run.take(event)
     return run

@@ -12,16 +12,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ktui.execution.run.events import Event, decode
+from ktui.execution.run.events import AnyRunEvent, decode
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.enforce_schema import shaped
 from ktui.pipeline.lake.schema import require, struct_of
 from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS, WHAT_IF
 from ktui.pipeline.what_if.evidence import too_far_off
-from ktui.pipeline.what_if.fit import Figures
-from ktui.pipeline.what_if.grid import Cell
+from ktui.pipeline.what_if.fit import FitInputs
+from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model, fit
-from ktui.pipeline.what_if.play import Played, RecordedRun, advise, play, recorded_run
+from ktui.pipeline.what_if.play import PlayableRun, PlayedCell, advise, play, recorded_run
 from ktui.planning.preflight.moves import Moves
 from ktui.planning.throttle_rates import ThrottleRates, rates_from
 
@@ -38,7 +38,7 @@ class Lasted(msgspec.Struct, frozen=True):
 
 
 def played_rows(
-    run: RecordedRun, cells: Sequence[Cell], model: Model, lasted: Lasted
+    run: PlayableRun, cells: Sequence[GridCell], model: Model, lasted: Lasted
 ) -> Iterator[dict[str, Any]]:
     """Play a run under some cells; none where nothing of it was to be moved."""
     moves = run.moves()
@@ -66,7 +66,7 @@ def played_rows(
         }
 
 
-def _error(run: RecordedRun, moves: Moves, lasted: Lasted) -> float | None:
+def _error(run: PlayableRun, moves: Moves, lasted: Lasted) -> float | None:
     """Hold what the other runs foretell against what it took; None where it was not left alone."""
     if lasted.held_out is None or not lasted.ms or not run.steady:
         return None
@@ -90,10 +90,10 @@ def advised_rows(
         }
 
 
-def _played(row: Mapping[str, Any]) -> Played:
+def _played(row: Mapping[str, Any]) -> PlayedCell:
     limits = msgspec.json.decode(row["limits"], type=Limits)
-    return Played(
-        cell=Cell(limits, rates_from(row["throttle"])),
+    return PlayedCell(
+        cell=GridCell(limits, rates_from(row["throttle"])),
         own=row["own"],
         predicted_s=row["predicted_s"],
         low_s=row["low_s"],
@@ -137,7 +137,7 @@ class Models(msgspec.Struct):
     """By cluster and run, on all but what was recorded in that run's time."""
 
 
-def models(figures: Mapping[str, Figures], runs: Sequence[tuple[str, str]]) -> Models:
+def models(figures: Mapping[str, FitInputs], runs: Sequence[tuple[str, str]]) -> Models:
     """Fit all models.
 
     Args:
@@ -156,7 +156,7 @@ def models(figures: Mapping[str, Figures], runs: Sequence[tuple[str, str]]) -> M
     )
 
 
-def _without(run_id: str, of: Figures) -> Model | None:
+def _without(run_id: str, of: FitInputs) -> Model | None:
     inflows = [one for one in of.inflows if one.source != run_id]
     steps = [one for one in of.steps if one.source != run_id]
     return fit(inflows, steps)
@@ -168,7 +168,7 @@ def what_if(
     batches: DataFrame,
     *,
     models: Models,
-    cells: Sequence[Cell],
+    cells: Sequence[GridCell],
     window_s: float | None = None,
 ) -> DataFrame:
     """Play every run whose start was recorded, in the executors.
@@ -217,7 +217,7 @@ def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
 
 
 def _lot(
-    cells: Sequence[Cell], lots: int, models: Models
+    cells: Sequence[GridCell], lots: int, models: Models
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     """Give what plays one lot of the cells of a run; of one that cannot be played, nothing."""
     schema = to_arrow_schema(_PLAYED)
@@ -258,7 +258,7 @@ def _advised(window_s: float | None) -> Callable[[pa.Table], pa.Table]:
     return advised
 
 
-def _events(rows: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+def _events(rows: Sequence[Mapping[str, Any]]) -> Iterator[AnyRunEvent]:
     for row in rows:
         with suppress(msgspec.DecodeError):  # of a newer ktui
             yield decode(row["event"].encode())

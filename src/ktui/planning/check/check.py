@@ -11,28 +11,28 @@ from ktui.planning.check.findings import (
     Allowances,
     ClusterSnapshot,
     Finding,
-    Kind,
+    FindingKind,
     Option,
     Severity,
 )
 from ktui.planning.check.messages import Sentences
-from ktui.planning.check.rules import Remark, Rules
+from ktui.planning.check.rules import PlanRules, Remark
 from ktui.planning.plan import Plan
 from ktui.planning.read.positions import places
-from ktui.planning.read.problems import Place, Steps
+from ktui.planning.read.problems import FilePosition, Steps
 
 _PROBLEMS = frozenset(
     {
-        Kind.TOPIC_UNKNOWN,
-        Kind.TOPIC_UNREADABLE,
-        Kind.PARTITION_UNKNOWN,
-        Kind.BROKER_UNKNOWN,
-        Kind.TOO_MANY_REPLICAS,
+        FindingKind.TOPIC_UNKNOWN,
+        FindingKind.TOPIC_UNREADABLE,
+        FindingKind.PARTITION_UNKNOWN,
+        FindingKind.BROKER_UNKNOWN,
+        FindingKind.TOO_MANY_REPLICAS,
     }
 )
 _ALLOWABLE = {
-    Kind.REPLICATION_FACTOR_CHANGE: Option.REPLICATION_FACTOR_CHANGE,
-    Kind.BELOW_MIN_ISR: Option.BELOW_MIN_ISR,
+    FindingKind.REPLICATION_FACTOR_CHANGE: Option.REPLICATION_FACTOR_CHANGE,
+    FindingKind.BELOW_MIN_ISR: Option.BELOW_MIN_ISR,
 }
 _ORDER = (*Severity,)
 
@@ -58,7 +58,7 @@ def check_plan(
     What is the same for many partitions is one finding that names them all. A plan may be started
     when no finding is a problem.
     """
-    rules = Rules(cluster)
+    rules = PlanRules(cluster)
     groups = _grouped(plan, rules)
     found = places(plan.text, [group.steps for group in groups]) if plan.text else {}
     sentences = Sentences(plan, rules, cluster)
@@ -67,8 +67,8 @@ def check_plan(
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
 
-def _grouped(plan: Plan, rules: Rules) -> Iterable[_Group]:
-    groups: dict[tuple[Kind, tuple[object, ...]], _Group] = {}
+def _grouped(plan: Plan, rules: PlanRules) -> Iterable[_Group]:
+    groups: dict[tuple[FindingKind, tuple[object, ...]], _Group] = {}
     for index, target in enumerate(plan.partitions):
         for remark in rules.remarks(target):
             key = (remark.kind, remark.cause)
@@ -80,11 +80,11 @@ def _grouped(plan: Plan, rules: Rules) -> Iterable[_Group]:
 
 
 def _finding(
-    group: _Group, place: Place | None, sentences: Sentences, allowed: Allowances
+    group: _Group, place: FilePosition | None, sentences: Sentences, allowed: Allowances
 ) -> Finding:
     kind = group.remark.kind
-    if kind is Kind.AT_TARGET and len(group.partitions) == sentences.plan_size:
-        kind = Kind.NOTHING_TO_DO
+    if kind is FindingKind.AT_TARGET and len(group.partitions) == sentences.plan_size:
+        kind = FindingKind.NOTHING_TO_DO
     return Finding(
         severity=_severity(kind, allowed),
         kind=kind,
@@ -95,11 +95,11 @@ def _finding(
     )
 
 
-def _severity(kind: Kind, allowed: Allowances) -> Severity:
+def _severity(kind: FindingKind, allowed: Allowances) -> Severity:
     if kind in _PROBLEMS:
         return Severity.PROBLEM
-    if kind is Kind.REPLICATION_FACTOR_CHANGE:
+    if kind is FindingKind.REPLICATION_FACTOR_CHANGE:
         return Severity.NOTE if allowed.replication_factor_change else Severity.PROBLEM
-    if kind is Kind.BELOW_MIN_ISR:
+    if kind is FindingKind.BELOW_MIN_ISR:
         return Severity.WARNING if allowed.below_min_isr else Severity.PROBLEM
-    return Severity.NOTE if kind is Kind.AT_TARGET else Severity.WARNING
+    return Severity.NOTE if kind is FindingKind.AT_TARGET else Severity.WARNING

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from ktui.cluster.broker import LogDir
-from ktui.planning.check.findings import Finding, Kind, Severity
+from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.quantities import as_bytes, as_count
 
 LOW = 0.1
@@ -30,7 +30,7 @@ def disk_of(log_dirs: Iterable[LogDir]) -> Disk:
     return Disk(_sum(d.total_bytes for d in usable), _sum(d.usable_bytes for d in usable))
 
 
-class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):
+class DiskLoad(msgspec.Struct, frozen=True, kw_only=True):
     """What a plan brings to a broker and takes from it. Bytes; None where not known."""
 
     broker: int
@@ -59,26 +59,26 @@ def log_dir_warnings(
         if failed := [each for each in held if each.error is not None]:
             paths = ", ".join(f"{each.path} ({each.error})" for each in failed)
             told = f"broker {broker} shall have {replicas} more, and a log dir is offline: {paths}"
-            yield warning(Kind.LOG_DIR_OFFLINE, told)
+            yield warning(FindingKind.LOG_DIR_OFFLINE, told)
         working = [each for each in held if each.error is None]
         if working and all(each.cordoned for each in working):
             told = f"broker {broker} shall have {replicas} more, and all its log dirs are cordoned"
-            yield warning(Kind.CORDONED, told)
+            yield warning(FindingKind.CORDONED, told)
 
 
-def disk_warnings(loads: Iterable[BrokerLoad]) -> Iterator[Finding]:
+def disk_warnings(loads: Iterable[DiskLoad]) -> Iterator[Finding]:
     """Warn of brokers whose disks would have no room left, or little."""
     for load in loads:
         if load.gains and (found := _room_warning(load)):
             yield found
 
 
-def warning(kind: Kind, sentence: str) -> Finding:
+def warning(kind: FindingKind, sentence: str) -> Finding:
     """Give a warning that is about no partition of the plan in particular."""
     return Finding(Severity.WARNING, kind, (), sentence)
 
 
-def _room_warning(load: BrokerLoad) -> Finding | None:
+def _room_warning(load: DiskLoad) -> Finding | None:
     after, peak, disk = load.room_after_bytes, load.room_at_peak_bytes, load.disk_bytes
     if after is None or peak is None or disk is None:
         return None
@@ -88,11 +88,11 @@ def _room_warning(load: BrokerLoad) -> Finding | None:
     if least <= 0:
         told = f"{comes}{as_bytes(load.room_bytes)} now, and would be full{when}"
         lacking = f": {as_bytes(-least)} too much" if least else ""
-        return warning(Kind.DISK_FULL, f"{told}{lacking}")
+        return warning(FindingKind.DISK_FULL, f"{told}{lacking}")
     if least < LOW * disk:
         left = f"{as_bytes(least)}, {least / disk:.0%} of its disk"
         told = f"{comes}{as_bytes(load.room_bytes)} now, and would have {left}, left{when}"
-        return warning(Kind.DISK_LOW, told)
+        return warning(FindingKind.DISK_LOW, told)
     return None
 
 

@@ -11,7 +11,7 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, onlin
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import Setting
-from ktui.planning.read.problems import Place
+from ktui.planning.read.problems import FilePosition
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class Severity(enum.StrEnum):
     NOTE = "note"
 
 
-class Kind(enum.StrEnum):
+class FindingKind(enum.StrEnum):
     """What was found."""
 
     TOPIC_UNKNOWN = "topic unknown"
@@ -116,11 +116,11 @@ class Finding(msgspec.Struct, frozen=True):
     """One thing to say of a plan on this cluster, and the partitions that it is about."""
 
     severity: Severity
-    kind: Kind
+    kind: FindingKind
     partitions: tuple[TopicPartition, ...]
     """In the plan's order."""
     sentence: str
-    place: Place | None = None
+    place: FilePosition | None = None
     """Where the first of them stands in the file; None for a plan that was not read from one."""
     option: Option | None = None
     """What allows it, or has allowed it."""

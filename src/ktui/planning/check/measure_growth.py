@@ -17,7 +17,7 @@ from ktui.cluster.resources import of_broker
 from ktui.cluster.throttle_settings import RATES
 from ktui.planning.check.ask_brokers import ask_each
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.rules import Rules
+from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import Plan
 
 MEASURED_S = 2.0
@@ -82,7 +82,7 @@ async def measure(
 
 def _growing(plan: Plan, seen: ClusterSnapshot) -> Iterator[PartitionState]:
     """Give the partitions that get a replica."""
-    rules = Rules(seen)
+    rules = PlanRules(seen)
     for target in plan.partitions:
         state = rules.state(target.tp)
         if state is not None and not set(target.replicas) <= set(state.original):

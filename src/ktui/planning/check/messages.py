@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.check.findings import ClusterSnapshot, Kind
-from ktui.planning.check.rules import Rules
+from ktui.planning.check.findings import ClusterSnapshot, FindingKind
+from ktui.planning.check.rules import PlanRules
 from ktui.planning.names import among, joined, nearest
 from ktui.planning.plan import PartitionTarget, Plan
 
@@ -14,22 +14,25 @@ _MOST_COMPARED = 20
 """Unknown topics that are compared with all names: each costs a pass over them."""
 
 _FIXED = {
-    Kind.TOO_MANY_REPLICAS: "{0} replicas for {names}, but the cluster has {brokers} brokers",
-    Kind.REPLICATION_FACTOR_CHANGE: "the replication factor changes from {0} to {1}: {names}",
-    Kind.BELOW_MIN_ISR: "fewer replicas ({0}) than min.insync.replicas ({1}), so producers "
+    FindingKind.TOO_MANY_REPLICAS: "{0} replicas for {names}, but the cluster has {brokers} "
+    "brokers",
+    FindingKind.REPLICATION_FACTOR_CHANGE: "the replication factor changes from {0} to {1}: "
+    "{names}",
+    FindingKind.BELOW_MIN_ISR: "fewer replicas ({0}) than min.insync.replicas ({1}), so producers "
     "with acks=all are refused: {names}",
-    Kind.BROKER_DOWN: "broker {0} is down and shall have {names}: nothing is copied to it until "
+    FindingKind.BROKER_DOWN: "broker {0} is down and shall have {names}: nothing is copied to it "
+    "until "
     "it is back",
-    Kind.OFFLINE: "offline, with no leader to copy from: {names}",
-    Kind.UNDER_REPLICATED: "under-replicated before the start: {names}",
-    Kind.FOREIGN_REASSIGNMENT: "someone else is reassigning {names}",
+    FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",
+    FindingKind.UNDER_REPLICATED: "under-replicated before the start: {names}",
+    FindingKind.FOREIGN_REASSIGNMENT: "someone else is reassigning {names}",
 }
 
 
 class Sentences:
     """Puts findings of one plan into words."""
 
-    def __init__(self, plan: Plan, rules: Rules, cluster: ClusterSnapshot) -> None:
+    def __init__(self, plan: Plan, rules: PlanRules, cluster: ClusterSnapshot) -> None:
         self._plan = plan
         self._rules = rules
         self._cluster = cluster
@@ -41,27 +44,31 @@ class Sentences:
         return len(self._plan.partitions)
 
     def of(
-        self, kind: Kind, cause: tuple[object, ...], partitions: list[TopicPartition], first: int
+        self,
+        kind: FindingKind,
+        cause: tuple[object, ...],
+        partitions: list[TopicPartition],
+        first: int,
     ) -> str:
         """Say one finding; `first` is the index in the plan of the first of its partitions."""
         if kind in _FIXED:
             brokers = len(self._rules.known_brokers)
             return _FIXED[kind].format(*cause, names=among(partitions), brokers=brokers)
-        if kind in {Kind.NOTHING_TO_DO, Kind.AT_TARGET}:
+        if kind in {FindingKind.NOTHING_TO_DO, FindingKind.AT_TARGET}:
             return self._done(kind, len(partitions))
-        if kind is Kind.SETTINGS_UNREADABLE:
+        if kind is FindingKind.SETTINGS_UNREADABLE:
             return self._settings(partitions)
-        if kind in {Kind.ORIGINAL_DIFFERS, Kind.RACKS}:
+        if kind in {FindingKind.ORIGINAL_DIFFERS, FindingKind.RACKS}:
             return self._example(kind, self._plan.partitions[first], partitions)
         return self._unknown(kind, cause[0], partitions)
 
-    def _unknown(self, kind: Kind, cause: object, partitions: list[TopicPartition]) -> str:
+    def _unknown(self, kind: FindingKind, cause: object, partitions: list[TopicPartition]) -> str:
         name = str(cause)
-        if kind is Kind.TOPIC_UNREADABLE:
+        if kind is FindingKind.TOPIC_UNREADABLE:
             return f"topic {name} could not be read: {self._rules.unreadable[name]}"
-        if kind is Kind.TOPIC_UNKNOWN:
+        if kind is FindingKind.TOPIC_UNKNOWN:
             return f"the cluster has no topic {name}{self._meant(name)}"
-        if kind is Kind.PARTITION_UNKNOWN:
+        if kind is FindingKind.PARTITION_UNKNOWN:
             count = self._rules.partition_counts[name]
             have = f"{name} has {count:,} partition{'' if count == 1 else 's'}"
             return f"{have}, {_spans(range(count))}, and not {among(partitions)}"
@@ -81,9 +88,9 @@ class Sentences:
         return f"the settings of {among(topics)} could not be read, {lost}{why}"
 
     def _example(
-        self, kind: Kind, target: PartitionTarget, partitions: list[TopicPartition]
+        self, kind: FindingKind, target: PartitionTarget, partitions: list[TopicPartition]
     ) -> str:
-        if kind is Kind.ORIGINAL_DIFFERS:
+        if kind is FindingKind.ORIGINAL_DIFFERS:
             state = self._rules.state(target.tp)
             now = () if state is None else state.original
             said = "original_replicas are not the replicas now, so the plan was made earlier"
@@ -93,8 +100,8 @@ class Sentences:
             of_first = f"in racks {joined(self._rules.racks[b] for b in target.replicas)}"
         return f"{said}: {among([f'{target.tp} ({of_first})', *partitions[1:]])}"
 
-    def _done(self, kind: Kind, count: int) -> str:
-        if kind is Kind.NOTHING_TO_DO:
+    def _done(self, kind: FindingKind, count: int) -> str:
+        if kind is FindingKind.NOTHING_TO_DO:
             return f"nothing to do: every partition is at its target already ({count:,})"
         return f"{count:,} of {self.plan_size:,} partitions are at their target already"
 

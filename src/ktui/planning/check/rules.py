@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.planning.check.findings import ClusterSnapshot, Kind
+from ktui.planning.check.findings import ClusterSnapshot, FindingKind
 from ktui.planning.plan import PartitionTarget
 from ktui.planning.read.problems import Steps
 
@@ -22,12 +22,12 @@ class Remark(msgspec.Struct, frozen=True):
     `steps` lead from the partition to the value in the file.
     """
 
-    kind: Kind
+    kind: FindingKind
     cause: tuple[object, ...] = ()
     steps: Steps = ()
 
 
-class Rules:
+class PlanRules:
     """Holds partitions against a cluster; what all of them need is worked out once."""
 
     def __init__(self, cluster: ClusterSnapshot) -> None:
@@ -86,9 +86,9 @@ class Rules:
         yield from self._of_size(target, state)
         yield from self._of_state(target, state)
         if self._broken_racks(target):
-            yield Remark(Kind.RACKS, steps=("replicas",))
+            yield Remark(FindingKind.RACKS, steps=("replicas",))
         if at_target(target, state):
-            yield Remark(Kind.AT_TARGET)
+            yield Remark(FindingKind.AT_TARGET)
 
     def _of_brokers(self, target: PartitionTarget) -> Iterator[Remark]:
         brokers = self._cluster.brokers
@@ -96,40 +96,44 @@ class Rules:
             known = brokers.get(broker)
             if known is not None and known.alive:
                 continue
-            kind = Kind.BROKER_DOWN if broker in self.known_brokers else Kind.BROKER_UNKNOWN
+            kind = (
+                FindingKind.BROKER_DOWN
+                if broker in self.known_brokers
+                else FindingKind.BROKER_UNKNOWN
+            )
             yield Remark(kind, (broker,), ("replicas", index))
         if len(target.replicas) > len(self.known_brokers):
-            yield Remark(Kind.TOO_MANY_REPLICAS, (len(target.replicas),), ("replicas",))
+            yield Remark(FindingKind.TOO_MANY_REPLICAS, (len(target.replicas),), ("replicas",))
 
     def _unknown(self, target: PartitionTarget) -> Remark:
         if target.topic in self.partition_counts:
-            return Remark(Kind.PARTITION_UNKNOWN, (target.topic,), ("partition",))
+            return Remark(FindingKind.PARTITION_UNKNOWN, (target.topic,), ("partition",))
         unreadable = target.topic in self.unreadable
-        kind = Kind.TOPIC_UNREADABLE if unreadable else Kind.TOPIC_UNKNOWN
+        kind = FindingKind.TOPIC_UNREADABLE if unreadable else FindingKind.TOPIC_UNKNOWN
         return Remark(kind, (target.topic,), ("topic",))
 
     def _of_size(self, target: PartitionTarget, state: PartitionState) -> Iterator[Remark]:
         before, after = len(state.original), len(target.replicas)
         if before != after:
-            yield Remark(Kind.REPLICATION_FACTOR_CHANGE, (before, after), ("replicas",))
+            yield Remark(FindingKind.REPLICATION_FACTOR_CHANGE, (before, after), ("replicas",))
         config = self._cluster.configs.get(target.topic)
         if config is None:
-            yield Remark(Kind.SETTINGS_UNREADABLE)
+            yield Remark(FindingKind.SETTINGS_UNREADABLE)
         elif after < config.min_insync_replicas:
             cause = (after, config.min_insync_replicas)
-            yield Remark(Kind.BELOW_MIN_ISR, cause, ("replicas",))
+            yield Remark(FindingKind.BELOW_MIN_ISR, cause, ("replicas",))
 
     def _of_state(self, target: PartitionTarget, state: PartitionState) -> Iterator[Remark]:
         if state.reassigning:
-            yield Remark(Kind.FOREIGN_REASSIGNMENT)
+            yield Remark(FindingKind.FOREIGN_REASSIGNMENT)
         if target.original_replicas and not _same(target.original_replicas, state):
-            yield Remark(Kind.ORIGINAL_DIFFERS, steps=("original_replicas",))
+            yield Remark(FindingKind.ORIGINAL_DIFFERS, steps=("original_replicas",))
         if not state.described:
             return
         if state.leader is None:
-            yield Remark(Kind.OFFLINE)
+            yield Remark(FindingKind.OFFLINE)
         elif state.out_of_sync:
-            yield Remark(Kind.UNDER_REPLICATED)
+            yield Remark(FindingKind.UNDER_REPLICATED)
 
     def _broken_racks(self, target: PartitionTarget) -> bool:
         """Whether fewer racks are used than there are for as many replicas (KIP-36)."""

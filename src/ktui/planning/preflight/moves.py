@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Wanted
+from ktui.pacing.decision import WantedPartition
 from ktui.pacing.situation import Situation
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import at_target
@@ -19,7 +19,7 @@ from ktui.planning.simulate.step_cost import Pattern, ideal, pattern_of
 class Moves(msgspec.Struct):
     """What is to be moved, whatever the limits."""
 
-    wanted: list[Wanted]
+    wanted: list[WantedPartition]
     """Each as it is when all goes well: online and in sync."""
     patterns: defaultdict[Pattern, list[int]]
     """Indexes into `wanted`, by what decides the way."""
@@ -44,7 +44,7 @@ def moves_of(plan: Plan, snapshot: ClusterSnapshot) -> Moves:
 def _count(moved: Moves, tp: TopicPartition, now: Situation, size: int | None) -> None:
     pattern, brokers = pattern_of(now)
     moved.patterns[pattern].append(len(moved.wanted))
-    moved.wanted.append(Wanted(tp, ideal(now), size or 0))
+    moved.wanted.append(WantedPartition(tp, ideal(now), size or 0))
     adds, drops = brokers[len(now.replicas) :], now.excess
     if size is None:
         moved.unknown.update((*adds, *drops))

@@ -9,25 +9,25 @@ from functools import cache
 import msgspec
 
 from ktui.cluster.errors import Operation
-from ktui.pacing.decision import Wanted
+from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
 from ktui.planning.check.disks import (
-    BrokerLoad,
+    DiskLoad,
     disk_of,
     disk_warnings,
     log_dir_warnings,
     warning,
 )
-from ktui.planning.check.findings import ClusterSnapshot, Finding, Kind, Severity
+from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.names import among
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.moves import moves_of
-from ktui.planning.preflight.summary import Summary, summarise
+from ktui.planning.preflight.summary import PlanSummary, summarise
 from ktui.planning.preflight.throttle_findings import throttle_findings
 from ktui.planning.preflight.throttled_run import Growing, ThrottledRun
-from ktui.planning.simulate.copy_rates import Rates, Span, rates_for
-from ktui.planning.simulate.schedule import Schedule, Tempo, Told, schedule
-from ktui.planning.simulate.step_cost import Ways
+from ktui.planning.simulate.copy_rates import CopyRates, Span, rates_for
+from ktui.planning.simulate.schedule import OnDecision, Schedule, Tempo, schedule
+from ktui.planning.simulate.step_cost import StepPatterns
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.units import Rate
 
@@ -61,12 +61,12 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one plan on one cluster under some limits."""
 
     limits: Limits
-    summary: Summary
+    summary: PlanSummary
     bytes_to_copy: int | None
     """None where a partition's size is not known."""
     sizes_unknown: int
     """Partitions that copy something, and whose size is not known."""
-    brokers: tuple[BrokerLoad, ...]
+    brokers: tuple[DiskLoad, ...]
     shapes: tuple[ShapeCost, ...]
     """Both, so that they can be compared; the one in force is the limits'."""
     batches: int
@@ -74,7 +74,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     not known, they are as many as if there were nothing to copy."""
     time_s: Span | None
     """From the fastest rate to the slowest; None where sizes are not known."""
-    rates: Rates
+    rates: CopyRates
     bound: Bound | None
     """None where nothing is copied, or sizes are not known."""
     warnings: tuple[Finding, ...]
@@ -129,7 +129,7 @@ class Ground:
     def under(
         self,
         limits: Limits,
-        told: Told | None = None,
+        told: OnDecision | None = None,
         throttle: ThrottleRates = NO_THROTTLE,
         *,
         throttle_leaders: bool = False,
@@ -173,7 +173,7 @@ class Ground:
         )
 
     def _cost(self, limits: Limits, peak_extra: int) -> ShapeCost:
-        ways = Ways(limits)
+        ways = StepPatterns(limits)
         costs = [
             (len(alike), ways.cost(pattern)) for pattern, alike in self._moved.patterns.items()
         ]
@@ -186,7 +186,7 @@ class Ground:
             peak_extra_replicas=peak_extra,
         )
 
-    def _peak_extra(self, limits: Limits, rates: Rates) -> int:
+    def _peak_extra(self, limits: Limits, rates: CopyRates) -> int:
         """Tell the peak of a large plan from that of a part of it.
 
         What limits bind is the same in the part; what all begin at once grows with the plan.
@@ -197,14 +197,14 @@ class Ground:
             return run.peak_extra_replicas
         return run.peak_extra_replicas * len(self._moved.wanted) // max(1, len(drawn))
 
-    def _busiest(self, rates: Rates) -> Bound | None:
+    def _busiest(self, rates: CopyRates) -> Bound | None:
         moved = self._moved
         if moved.sizes_unknown or not moved.bytes_to_copy:
             return None
         seconds, broker = max((b / rates.of(at), at) for at, b in moved.bytes_in.items())
         return Bound(broker, _range(seconds, broker, rates))
 
-    def _loads(self, run: Schedule) -> Iterator[BrokerLoad]:
+    def _loads(self, run: Schedule) -> Iterator[DiskLoad]:
         moved = self._moved
         for change in self._summary.brokers:
             broker = change.broker
@@ -212,7 +212,7 @@ class Ground:
             disk = disk_of(self._snapshot.log_dirs.get(broker, ()))
             come, go = moved.bytes_in[broker], moved.bytes_out[broker]
             room = disk.room if known else None
-            yield BrokerLoad(
+            yield DiskLoad(
                 broker=broker,
                 gains=change.gains,
                 loses=change.loses,
@@ -229,7 +229,7 @@ class Ground:
         most = limits.replica_movements
         if most is None:
             return
-        ways, wanted = Ways(limits), self._moved.wanted
+        ways, wanted = StepPatterns(limits), self._moved.wanted
         alone = sorted(
             index
             for pattern, alike in self._moved.patterns.items()
@@ -242,7 +242,7 @@ class Ground:
                 f"a step adds more replicas than --replica-movements {most} lets, and goes alone, "
                 f"when nothing else moves: {among(partitions)}"
             )
-            yield Finding(Severity.WARNING, Kind.NEVER_FITS, partitions, told)
+            yield Finding(Severity.WARNING, FindingKind.NEVER_FITS, partitions, told)
 
     def _unreadable(self) -> Iterator[Finding]:
         failed = [f for f in self._snapshot.failures if f.operation is Operation.LOG_DIRS]
@@ -252,16 +252,16 @@ class Ground:
         unknown = self._moved.sizes_unknown
         lost = f", so {sizes_of(unknown)} not known" if unknown else ""
         told = f"the log dirs of {who} could not be read{lost}: {failed[0].answer}"
-        yield warning(Kind.DISKS_UNREADABLE, told)
+        yield warning(FindingKind.DISKS_UNREADABLE, told)
 
 
-def _tempo(rates: Rates) -> Tempo:
+def _tempo(rates: CopyRates) -> Tempo:
     """Let each broker take in its rate, however many replicas it is adding."""
     of = cache(rates.of)
     return Tempo(lambda broker, _at_once: of(broker))
 
 
-def _time(run: Schedule, bound: Bound | None, rates: Rates) -> Span:
+def _time(run: Schedule, bound: Bound | None, rates: CopyRates) -> Span:
     """Tell the time at the slow and the fast rate from that at the middle one."""
     copying = Span(0.0, 0.0, 0.0)
     if bound is not None:
@@ -270,7 +270,7 @@ def _time(run: Schedule, bound: Bound | None, rates: Rates) -> Span:
     return Span(copying.low + waiting, copying.middle + waiting, copying.high + waiting)
 
 
-def _range(seconds: float, broker: int, rates: Rates) -> Span:
+def _range(seconds: float, broker: int, rates: CopyRates) -> Span:
     spread = rates.spread(broker)
     return Span(seconds / spread.high, seconds, seconds / spread.low)
 
@@ -284,7 +284,7 @@ def sizes_of(partitions: int) -> str:
     )
 
 
-def _drawn(wanted: list[Wanted]) -> list[Wanted]:
+def _drawn(wanted: list[WantedPartition]) -> list[WantedPartition]:
     """Draw the same partitions at every call, with no regard to how they follow each other."""
     if len(wanted) <= MOST_COMPARED:
         return wanted

@@ -11,9 +11,9 @@ from ktui.cluster.partition import PartitionState
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.rules import Rules
+from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.simulate.step_cost import Ways, pattern_of
+from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
 
 
 class PlannedStep(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class PartitionSteps(msgspec.Struct, frozen=True):
     steps: tuple[PlannedStep, ...] | None
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownPartition(msgspec.Struct, frozen=True):
     """One partition of a plan, as the cluster has it; both None where it does not have it."""
 
     target: PartitionTarget
@@ -39,15 +39,15 @@ class Known(msgspec.Struct, frozen=True):
     situation: Situation | None
 
 
-def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[Known]:
+def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[KnownPartition]:
     """Give how each partition is, in the plan's order; what others move, from before they did."""
-    rules = Rules(cluster)
+    rules = PlanRules(cluster)
     online = cluster.online
     unread = TopicConfig()
     for target in plan.partitions:
         state = rules.state(target.tp)
         if state is None:
-            yield Known(target, None, None)
+            yield KnownPartition(target, None, None)
             continue
         now = Situation(
             replicas=state.original,
@@ -57,12 +57,12 @@ def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[Known]:
             online=online,
             min_insync_replicas=cluster.configs.get(target.topic, unread).min_insync_replicas,
         )
-        yield Known(target, state, now)
+        yield KnownPartition(target, state, now)
 
 
 def steps_of(plan: Plan, cluster: ClusterSnapshot, limits: Limits) -> tuple[PartitionSteps, ...]:
     """Give each partition's steps, in the plan's order, as they are when all goes well."""
-    ways = Ways(limits)
+    ways = StepPatterns(limits)
     return tuple(
         PartitionSteps(
             known.target.topic,
@@ -73,7 +73,7 @@ def steps_of(plan: Plan, cluster: ClusterSnapshot, limits: Limits) -> tuple[Part
     )
 
 
-def _steps(now: Situation, ways: Ways) -> tuple[PlannedStep, ...]:
+def _steps(now: Situation, ways: StepPatterns) -> tuple[PlannedStep, ...]:
     pattern, brokers = pattern_of(now)
     return tuple(
         PlannedStep(

@@ -8,7 +8,7 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.rules import Rules, at_target
+from ktui.planning.check.rules import PlanRules, at_target
 from ktui.planning.plan import PartitionTarget, Plan
 
 
@@ -28,7 +28,7 @@ class FactorChange(msgspec.Struct, frozen=True):
     partitions: int
 
 
-class Summary(msgspec.Struct, frozen=True):
+class PlanSummary(msgspec.Struct, frozen=True):
     """The plan in figures. What someone else is moving counts from where it was before."""
 
     partitions: int
@@ -43,9 +43,9 @@ class Summary(msgspec.Struct, frozen=True):
     replication_factor_changes: tuple[FactorChange, ...]
 
 
-def summarise(plan: Plan, cluster: ClusterSnapshot) -> Summary:
+def summarise(plan: Plan, cluster: ClusterSnapshot) -> PlanSummary:
     """Count what a plan asks of a cluster."""
-    rules = Rules(cluster)
+    rules = PlanRules(cluster)
     pairs = [(target, rules.state(target.tp)) for target in plan.partitions]
     known = [(target, state) for target, state in pairs if state is not None]
     gains = Counter(
@@ -55,7 +55,7 @@ def summarise(plan: Plan, cluster: ClusterSnapshot) -> Summary:
         b for target, state in known for b in state.original if b not in target.replicas
     )
     factors = Counter((len(state.original), len(target.replicas)) for target, state in known)
-    return Summary(
+    return PlanSummary(
         partitions=len(pairs),
         unknown=len(pairs) - len(known),
         at_target=sum(at_target(target, state) for target, state in known),

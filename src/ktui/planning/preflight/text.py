@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ktui.pacing.limits import Mode
-from ktui.planning.check.disks import BrokerLoad
-from ktui.planning.check.findings import Kind
+from ktui.planning.check.disks import DiskLoad
+from ktui.planning.check.findings import FindingKind
 from ktui.planning.names import among
 from ktui.planning.preflight.preflight import Preflight, ShapeCost, sizes_of
 from ktui.planning.simulate.copy_rates import Span
@@ -54,7 +54,7 @@ def time_in_words(time_s: Span | None) -> str:
     return middle if low == middle == high else f"{middle} ({low}-{high})"
 
 
-def _broker(load: BrokerLoad) -> Sequence[str]:
+def _broker(load: DiskLoad) -> Sequence[str]:
     return (
         str(load.broker),
         f"{load.gains:,}",
@@ -105,7 +105,7 @@ def _run(preflight: Preflight) -> list[str]:
     if preflight.time_s is None:
         unknown = sizes_of(preflight.sizes_unknown)
         return [f"time  unknown, for {unknown} not known; {counted} at least"]
-    never = any(found.kind is Kind.NEVER_ENDS for found in preflight.warnings)
+    never = any(found.kind is FindingKind.NEVER_ENDS for found in preflight.warnings)
     where = ", where the throttle lets it end" if never else ""
     told = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
     if preflight.bound is not None:

@@ -21,9 +21,9 @@ from ktui.cluster.throttle_settings import (
     entries,
     entry,
 )
-from ktui.pacing.decision import Wanted
+from ktui.pacing.decision import WantedPartition
 from ktui.planning.check.disks import warning
-from ktui.planning.check.findings import Finding, Kind, Severity
+from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.planning.names import among
 from ktui.planning.preflight.throttled_run import ThrottledRun, adds_of, brokers_named
 from ktui.quantities import as_duration, as_rate, as_rate_above
@@ -59,7 +59,7 @@ def _under_one_partition(run: ThrottledRun, rate: int, brokers: Sequence[int]) -
     if together > bytes_s:
         told += f" with --per-broker 1, more than {as_rate_above(together)} under these limits"
     tps = {tp for b in low for bytes_s, tp in run.growing.onto[b] if bytes_s >= rate}
-    yield Finding(Severity.WARNING, Kind.NEVER_ENDS, tuple(sorted(tps)), told)
+    yield Finding(Severity.WARNING, FindingKind.NEVER_ENDS, tuple(sorted(tps)), told)
 
 
 def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
@@ -76,7 +76,7 @@ def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> 
         f"{as_rate_above(most)} are written to what comes to one broker at once; --per-broker "
         f"{few} would end it, or more than {as_rate_above(enough)}"
     )
-    yield warning(Kind.NEVER_ENDS, told)
+    yield warning(FindingKind.NEVER_ENDS, told)
 
 
 def _most(run: ThrottledRun, broker: int) -> int:
@@ -103,7 +103,7 @@ def _slower_than_a_fetch(rate: int, brokers: Sequence[int]) -> Iterator[Finding]
         f"{as_duration(FETCH_BYTES / rate)}: copies are told as stalled in between; from "
         f"{as_rate_above(FETCH_BYTES / STALLED_AFTER_S)} on they are not"
     )
-    yield warning(Kind.SLOWER_THAN_A_FETCH, told)
+    yield warning(FindingKind.SLOWER_THAN_A_FETCH, told)
 
 
 def _leaders(run: ThrottledRun) -> Finding:
@@ -122,7 +122,7 @@ def _leaders(run: ThrottledRun) -> Finding:
             f"less than the rate, so that they may never catch up; more than {as_rate_above(most)} "
             "would do, or no --throttle-leaders"
         )
-    return warning(Kind.LEADERS_THROTTLED, told)
+    return warning(FindingKind.LEADERS_THROTTLED, told)
 
 
 def _unknown(run: ThrottledRun) -> Iterator[Finding]:
@@ -139,13 +139,13 @@ def _unknown(run: ThrottledRun) -> Iterator[Finding]:
             f"how much is written to {among(tps)} is not known, nor whether the throttle lets "
             f"through more{why}"
         )
-        yield Finding(Severity.NOTE, Kind.INBOUND_UNKNOWN, tuple(tps), told)
+        yield Finding(Severity.NOTE, FindingKind.INBOUND_UNKNOWN, tuple(tps), told)
 
 
 _UNKNOWN = TopicConfig()
 
 
-class Listed(NamedTuple):
+class ThrottledList(NamedTuple):
     """One list of a topic, and what someone else has in it."""
 
     key: str
@@ -155,39 +155,39 @@ class Listed(NamedTuple):
 
 def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
     """Name the topics of which more may be in flight at once than their lists can hold."""
-    topics: defaultdict[str, list[Wanted]] = defaultdict(list)
+    topics: defaultdict[str, list[WantedPartition]] = defaultdict(list)
     for one in run.growing.wanted:
         topics[one.tp.topic].append(one)
     for topic, wanted in sorted(topics.items()):
         config = run.growing.snapshot.configs.get(topic, _UNKNOWN)
         if ALL not in entries(config.follower_throttled_replicas):
             sizes = _follower_entries(run, wanted)
-            listed = Listed(FOLLOWER_REPLICAS, topic, config.follower_throttled_replicas)
+            listed = ThrottledList(FOLLOWER_REPLICAS, topic, config.follower_throttled_replicas)
             yield from _too_long(run, listed, sizes)
         if run.leaders and ALL not in entries(config.leader_throttled_replicas):
             sizes = _leader_entries(run, wanted)
-            listed = Listed(LEADER_REPLICAS, topic, config.leader_throttled_replicas)
+            listed = ThrottledList(LEADER_REPLICAS, topic, config.leader_throttled_replicas)
             yield from _too_long(run, listed, sizes)
 
 
-def _follower_entries(run: ThrottledRun, wanted: Sequence[Wanted]) -> list[list[int]]:
+def _follower_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
     """Give the sizes of the entries that each partition may have at once: of what it adds."""
     return [_sizes(run, one, adds_of(one))[: run.limits.replicas] for one in wanted]
 
 
-def _leader_entries(run: ThrottledRun, wanted: Sequence[Wanted]) -> list[list[int]]:
+def _leader_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
     """The same of leaders: in the end, all replicas that it has had and gets may lead."""
     return [_sizes(run, one, (*one.situation.replicas, *adds_of(one))) for one in wanted]
 
 
-def _sizes(run: ThrottledRun, one: Wanted, brokers: Sequence[int]) -> list[int]:
+def _sizes(run: ThrottledRun, one: WantedPartition, brokers: Sequence[int]) -> list[int]:
     """Give the bytes of entries with their commas, the longest first."""
     rated = (broker for broker in brokers if run.throttle.of(broker) is not None)
     return sorted((_bytes(entry(one.tp.partition, broker)) for broker in rated), reverse=True)
 
 
 def _too_long(
-    run: ThrottledRun, listed: Listed, sizes: Sequence[Sequence[int]]
+    run: ThrottledRun, listed: ThrottledList, sizes: Sequence[Sequence[int]]
 ) -> Iterator[Finding]:
     """Warn where the entries that may be listed at once are more than there is room for."""
     room = LONGEST_LIST - sum(map(_bytes, entries(listed.theirs)))
@@ -209,7 +209,7 @@ def _too_long(
         f", of which someone else's entries take {LONGEST_LIST - room:,}" if listed.theirs else ""
     )
     way = f"--partitions {fitting} would do" if fitting else "there is no room for any of ours"
-    yield warning(Kind.LIST_TOO_LONG, f"{told}{kept}: steps wait until there is room; {way}")
+    yield warning(FindingKind.LIST_TOO_LONG, f"{told}{kept}: steps wait until there is room; {way}")
 
 
 def _bytes(listed: str) -> int:
@@ -253,7 +253,7 @@ def _replaced(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[F
             f"{as_rate(theirs)} already{source}: {as_rate(ours)} takes its place while the run "
             "needs it, and it is put back after"
         )
-        yield warning(Kind.THROTTLE_REPLACED, told)
+        yield warning(FindingKind.THROTTLE_REPLACED, told)
 
 
 def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[Finding]:
@@ -278,7 +278,7 @@ def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[
                 f"replicas: the run leaves that as it is, and its rates on "
                 f"{brokers_named(brokers)} bind them, too, also those in sync"
             )
-            yield warning(Kind.OTHERS_THROTTLED, told)
+            yield warning(FindingKind.OTHERS_THROTTLED, told)
 
 
 def throttle_findings(run: ThrottledRun) -> Iterator[Finding]:

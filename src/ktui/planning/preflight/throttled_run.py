@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Wanted
+from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.names import among
@@ -23,7 +23,7 @@ class Growing:
         wanted: the partitions.
     """
 
-    def __init__(self, snapshot: ClusterSnapshot, wanted: Iterable[Wanted]) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, wanted: Iterable[WantedPartition]) -> None:
         self.snapshot = snapshot
         self.wanted = [one for one in wanted if adds_of(one)]
 
@@ -97,7 +97,7 @@ class ThrottledRun:
         return dict(sorted(groups.items()))
 
 
-def adds_of(one: Wanted) -> list[int]:
+def adds_of(one: WantedPartition) -> list[int]:
     """Give the brokers that get a replica of a partition."""
     return [b for b in one.situation.target if b not in one.situation.replicas]
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 
 from ktui.planning.read.json_cursor import JsonText
-from ktui.planning.read.problems import Place, Problems, Steps
+from ktui.planning.read.problems import FilePosition, Problems, Steps
 
 
-def places(text: bytes, wanted: Iterable[Steps]) -> dict[Steps, Place]:
+def places(text: bytes, wanted: Iterable[Steps]) -> dict[Steps, FilePosition]:
     """Give the places of values, each by its path: ("partitions", 3, "replicas", 1).
 
     `text` is a file that was read without a problem: all of it is ASCII, and each brace after the

@@ -17,7 +17,7 @@ Steps = tuple[str | int, ...]
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,59}")
 
 
-class Place(msgspec.Struct, frozen=True):
+class FilePosition(msgspec.Struct, frozen=True):
     """Where in a file: line and column from 1, the column in characters."""
 
     line: int
@@ -29,7 +29,7 @@ class Place(msgspec.Struct, frozen=True):
 class Problem(msgspec.Struct, frozen=True):
     """One thing to change in a plan's file; `place` is None where nothing could be read."""
 
-    place: Place | None
+    place: FilePosition | None
     sentence: str
 
     def __str__(self) -> str:
@@ -98,10 +98,10 @@ class Problems:
         self._at = at
         return self._line
 
-    def place(self, at: int, steps: list[str | int] | Steps) -> Place:
+    def place(self, at: int, steps: list[str | int] | Steps) -> FilePosition:
         """Give the place of an offset."""
         column = at - self._text.rfind("\n", 0, at)
-        return Place(self.line(at), column, json_path(steps))
+        return FilePosition(self.line(at), column, json_path(steps))
 
     def error(self) -> BadPlan:
         """Make the error that holds them all."""

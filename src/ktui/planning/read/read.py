@@ -11,7 +11,7 @@ from ktui.inputfile import TooLarge, Unreadable, read_input
 from ktui.planning.names import topic_name_problem
 from ktui.planning.plan import MOST_BYTES, MOST_PARTITIONS, PartitionTarget, Plan
 from ktui.planning.read.diagnose import PlanText
-from ktui.planning.read.problems import BadPlan, Place, Problem, Problems
+from ktui.planning.read.problems import BadPlan, FilePosition, Problem, Problems
 
 _BOM = b"\xef\xbb\xbf"
 _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
@@ -117,7 +117,7 @@ def _not_utf8(data: bytes, at: int) -> Problem:
     column = len(before[line_start:].decode(errors="replace")) + 1
     wide = ", and looks like UTF-16" if data.startswith(_WIDE_BOMS) else ""
     return Problem(
-        Place(before.count(b"\n") + 1, column, ""),
+        FilePosition(before.count(b"\n") + 1, column, ""),
         f"not UTF-8{wide}: byte {at:,} is {data[at]:02x}; save the file as UTF-8",
     )
 

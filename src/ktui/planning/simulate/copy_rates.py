@@ -38,7 +38,7 @@ _THROTTLED = Span(0.5, 1.0, 1.0)
 """What comes through a throttle: never more, and less the in-sync traffic that it counts too."""
 
 
-class Rates(msgspec.Struct, frozen=True):
+class CopyRates(msgspec.Struct, frozen=True):
     """Bytes a second that go into each broker, for all the replicas that it is adding."""
 
     assumed_bytes_s: Span
@@ -66,7 +66,7 @@ def rates_for(
     configs: Mapping[int, BrokerConfig],
     assume: Rate | None = None,
     throttle: ThrottleRates = NO_THROTTLE,
-) -> Rates:
+) -> CopyRates:
     """Tell the rates: the run's throttle, else what is assumed, else the throttles that are there.
 
     Args:
@@ -91,4 +91,4 @@ def rates_for(
         for broker, rate in in_force.items()
         if rate is not None and (assume is None or rate < assume)
     )
-    return Rates(assumed, throttles)
+    return CopyRates(assumed, throttles)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Wanted
-from ktui.pacing.situation import Brokers, Situation
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.pacing.decision import WantedPartition
+from ktui.pacing.situation import Situation
 
 
-class Held:
+class HeldResources:
     """What is held at a time beyond what is held at first: extra replicas, bytes by broker."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Held:
         """Of partitions that have any, or may add some before they have."""
         self._all_extra = 0
 
-    def begins(self, one: Wanted, adds: Brokers) -> None:
+    def begins(self, one: WantedPartition, adds: Brokers) -> None:
         """Count the replicas that a step adds, whole from its beginning."""
         if not adds:
             return
@@ -33,7 +33,7 @@ class Held:
             held = self._bytes[broker] = self._bytes[broker] + one.size
             self.peak_bytes[broker] = max(self.peak_bytes[broker], held)
 
-    def ends(self, one: Wanted, drops: Brokers, now: Situation) -> None:
+    def ends(self, one: WantedPartition, drops: Brokers, now: Situation) -> None:
         """Let go of the replicas that a step drops."""
         if not drops:
             return
@@ -90,6 +90,6 @@ class Fetched:
         peak[broker] = max(peak[broker], now[broker])
 
 
-def _beyond(one: Wanted, now: Situation) -> int:
+def _beyond(one: WantedPartition, now: Situation) -> int:
     """Give how many replicas are extra; below 0, how many may be added before one is."""
     return len(now.replicas) - max(len(one.situation.replicas), len(one.situation.target))

@@ -15,13 +15,13 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done
 from ktui.pacing.steps import after
 from ktui.planning.simulate.fair_share import Copying, Inbounds
-from ktui.planning.simulate.peaks import Fetched, Held
+from ktui.planning.simulate.peaks import Fetched, HeldResources
 
 POLL_S = 1
 """Ends are seen, and decisions made, poll by poll. A step that adds nothing takes about as long,
@@ -49,7 +49,7 @@ class Beside(msgspec.Struct, frozen=True):
 class Flying(msgspec.Struct, frozen=True):
     """A step that is in flight as a play begins."""
 
-    wanted: Wanted
+    wanted: WantedPartition
     """The partition as it was before the step."""
     move: Move
     left: Mapping[int, float]
@@ -57,15 +57,15 @@ class Flying(msgspec.Struct, frozen=True):
     where all are, the step is over with the next poll."""
 
 
-class Left(msgspec.Struct, frozen=True):
+class RestOfRun(msgspec.Struct, frozen=True):
     """What is left of a run as a play begins."""
 
     flying: Sequence[Flying]
-    waiting: Sequence[Wanted]
+    waiting: Sequence[WantedPartition]
     """The other partitions, in the plan's order, those that are under way `begun`."""
 
 
-Told = Callable[[int, Decision], None]
+OnDecision = Callable[[int, Decision], None]
 """Hears of each decision that submits something, and after how many seconds it does."""
 
 _WAITING = 2_000
@@ -97,10 +97,10 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def schedule(
-    wanted: Sequence[Wanted],
+    wanted: Sequence[WantedPartition],
     limits: Limits,
     tempo: Tempo,
-    told: Told | None = None,
+    told: OnDecision | None = None,
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> Schedule:
     """Play a run to its end.
@@ -119,7 +119,11 @@ def schedule(
 
 
 def rest(
-    left: Left, limits: Limits, beside: Beside, copying: Copying, told: Told | None = None
+    left: RestOfRun,
+    limits: Limits,
+    beside: Beside,
+    copying: Copying,
+    told: OnDecision | None = None,
 ) -> Schedule:
     """Play what is left of a run.
 
@@ -144,14 +148,14 @@ class _Played:
         limits: Limits,
         beside: Beside,
         copying: Copying,
-        told: Told | None = None,
+        told: OnDecision | None = None,
         inbound: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self._told = told
-        self._to_come: Iterator[Wanted] = iter(())
+        self._to_come: Iterator[WantedPartition] = iter(())
         self._waiting = 0
         self._roster = Roster(limits)
-        self._under_way: dict[TopicPartition, Wanted] = {}
+        self._under_way: dict[TopicPartition, WantedPartition] = {}
         """With those that wait in the queue."""
         self._beside = beside
         self._now_s = 0
@@ -159,11 +163,11 @@ class _Played:
         self._copying = copying
         self._copies_left: dict[TopicPartition, int] = {}
         self._ends: list[tuple[int, TopicPartition]] = []
-        self._held = Held()
+        self._held = HeldResources()
         self._fetched = Fetched(inbound or {})
         self._most_in_flight = 0
 
-    def take_on(self, wanted: Sequence[Wanted]) -> None:
+    def take_on(self, wanted: Sequence[WantedPartition]) -> None:
         limits = self._roster.limits
         self._to_come = iter(_in_order(wanted, limits.order))
         self._waiting = len(wanted)
@@ -285,7 +289,7 @@ class _Played:
             del self._under_way[tp]
 
 
-def _in_order(wanted: Sequence[Wanted], order: Order) -> Sequence[Wanted]:
+def _in_order(wanted: Sequence[WantedPartition], order: Order) -> Sequence[WantedPartition]:
     """Put partitions in the order in which a run's queue has them."""
     if order is Order.PLAN:
         return wanted

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from ktui.cluster.partition import Brokers
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Brokers, Situation, Step
+from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import all_steps
 
 
@@ -45,7 +46,7 @@ def pattern_of(now: Situation) -> tuple[Pattern, Brokers]:
     return Pattern(len(now.replicas), target, leader, now.min_isr), brokers
 
 
-class Ways:
+class StepPatterns:
     """The steps of patterns under some limits, as they are when all goes well."""
 
     def __init__(self, limits: Limits) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.answers import NOTHING_TO_CANCEL, refused
 from ktui.simulated.controller.change import Election, Wish
 from ktui.simulated.controller.registration import Registration
-
-Brokers = tuple[int, ...]
 
 
 def wish_to_move(

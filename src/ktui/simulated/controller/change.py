@@ -11,10 +11,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from ktui.cluster.partition import Brokers
 from ktui.simulated.controller.registration import Registration
-from ktui.simulated.controller.rules import Rules
-
-Brokers = tuple[int, ...]
+from ktui.simulated.controller.rules import VersionRules
 
 
 class Election(enum.Enum):
@@ -43,7 +42,7 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
 class Circumstances(msgspec.Struct, frozen=True):
     """What a decision about a partition depends on besides its record."""
 
-    rules: Rules
+    rules: VersionRules
     min_isr: int
     """min.insync.replicas, at most the topic's replication factor."""
     may_lead: Callable[[int], bool]
@@ -88,7 +87,7 @@ def _assignment(before: Registration, wish: Wish) -> _Assignment:
     )
 
 
-def _completed(now: _Assignment, rules: Rules) -> _Assignment:
+def _completed(now: _Assignment, rules: VersionRules) -> _Assignment:
     """End the reassignment if those it waits for are in the ISR.
 
     No version looks at min.insync.replicas here.
@@ -104,7 +103,7 @@ def _completed(now: _Assignment, rules: Rules) -> _Assignment:
     return _Assignment(replicas, isr, (), ())
 
 
-def _awaited(now: _Assignment, target: Brokers, rules: Rules) -> set[int]:
+def _awaited(now: _Assignment, target: Brokers, rules: VersionRules) -> set[int]:
     """Give those who must be in the ISR first.
 
     From 4.3 an adding replica that is also being removed is awaited in vain.

@@ -24,8 +24,8 @@ from ktui.cluster.throttle_settings import (
     REPLICAS,
 )
 from ktui.simulated.controller import schema
-from ktui.simulated.controller.incremental import NotTaken, Values, changed
-from ktui.simulated.controller.rules import Rules
+from ktui.simulated.controller.incremental import ConfigValues, NotTaken, changed
+from ktui.simulated.controller.rules import VersionRules
 from ktui.simulated.layout import ClusterSpec
 
 ALL = "*"
@@ -48,12 +48,12 @@ class Configs:
         rules: whether there is an ELR, which forbids some changes.
     """
 
-    def __init__(self, spec: ClusterSpec, topics: Container[str], rules: Rules) -> None:
+    def __init__(self, spec: ClusterSpec, topics: Container[str], rules: VersionRules) -> None:
         self._static = {**spec.broker_configs, **_told_by(spec)}
         self._brokers = frozenset(str(broker.id) for broker in spec.brokers)
         self._topics = topics
         self._rules = rules
-        self._dynamic: dict[ConfigResource, Values] = {}
+        self._dynamic: dict[ConfigResource, ConfigValues] = {}
 
     def create(self, topic: str, values: Mapping[str, str]) -> WriteResult:
         """Give a topic that is about to be made its first settings."""
@@ -81,7 +81,7 @@ class Configs:
             return _refused(refusal)
         return WriteResult(Verdict.ACCEPTED)
 
-    def _altered(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> Values:
+    def _altered(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> ConfigValues:
         if len({change.key for change in changes}) < len(changes):
             raise NotTaken("INVALID_REQUEST", "Error due to duplicate config keys")
         if resource.scope is ConfigScope.TOPIC:
@@ -218,7 +218,7 @@ def _check_broker(values: Mapping[str, str]) -> None:
             raise NotTaken("INVALID_REQUEST", problem)
 
 
-def _told_by(spec: ClusterSpec) -> Values:
+def _told_by(spec: ClusterSpec) -> ConfigValues:
     """Give the static settings that a spec has fields for."""
     return {
         schema.REBALANCE: str(spec.auto_leader_rebalance).lower(),

@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.simulated.controller import answers
-from ktui.simulated.controller.altering import Brokers, wish_to_cancel, wish_to_move
+from ktui.simulated.controller.altering import wish_to_cancel, wish_to_move
 from ktui.simulated.controller.change import Circumstances, Election, Wish, decide
 from ktui.simulated.controller.configs import Configs
 from ktui.simulated.controller.membership import Membership
-from ktui.simulated.controller.records import Decision, Records, Topic
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.records import NextRecord, Records, TopicRecords
+from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.controller.schema import MIN_ISR
 from ktui.simulated.layout import ClusterSpec, TopicSpec
@@ -37,14 +37,16 @@ class Controller:
         seed: of the topic ids.
     """
 
-    def __init__(self, spec: ClusterSpec, tell: Callable[[Change], None], *, seed: int = 0) -> None:
+    def __init__(
+        self, spec: ClusterSpec, tell: Callable[[RecordChange], None], *, seed: int = 0
+    ) -> None:
         self.rules = rules_of(spec.version)
         self._members = Membership(broker.id for broker in spec.brokers)
         self._records = Records(tell, seed=seed)
         self.configs = Configs(spec, self._records.topics, self.rules)
 
     @property
-    def topics(self) -> Mapping[str, Topic]:
+    def topics(self) -> Mapping[str, TopicRecords]:
         """Every topic by name."""
         return self._records.topics
 
@@ -157,7 +159,7 @@ class Controller:
         """
         guarded = self.rules.guards_replication_factor and not allow_replication_factor_change
         results: dict[TopicPartition, WriteResult] = {}
-        decisions: list[Decision] = []
+        decisions: list[NextRecord] = []
         for tp, target in targets.items():
             outcome = self._altered(tp, target, guarded=guarded)
             if isinstance(outcome, WriteResult):
@@ -275,7 +277,7 @@ class Controller:
         return results
 
     def _clear_elr(self, names: Iterable[str]) -> None:
-        decisions: list[Decision] = []
+        decisions: list[NextRecord] = []
         for name in names:
             for number, known in enumerate(self.topics[name].partitions):
                 if known.elr or known.last_known_leader is not None:

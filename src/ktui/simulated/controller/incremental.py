@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.simulated.controller.schema import Kind
+from ktui.simulated.controller.schema import SettingType
 
-Values = dict[str, str]
+ConfigValues = dict[str, str]
 """Settings by name."""
 
 LONGEST = 32_767
@@ -29,8 +29,8 @@ class NotTaken(Exception):
 
 
 def changed(
-    old: Mapping[str, str], changes: Sequence[ConfigChange], kinds: Mapping[str, Kind]
-) -> Values:
+    old: Mapping[str, str], changes: Sequence[ConfigChange], kinds: Mapping[str, SettingType]
+) -> ConfigValues:
     """Give the settings that come out of changes.
 
     Raises:
@@ -61,7 +61,7 @@ def _check_form(changes: Sequence[ConfigChange]) -> None:
         raise NotTaken("INVALID_REQUEST", f"Null value not supported for : {', '.join(empty)}")
 
 
-def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, Kind]) -> str | None:
+def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, SettingType]) -> str | None:
     if change.op is ConfigOp.DELETE or change.value is None:
         return None
     if change.op is ConfigOp.SET:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 
 
-class Topic(msgspec.Struct):
+class TopicRecords(msgspec.Struct):
     """A topic and the records of its partitions, by number."""
 
     name: str
@@ -21,7 +21,7 @@ class Topic(msgspec.Struct):
     partitions: list[Registration]
 
 
-Decision = tuple[TopicPartition, Registration]
+NextRecord = tuple[TopicPartition, Registration]
 """A partition and its next record."""
 
 
@@ -33,11 +33,11 @@ class Records:
         seed: of the topic ids, so that histories repeat.
     """
 
-    def __init__(self, tell: Callable[[Change], None], *, seed: int) -> None:
+    def __init__(self, tell: Callable[[RecordChange], None], *, seed: int) -> None:
         self._tell = tell
         self._chance = random.Random(seed)  # noqa: S311 - ids, not secrets
         self._topics_on: dict[int, dict[str, None]] = {}
-        self.topics: dict[str, Topic] = {}
+        self.topics: dict[str, TopicRecords] = {}
         self.reassigning: dict[TopicPartition, Registration] = {}
         self.leaderless: dict[TopicPartition, None] = {}
         self.imbalanced: dict[TopicPartition, None] = {}
@@ -60,14 +60,14 @@ class Records:
     def create(self, name: str, partitions: Iterable[Registration]) -> None:
         """Put a new topic on record."""
         topic_id = base64.urlsafe_b64encode(self._chance.randbytes(16)).decode().rstrip("=")
-        topic = self.topics[name] = Topic(name, topic_id, list(partitions))
+        topic = self.topics[name] = TopicRecords(name, topic_id, list(partitions))
         for broker in {b for known in topic.partitions for b in known.replicas}:
             self._topics_on.setdefault(broker, {})[name] = None
         for number, known in enumerate(topic.partitions):
             tp = TopicPartition(name, number)
             if known.leader != known.replicas[0]:
                 self.imbalanced[tp] = None
-            self._tell(Change(tp, topic_id, None, known))
+            self._tell(RecordChange(tp, topic_id, None, known))
 
     def delete(self, name: str) -> None:
         """Take a topic off the records."""
@@ -79,16 +79,16 @@ class Records:
             self.reassigning.pop(tp, None)
             self.leaderless.pop(tp, None)
             self.imbalanced.pop(tp, None)
-            self._tell(Change(tp, topic.id, known, None))
+            self._tell(RecordChange(tp, topic.id, known, None))
 
-    def commit(self, decisions: Iterable[Decision]) -> None:
+    def commit(self, decisions: Iterable[NextRecord]) -> None:
         """Put decisions on record. They were all taken on the records as they were before."""
         for tp, after in decisions:
             topic = self.topics[tp.topic]
             before = topic.partitions[tp.partition]
             topic.partitions[tp.partition] = after
             self._index(tp, before, after)
-            self._tell(Change(tp, topic.id, before, after))
+            self._tell(RecordChange(tp, topic.id, before, after))
 
     def _index(self, tp: TopicPartition, before: Registration, after: Registration) -> None:
         for broker in after.replicas:

@@ -33,7 +33,7 @@ class Registration(msgspec.Struct, frozen=True, gc=False):
         return bool(self.adding or self.removing)
 
 
-class Change(msgspec.Struct, frozen=True):
+class RecordChange(msgspec.Struct, frozen=True):
     """A partition's record before and after one decision; None where there is no partition."""
 
     tp: TopicPartition

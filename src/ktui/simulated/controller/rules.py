@@ -7,7 +7,7 @@ import msgspec
 from ktui.simulated.layout import VERSIONS
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one version, on a cluster that was formatted with it."""
 
     completes_without_kept: bool
@@ -24,10 +24,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Whether DescribeCluster can name fenced brokers (KIP-1073, from 4.1)."""
 
 
-def rules_of(version: str) -> Rules:
+def rules_of(version: str) -> VersionRules:
     """Give the rules of one of `VERSIONS`."""
     since_4_1 = VERSIONS.index(version) >= VERSIONS.index("4.1")
-    return Rules(
+    return VersionRules(
         completes_without_kept=VERSIONS.index(version) >= VERSIONS.index("4.3"),
         eligible_leader_replicas=since_4_1,
         starting_leaves_out=VERSIONS.index(version) >= VERSIONS.index("4.0"),

@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+")
 _THROTTLED = re.compile(r"([0-9]+:[0-9]+)?")
 
 
-class Kind(msgspec.Struct, frozen=True):
+class SettingType(msgspec.Struct, frozen=True):
     """The type of a setting."""
 
     problem: Callable[[str, str], str]
@@ -43,7 +43,7 @@ def _invalid(key: str, value: str, why: str) -> str:
     return f"Invalid value {value} for configuration {key}: {why}"
 
 
-def _whole(name: str, bits: int, least: int | None = None) -> Kind:
+def _whole(name: str, bits: int, least: int | None = None) -> SettingType:
     def problem(key: str, value: str) -> str:
         text, limit = value.strip(), 2 ** (bits - 1)
         if not _NUMBER.fullmatch(text) or not -limit <= int(text) < limit:
@@ -52,7 +52,7 @@ def _whole(name: str, bits: int, least: int | None = None) -> Kind:
             return _invalid(key, text, f"Value must be at least {least}")
         return ""
 
-    return Kind(problem)
+    return SettingType(problem)
 
 
 def _flag(key: str, value: str) -> str:
@@ -89,13 +89,13 @@ _LONG = _whole("LONG", 64)
 _INT = _whole("INT", 32)
 _RATE = _whole("LONG", 64, least=0)
 _COUNT = _whole("INT", 32, least=1)
-_FLAG = Kind(_flag)
-_TEXT = Kind(_any)
-_REPLICAS = Kind(_throttled, default=())
+_FLAG = SettingType(_flag)
+_TEXT = SettingType(_any)
+_REPLICAS = SettingType(_throttled, default=())
 
-TOPIC: Mapping[str, Kind] = {
+TOPIC: Mapping[str, SettingType] = {
     MIN_ISR: _COUNT,
-    CLEANUP: Kind(_policy, default=("delete",)),
+    CLEANUP: SettingType(_policy, default=("delete",)),
     UNCLEAN: _FLAG,
     RETENTION: _LONG,
     TIERED: _FLAG,
@@ -139,14 +139,14 @@ TOPIC: Mapping[str, Kind] = {
 }
 """The settings that a topic may have, by name. Only the first seven matter to a simulation."""
 
-BROKER: Mapping[str, Kind] = {
+BROKER: Mapping[str, SettingType] = {
     LEADER_RATE: _RATE,
     FOLLOWER_RATE: _RATE,
     LOG_DIR_RATE: _RATE,
     MIN_ISR: _COUNT,
     UNCLEAN: _FLAG,
     "log.retention.bytes": _LONG,
-    "log.cleanup.policy": Kind(_policy, default=("delete",)),
+    "log.cleanup.policy": SettingType(_policy, default=("delete",)),
 }
 """The settings of brokers that are checked; a broker takes a name that it does not know."""
 

@@ -7,8 +7,8 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 
-from ktui.simulated.data.logs import Flow, Key
-from ktui.simulated.data.traffic_cycle import Moment
+from ktui.simulated.data.logs import ChannelKey, Flow
+from ktui.simulated.data.traffic_cycle import TrafficMoment
 
 NOTHING = 0.5
 """Bytes; a lag below it is the rounding of a lag of 0."""
@@ -24,7 +24,7 @@ class Channel:
     is next whatever the rate becomes.
     """
 
-    def __init__(self, key: Key, resources: tuple[int, ...]) -> None:
+    def __init__(self, key: ChannelKey, resources: tuple[int, ...]) -> None:
         self.key = key
         self.resources = resources
         self.rate = 0.0
@@ -44,7 +44,7 @@ class Channel:
         """Give the bytes that a flow has got which was here from the beginning."""
         return self._served + self.rate * (now_s - self._since_s)
 
-    def set_rate(self, rate: float, moment: Moment) -> None:
+    def set_rate(self, rate: float, moment: TrafficMoment) -> None:
         """Change the rate from now on, and find what that means for who catches up when."""
         if rate == self.rate and moment.factor == self._factor and not self._altered:
             return
@@ -62,7 +62,7 @@ class Channel:
         self.finish_s = self._next_finish_s(moment)
         self._factor, self._altered = moment.factor, False
 
-    def join(self, flow: Flow, entry: int, moment: Moment) -> None:
+    def join(self, flow: Flow, entry: int, moment: TrafficMoment) -> None:
         """Let a flow begin that stood still; what its leader no longer has it skips."""
         flow.entry = entry
         queue = self.queues.setdefault(flow.log.inbound, [])
@@ -70,14 +70,14 @@ class Channel:
         self.count += 1
         self._altered = True
 
-    def leave(self, flow: Flow, moment: Moment) -> None:
+    def leave(self, flow: Flow, moment: TrafficMoment) -> None:
         """Let a flow stand still from now on."""
         flow.position = flow.end_at(moment.now_s, moment.tide_s)
         flow.channel, flow.entry = None, -1
         self.count -= 1
         self._altered = True
 
-    def finished(self, moment: Moment) -> Iterator[Flow]:
+    def finished(self, moment: TrafficMoment) -> Iterator[Flow]:
         """Take off the queues the flows that have caught up and gain on their leaders."""
         self._altered = True
         served = self.served_at(moment.now_s)
@@ -88,7 +88,7 @@ class Channel:
             while _drop_stale(queue) and queue[0][0] <= caught_up:
                 yield heapq.heappop(queue)[2]
 
-    def _next_finish_s(self, moment: Moment) -> float:
+    def _next_finish_s(self, moment: TrafficMoment) -> float:
         served, soonest = self.served_at(moment.now_s), math.inf
         for inbound, queue in self.queues.items():
             gain = self.rate - inbound * moment.factor
@@ -97,7 +97,7 @@ class Channel:
                 soonest = min(soonest, max(0.0, lag) / gain)
         return moment.now_s + soonest
 
-    def _entry(self, flow: Flow, moment: Moment) -> _Entry:
+    def _entry(self, flow: Flow, moment: TrafficMoment) -> _Entry:
         """Let a flow go on from where it is, or from where the log now begins."""
         log, served = flow.log, self.served_at(moment.now_s)
         flow.position = max(flow.position_at(moment.now_s), log.start_at(moment.tide_s))
@@ -105,7 +105,7 @@ class Channel:
         lag = log.end_at(moment.tide_s) - flow.position
         return lag + served - log.inbound * moment.tide_s, flow.entry, flow
 
-    def _skip_gone(self, queue: list[_Entry], moment: Moment) -> None:
+    def _skip_gone(self, queue: list[_Entry], moment: TrafficMoment) -> None:
         """Let flows that lost ground leave out what retention has deleted ahead of them."""
         queue[:] = [self._entry(flow, moment) for _, entry, flow in queue if flow.entry == entry]
         heapq.heapify(queue)
@@ -125,10 +125,10 @@ class Channels:
         resources: gives the resources that a key's flows use, for `max_min_rates`.
     """
 
-    def __init__(self, resources: Callable[[Key], tuple[int, ...]]) -> None:
+    def __init__(self, resources: Callable[[ChannelKey], tuple[int, ...]]) -> None:
         self._resources = resources
         self._number = itertools.count()
-        self._channels: dict[Key, Channel] = {}
+        self._channels: dict[ChannelKey, Channel] = {}
 
     def __len__(self) -> int:
         return len(self._channels)
@@ -136,14 +136,14 @@ class Channels:
     def __iter__(self) -> Iterator[Channel]:
         return iter(self._channels.values())
 
-    def start(self, flow: Flow, key: Key, moment: Moment) -> None:
+    def start(self, flow: Flow, key: ChannelKey, moment: TrafficMoment) -> None:
         """Have a flow that stands still copy through the channel of this key."""
         channel = self._channels.get(key)
         if channel is None:
             channel = self._channels[key] = Channel(key, self._resources(key))
         channel.join(flow, next(self._number), moment)
 
-    def stop(self, flow: Flow, moment: Moment) -> None:
+    def stop(self, flow: Flow, moment: TrafficMoment) -> None:
         """Have a flow stand still."""
         if flow.channel is not None:
             channel = self._channels[flow.channel.key]

@@ -7,7 +7,7 @@ import math
 from ktui.simulated.data.channels import Channels
 from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.totals import Ledger
-from ktui.simulated.data.traffic_cycle import Moment
+from ktui.simulated.data.traffic_cycle import TrafficMoment
 
 _FAR_S = 60.0
 """A disk that takes longer to fill even at full speed is left alone for so long."""
@@ -20,7 +20,7 @@ class Disks:
     """The bytes on each broker's disk, and when one may be full."""
 
     def __init__(
-        self, hosts: dict[int, Host], ledger: Ledger, channels: Channels, moment: Moment
+        self, hosts: dict[int, Host], ledger: Ledger, channels: Channels, moment: TrafficMoment
     ) -> None:
         self._hosts = hosts
         self._ledger = ledger

@@ -33,4 +33,4 @@ class DiskFull(msgspec.Struct, frozen=True):
     broker: int
 
 
-Event = CaughtUp | FellBehind | DiskFull
+FlowEvent = CaughtUp | FellBehind | DiskFull

@@ -10,9 +10,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.registration import Registration
 from ktui.simulated.data.channels import NOTHING, Channels
 from ktui.simulated.data.hosts import Host, resources
-from ktui.simulated.data.logs import Flow, Key, Log
+from ktui.simulated.data.logs import ChannelKey, Flow, Log
 from ktui.simulated.data.totals import Ledger
-from ktui.simulated.data.traffic_cycle import Moment
+from ktui.simulated.data.traffic_cycle import TrafficMoment
 
 
 class Followers:
@@ -24,7 +24,9 @@ class Followers:
         lag_time_max_s: how long a replica may lag and stay in the ISR.
     """
 
-    def __init__(self, hosts: dict[int, Host], moment: Moment, lag_time_max_s: float) -> None:
+    def __init__(
+        self, hosts: dict[int, Host], moment: TrafficMoment, lag_time_max_s: float
+    ) -> None:
         self._hosts = hosts
         self._moment = moment
         self._lag_time_max_s = lag_time_max_s
@@ -184,7 +186,7 @@ class Followers:
                 if key is not None:
                     self.channels.start(flow, key, self._moment)
 
-    def _key(self, flow: Flow) -> Key | None:
+    def _key(self, flow: Flow) -> ChannelKey | None:
         """Tell what a flow shares with others; None while it cannot copy."""
         log, broker = flow.log, flow.broker
         leader = log.record.leader

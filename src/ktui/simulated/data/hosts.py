@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ktui.simulated.data.logs import Flow, Key
-from ktui.simulated.data.throttles import Throttle
+from ktui.simulated.data.logs import ChannelKey, Flow
+from ktui.simulated.data.throttles import ReplicationThrottle
 from ktui.simulated.data.totals import Ledger
 from ktui.simulated.layout import BrokerSpec
 
@@ -21,8 +21,8 @@ class Host:
         self.share = 1.0
         self.foreign = 0.0
         """Bytes on its disk that are nobody's log."""
-        self.follower_throttle = Throttle()
-        self.leader_throttle = Throttle()
+        self.follower_throttle = ReplicationThrottle()
+        self.leader_throttle = ReplicationThrottle()
         self.apart: dict[Flow, None] = {}
         """Its replicas that are not in step."""
 
@@ -47,7 +47,7 @@ class Host:
         )
 
 
-def resources(hosts: dict[int, Host], key: Key) -> tuple[int, ...]:
+def resources(hosts: dict[int, Host], key: ChannelKey) -> tuple[int, ...]:
     """Name the resources of a channel: those of its two hosts, and the throttles that bind it."""
     source, destination, follower_bound, leader_bound = key
     first, second = hosts[source].first_resource, hosts[destination].first_resource

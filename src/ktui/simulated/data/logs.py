@@ -12,17 +12,17 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.registration import Registration
-from ktui.simulated.data.throttles import NOWHERE, Listed
+from ktui.simulated.data.throttles import NOWHERE, ThrottledReplicas
 from ktui.simulated.layout import TopicSpec
 
-Key = tuple[int, int, bool, bool]
+ChannelKey = tuple[int, int, bool, bool]
 """Source, destination, whether the follower's and whether the leader's throttle binds."""
 
 
 class Carrier(Protocol):
     """What a flow asks of the channel that it copies through."""
 
-    key: Key
+    key: ChannelKey
     rate: float
     """Bytes a second, of each flow."""
 
@@ -31,7 +31,7 @@ class Carrier(Protocol):
         ...
 
 
-class Topic:
+class TopicLogs:
     """What the partitions of one topic have in common. A recreated topic is another one."""
 
     def __init__(self, spec: TopicSpec, topic_id: str) -> None:
@@ -42,8 +42,8 @@ class Topic:
         keep = int(spec.configs.get("retention.bytes", -1))
         self.retention: int | None = None if keep < 0 else keep
         """Bytes that each partition keeps; None keeps all."""
-        self.leaders_listed: Listed = NOWHERE
-        self.followers_listed: Listed = NOWHERE
+        self.leaders_listed: ThrottledReplicas = NOWHERE
+        self.followers_listed: ThrottledReplicas = NOWHERE
         self.logs: dict[int, Log] = {}
 
     def set_inbound(self, rate: float) -> None:
@@ -54,7 +54,7 @@ class Topic:
         """Let each partition keep so many bytes; None keeps all."""
         self.retention = keep
 
-    def list_throttled(self, followers: Listed, leaders: Listed) -> None:
+    def list_throttled(self, followers: ThrottledReplicas, leaders: ThrottledReplicas) -> None:
         """Set the lists of throttled replicas."""
         self.followers_listed, self.leaders_listed = followers, leaders
 
@@ -62,7 +62,7 @@ class Topic:
 class Log(msgspec.Struct, gc=False, eq=False):
     """One partition's log at its leader. Followers that are in step have the same."""
 
-    topic: Topic
+    topic: TopicLogs
     partition: int
     record: Registration
     end: float

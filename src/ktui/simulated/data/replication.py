@@ -6,18 +6,18 @@ import math
 from collections.abc import Callable, Collection
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import Change
+from ktui.simulated.controller.registration import RecordChange
 from ktui.simulated.data.disks import Disks
-from ktui.simulated.data.events import CaughtUp, DiskFull, Event, FellBehind
+from ktui.simulated.data.events import CaughtUp, DiskFull, FellBehind, FlowEvent
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.logs import Log, Topic
+from ktui.simulated.data.logs import Log, TopicLogs
 from ktui.simulated.data.sharing import Sharing
-from ktui.simulated.data.throttles import Listed
-from ktui.simulated.data.traffic_cycle import Moment, Tides
+from ktui.simulated.data.throttles import ThrottledReplicas
+from ktui.simulated.data.traffic_cycle import Tides, TrafficMoment
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 
-__all__ = ["CaughtUp", "DiskFull", "Event", "FellBehind", "Replication"]
+__all__ = ["CaughtUp", "DiskFull", "FellBehind", "FlowEvent", "Replication"]
 
 _RETRY_S = 1.0
 
@@ -35,13 +35,13 @@ class Replication:
 
     def __init__(self, spec: ClusterSpec, *, seed: int) -> None:
         self._tides = Tides(spec.tide, seed=seed)
-        self._moment = Moment(self._tides)
+        self._moment = TrafficMoment(self._tides)
         self._hosts = {broker.id: Host(broker, n) for n, broker in enumerate(spec.brokers)}
         self._followers = Followers(self._hosts, self._moment, spec.lag_time_max_s)
         self._channels, self._ledger = self._followers.channels, self._followers.ledger
         self._disks = Disks(self._hosts, self._ledger, self._channels, self._moment)
         self._sharing = Sharing(self._hosts, self._followers, self._moment, self._tides)
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, TopicLogs] = {}
         self._specs = {topic.name: topic for topic in spec.topics}
         self._retry_s = math.inf
         self._next_s: float | None = None
@@ -56,7 +56,7 @@ class Replication:
         """Learn what a topic that the spec does not have will be like, before it is created."""
         self._specs[topic.name] = topic
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: RecordChange) -> None:
         """Carry out a decision of the controller, in the order in which it took them."""
         self._next_s = None
         name, number = change.tp.topic, change.tp.partition
@@ -66,7 +66,7 @@ class Replication:
                 self._followers.delete(topic.logs.pop(number))
             return
         if topic is None or topic.id != change.topic_id:
-            topic = self._topics[name] = Topic(self._specs[name], change.topic_id)
+            topic = self._topics[name] = TopicLogs(self._specs[name], change.topic_id)
             self._disks.look_again(*self._hosts)
         log = topic.logs.get(number)
         if log is not None:
@@ -133,7 +133,9 @@ class Replication:
         host.follower_throttle.set_rate(follower, follower_flow, self.now_s)
         host.leader_throttle.set_rate(leader, leader_flow, self.now_s)
 
-    def set_throttled_replicas(self, topic: str, *, followers: Listed, leaders: Listed) -> None:
+    def set_throttled_replicas(
+        self, topic: str, *, followers: ThrottledReplicas, leaders: ThrottledReplicas
+    ) -> None:
         """Set whom the throttles bind: pairs of partition and broker, or `EVERYWHERE`."""
         found = self._topics.get(topic)
         if found is None:
@@ -189,7 +191,7 @@ class Replication:
             self._next_s = self._find_next_s()
         return self._next_s
 
-    def advance(self, to_s: float) -> list[Event]:
+    def advance(self, to_s: float) -> list[FlowEvent]:
         """Let time pass until `to_s`, which is not beyond the next event; tell what happened.
 
         Raises:
@@ -267,7 +269,7 @@ class Replication:
         return [FellBehind(f.log.tp, f.broker) for f in self._followers.lagging()]
 
 
-def _differing(topic: Topic, before: Listed, after: Listed) -> set[int]:
+def _differing(topic: TopicLogs, before: ThrottledReplicas, after: ThrottledReplicas) -> set[int]:
     """Name the partitions that one list binds otherwise than the other."""
     if before.everywhere and after.everywhere:
         return set()

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from ktui.simulated.data.bandwidth import max_min_rates
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.logs import Log, Topic
-from ktui.simulated.data.traffic_cycle import Moment, Tides
+from ktui.simulated.data.logs import Log, TopicLogs
+from ktui.simulated.data.traffic_cycle import Tides, TrafficMoment
 
 _ROUNDING = 1 + 1e-9
 
@@ -18,7 +18,7 @@ class Sharing:
     """Gives each flow its rate, of what the traffic that is in step leaves."""
 
     def __init__(
-        self, hosts: dict[int, Host], followers: Followers, moment: Moment, tides: Tides
+        self, hosts: dict[int, Host], followers: Followers, moment: TrafficMoment, tides: Tides
     ) -> None:
         self._hosts = hosts
         self._followers = followers
@@ -26,7 +26,7 @@ class Sharing:
         self._moment = moment
         self._peak = tides.peak if tides.turns else 1.0
 
-    def share(self, topics: Iterable[Topic]) -> None:
+    def share(self, topics: Iterable[TopicLogs]) -> None:
         """Share anew, after anything has changed."""
         self._evict(topics)
         channels = list(self._channels)
@@ -81,7 +81,7 @@ class Sharing:
             out * factor > host.out * _ROUNDING,
         )
 
-    def _evict(self, topics: Iterable[Topic]) -> None:
+    def _evict(self, topics: Iterable[TopicLogs]) -> None:
         """Let all followers fall out of step that a machine is too slow for."""
         short = {b: self._short(host, self._moment.factor) for b, host in self._hosts.items()}
         taking = {broker for broker, (into, _) in short.items() if into}

@@ -10,13 +10,13 @@ WINDOW_S = 11.0
 """Over how long Kafka averages what a throttle lets through (11 samples of 1 s)."""
 
 
-class Listed(frozenset[tuple[int, int]]):
+class ThrottledReplicas(frozenset[tuple[int, int]]):
     """A topic's list of throttled replicas, leaders or followers: pairs of partition and broker."""
 
     everywhere = False
 
 
-class _Everywhere(Listed):
+class _Everywhere(ThrottledReplicas):
     """A list of "*": every partition, whichever broker."""
 
     everywhere = True
@@ -28,7 +28,7 @@ class _Everywhere(Listed):
         return True
 
 
-NOWHERE = Listed()
+NOWHERE = ThrottledReplicas()
 EVERYWHERE = _Everywhere()
 
 
@@ -43,7 +43,7 @@ class _Excess(msgspec.Struct, frozen=True):
         return self.rate * max(0.0, 1 - (now_s - self.at_s) / WINDOW_S)
 
 
-class Throttle:
+class ReplicationThrottle:
     """One broker's leader. or follower.replication.throttled.rate. Bytes a second."""
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ class Tides:
         return slot
 
 
-class Moment:
+class TrafficMoment:
     """A moment of the simulation, and the tide then."""
 
     def __init__(self, tides: Tides) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from ktui.simulated.controller import schema
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
-from ktui.simulated.scenario.file import BrokerPart, ClusterPart, Place, as_text
+from ktui.simulated.scenario.file import BrokerPart, ClusterPart, FieldPlace, as_text
 
 MOST_BROKERS = 200
 _OWN_KEYS = {
@@ -26,7 +26,7 @@ _MACHINE = {
 """What a machine can do: the file's key, and the record's."""
 
 
-def cluster_of(place: Place, value: dict[str, Any]) -> ClusterSpec:
+def cluster_of(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
     """Read the part `cluster` of a file; the topics come later.
 
     Raises:
@@ -61,7 +61,7 @@ def with_topics(spec: ClusterSpec, topics: tuple[TopicSpec, ...]) -> ClusterSpec
     return msgspec.structs.replace(spec, topics=topics)
 
 
-def _settings(place: Place, part: ClusterPart) -> dict[str, str]:
+def _settings(place: FieldPlace, part: ClusterPart) -> dict[str, str]:
     """Check the static settings; a broker takes those that it does not know."""
     settings = {key: as_text(value) for key, value in part.configs.items()}
     for key, value in settings.items():
@@ -74,7 +74,7 @@ def _settings(place: Place, part: ClusterPart) -> dict[str, str]:
     return settings
 
 
-def _brokers(place: Place, part: ClusterPart) -> tuple[BrokerSpec, ...]:
+def _brokers(place: FieldPlace, part: ClusterPart) -> tuple[BrokerSpec, ...]:
     here = place.at("brokers")
     parts = _listed(here, part.brokers) if isinstance(part.brokers, list) else _counted(part)
     if not 1 <= len(parts) <= MOST_BROKERS:
@@ -93,14 +93,14 @@ def _counted(part: ClusterPart) -> list[BrokerPart]:
     return [BrokerPart(id=number) for number in range(1, min(part.brokers, MOST_BROKERS + 1) + 1)]
 
 
-def _listed(place: Place, values: list[Any]) -> list[BrokerPart]:
+def _listed(place: FieldPlace, values: list[Any]) -> list[BrokerPart]:
     return [
         place.at(index).convert(value if isinstance(value, dict) else {"id": value}, BrokerPart)
         for index, value in enumerate(values)
     ]
 
 
-def _broker(place: Place, own: BrokerPart, shared: ClusterPart, turn: int) -> BrokerSpec:
+def _broker(place: FieldPlace, own: BrokerPart, shared: ClusterPart, turn: int) -> BrokerSpec:
     """Fill in what a broker does not say itself; racks of the cluster go round in turn."""
     rack = shared.racks[turn % len(shared.racks)] if shared.racks else None
     known: dict[str, Any] = {}

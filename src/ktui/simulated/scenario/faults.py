@@ -18,12 +18,12 @@ from ktui.cluster.ports import (
 from ktui.fileproblem import unknown_key
 from ktui.simulated import events
 from ktui.simulated.controller import schema
-from ktui.simulated.events import Act, Due
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.file import (
     BrokerId,
-    Part,
-    Place,
+    FieldPlace,
+    ScenarioSection,
     TargetsPart,
     Text,
     TopicPart,
@@ -34,7 +34,7 @@ from ktui.simulated.scenario.topics import topic_of
 from ktui.simulated.scenario.world import World
 from ktui.units import Rate, Seconds, Share, Size
 
-Read = Callable[[Place, Any, World], tuple[Act, ...]]
+FaultReader = Callable[[FieldPlace, Any, World], tuple[OutsideEvent, ...]]
 CALLS = frozenset(
     name
     for port in (ClusterReader, ClusterWriter)
@@ -44,21 +44,21 @@ CALLS = frozenset(
 """What a principal may be denied: the methods of both ports."""
 
 
-class SlowPart(Part, frozen=True, kw_only=True):
+class SlowPart(ScenarioSection, frozen=True, kw_only=True):
     """Of `slow`."""
 
     broker: BrokerId
     share: Share
 
 
-class FillDiskPart(Part, frozen=True, kw_only=True):
+class FillDiskPart(ScenarioSection, frozen=True, kw_only=True):
     """Of `fill-disk`."""
 
     broker: BrokerId
     leave: Size = Size(0)
 
 
-class InboundPart(Part, frozen=True, kw_only=True):
+class InboundPart(ScenarioSection, frozen=True, kw_only=True):
     """Of `set-inbound`."""
 
     topic: str
@@ -71,7 +71,7 @@ class NewTopicPart(TopicPart, frozen=True, kw_only=True):
     name: str
 
 
-class SettingPart(Part, frozen=True, kw_only=True):
+class SettingPart(ScenarioSection, frozen=True, kw_only=True):
     """Of `configure`: one setting of a topic or a broker."""
 
     topic: str | None = None
@@ -81,7 +81,9 @@ class SettingPart(Part, frozen=True, kw_only=True):
     value: Text | None = None
 
 
-def faults_of(place: Place, values: list[dict[str, Any]], world: World) -> tuple[Due, ...]:
+def faults_of(
+    place: FieldPlace, values: list[dict[str, Any]], world: World
+) -> tuple[ScheduledEvent, ...]:
     """Read the part `faults` of a file; topics come and go in `world` as the story has it.
 
     Raises:
@@ -90,19 +92,19 @@ def faults_of(place: Place, values: list[dict[str, Any]], world: World) -> tuple
     times = [_time(place.at(index), value) for index, value in enumerate(values)]
     in_order = sorted(range(len(values)), key=times.__getitem__)
     return tuple(
-        Due(times[index], act)
+        ScheduledEvent(times[index], act)
         for index in in_order
         for act in _acts(place.at(index), values[index], world)
     )
 
 
-def _time(place: Place, value: dict[str, Any]) -> float:
+def _time(place: FieldPlace, value: dict[str, Any]) -> float:
     if "at" not in value:
         raise place.problem("expected 'at', the time at which it happens")
     return float(place.at("at").convert(value["at"], Seconds))
 
 
-def _acts(place: Place, value: dict[str, Any], world: World) -> tuple[Act, ...]:
+def _acts(place: FieldPlace, value: dict[str, Any], world: World) -> tuple[OutsideEvent, ...]:
     names = [name for name in value if name != "at"]
     for name in names:
         if name not in FAULTS:
@@ -112,15 +114,15 @@ def _acts(place: Place, value: dict[str, Any], world: World) -> tuple[Act, ...]:
     return FAULTS[names[0]](place.at(names[0]), value[names[0]], world)
 
 
-def _broker(make: Callable[[int], Act]) -> Read:
-    def read(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _broker(make: Callable[[int], OutsideEvent]) -> FaultReader:
+    def read(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
         return (make(world.broker(place, place.convert(value, int))),)
 
     return read
 
 
-def _plain(act: Act) -> Read:
-    def read(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _plain(act: OutsideEvent) -> FaultReader:
+    def read(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
         del world
         if value is not None:
             raise place.problem("expected nothing after the colon")
@@ -129,8 +131,8 @@ def _plain(act: Act) -> Read:
     return read
 
 
-def _call(make: Callable[[str], Act]) -> Read:
-    def read(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _call(make: Callable[[str], OutsideEvent]) -> FaultReader:
+    def read(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
         del world
         call = place.convert(value, str)
         if call not in CALLS:
@@ -140,34 +142,34 @@ def _call(make: Callable[[str], Act]) -> Read:
     return read
 
 
-def _slow(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _slow(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, SlowPart)
     return (events.Slow(world.broker(place.at("broker"), part.broker), float(part.share)),)
 
 
-def _fill_disk(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _fill_disk(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, FillDiskPart)
     return (events.FillDisk(world.broker(place.at("broker"), part.broker), int(part.leave)),)
 
 
-def _set_inbound(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _set_inbound(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, InboundPart)
     topic = world.topic(place.at("topic"), part.topic)
     return (events.SetInbound(topic.name, float(part.inbound)),)
 
 
-def _create_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _create_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, NewTopicPart)
     return (events.CreateTopic(topic_of(place, part.name, part, world)),)
 
 
-def _delete_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _delete_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     topic = world.topic(place, place.convert(value, str))
     world.remove(topic)
     return (events.DeleteTopic(topic.name),)
 
 
-def _recreate_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _recreate_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     """Delete a topic, and make one of its name and layout that is empty."""
     topic = world.topic(place, place.convert(value, str))
     empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0)
@@ -176,12 +178,12 @@ def _recreate_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     return (events.DeleteTopic(topic.name), events.CreateTopic(empty))
 
 
-def _alter(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _alter(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     targets = targets_of(place, place.convert(value, TargetsPart), world)
     return (events.Alter(dict(targets)),)
 
 
-def _cancel(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _cancel(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     if value == "all":
         partitions = tuple(world.all_partitions(world.topics.values()))
     else:
@@ -189,19 +191,19 @@ def _cancel(place: Place, value: Any, world: World) -> tuple[Act, ...]:
     return (events.Alter(dict.fromkeys(partitions)),)
 
 
-def _elect(place: Place, value: Any, world: World) -> tuple[Act, ...]:
-    return (events.Elect(world.partitions(place, place.convert(value, list[str]))),)
+def _elect(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
+    return (events.ElectLeaders(world.partitions(place, place.convert(value, list[str]))),)
 
 
-def _configure(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _configure(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     entries = place.convert(value, list[Any])
     changes = tuple(_change(place.at(i), each, world) for i, each in enumerate(entries))
     if not changes:
         raise place.problem("expected at least one setting")
-    return (events.Configure(changes),)
+    return (events.AlterConfigs(changes),)
 
 
-def _change(place: Place, value: Any, world: World) -> ConfigChange:
+def _change(place: FieldPlace, value: Any, world: World) -> ConfigChange:
     part = place.convert(value, SettingPart)
     op = ConfigOp(part.op)
     if (op is ConfigOp.DELETE) != (part.value is None):
@@ -216,7 +218,7 @@ def _change(place: Place, value: Any, world: World) -> ConfigChange:
     return change
 
 
-def _resource(place: Place, part: SettingPart, world: World) -> ConfigResource:
+def _resource(place: FieldPlace, part: SettingPart, world: World) -> ConfigResource:
     if part.topic is not None and part.broker is None:
         return ConfigResource(ConfigScope.TOPIC, world.topic(place.at("topic"), part.topic).name)
     if part.broker is not None and part.topic is None:
@@ -225,12 +227,12 @@ def _resource(place: Place, part: SettingPart, world: World) -> ConfigResource:
     raise place.problem("expected either 'topic' or 'broker'")
 
 
-def _delay_request(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _delay_request(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     del world
     return (events.DelayRequest(float(place.convert(value, Seconds))),)
 
 
-FAULTS: Mapping[str, Read] = {
+FAULTS: Mapping[str, FaultReader] = {
     "kill": _broker(events.Kill),
     "shutdown": _broker(events.Shutdown),
     "start": _broker(events.Start),

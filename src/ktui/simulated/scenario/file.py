@@ -11,10 +11,10 @@ from ktui.cluster.text import clean
 from ktui.fileproblem import FileProblem
 from ktui.simulated.scenario.record import FASTEST
 from ktui.units import Rate, Seconds, Share, Size
-from ktui.yamlfile import Keys, YamlFile
+from ktui.yamlfile import KeyPath, YamlFile
 
 T = TypeVar("T")
-Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+CountField = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 BrokerId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Speed = Annotated[float, msgspec.Meta(gt=0, le=FASTEST)]
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
@@ -22,16 +22,16 @@ Text = str | int | float | bool
 """A setting's value, which YAML may take for a number or for yes or no."""
 
 
-class Place:
+class FieldPlace:
     """A value in a file, for errors that name its line."""
 
-    def __init__(self, file: YamlFile, keys: Keys = ()) -> None:
+    def __init__(self, file: YamlFile, keys: KeyPath = ()) -> None:
         self._file = file
         self._keys = keys
 
-    def at(self, *keys: str | int) -> Place:
+    def at(self, *keys: str | int) -> FieldPlace:
         """Go down to a part of the value."""
-        return Place(self._file, (*self._keys, *keys))
+        return FieldPlace(self._file, (*self._keys, *keys))
 
     def problem(self, words: str) -> FileProblem:
         """Make the error that names this value and its line."""
@@ -47,11 +47,11 @@ class Place:
         return self._file.convert(self._keys, value, to, hook=units.read)
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class ScenarioSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Some part of a file: keys in kebab-case, and none that is not known."""
 
 
-class BrokerPart(Part, frozen=True, kw_only=True):
+class BrokerPart(ScenarioSection, frozen=True, kw_only=True):
     """One broker; what is left out is as the cluster says for all."""
 
     id: BrokerId
@@ -62,7 +62,7 @@ class BrokerPart(Part, frozen=True, kw_only=True):
     disk: Size | None = None
 
 
-class TidePart(Part, frozen=True, kw_only=True):
+class TidePart(ScenarioSection, frozen=True, kw_only=True):
     """How traffic rises and falls."""
 
     swing: Share = Share(0)
@@ -70,7 +70,7 @@ class TidePart(Part, frozen=True, kw_only=True):
     noise: Share = Share(0)
 
 
-class ClusterPart(Part, frozen=True, kw_only=True):
+class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
     """The cluster. `brokers` is a count, or a list of ids and of `BrokerPart`."""
 
     brokers: int | list[Any] = 3
@@ -91,11 +91,11 @@ class ClusterPart(Part, frozen=True, kw_only=True):
     configs: dict[str, Text] = {}
 
 
-class TopicPart(Part, frozen=True, kw_only=True):
+class TopicPart(ScenarioSection, frozen=True, kw_only=True):
     """A topic, or many alike: `replicas` says where each partition is, or the others how many."""
 
-    partitions: Count | None = None
-    replication_factor: Count | None = None
+    partitions: CountField | None = None
+    replication_factor: CountField | None = None
     brokers: list[BrokerId] | None = None
     replicas: list[list[BrokerId]] | None = None
     size: Size = Size(0)
@@ -104,7 +104,7 @@ class TopicPart(Part, frozen=True, kw_only=True):
     configs: dict[str, Text] = {}
 
 
-class MovePart(Part, frozen=True, kw_only=True, rename=None):
+class MovePart(ScenarioSection, frozen=True, kw_only=True, rename=None):
     """One partition's target, as in the plan files of Kafka's own tool."""
 
     topic: str
@@ -113,13 +113,13 @@ class MovePart(Part, frozen=True, kw_only=True, rename=None):
     log_dirs: list[Literal["any"]] | None = None
 
 
-class TargetsPart(Part, frozen=True, kw_only=True):
+class TargetsPart(ScenarioSection, frozen=True, kw_only=True):
     """What is to be moved: exactly one of these, `topics` aside."""
 
     topics: list[str] | None = None
     drain: list[BrokerId] | None = None
     expand: list[BrokerId] | None = None
-    replication_factor: Count | None = None
+    replication_factor: CountField | None = None
     leaders_off: list[BrokerId] | None = None
     partitions: list[MovePart] | None = None
 
@@ -132,7 +132,7 @@ class PlanPart(TargetsPart, frozen=True, kw_only=True):
     limits: dict[str, Any] = {}
 
 
-class ScenarioPart(Part, frozen=True, kw_only=True):
+class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
     """The whole file; its larger parts are read one by one."""
 
     title: Title

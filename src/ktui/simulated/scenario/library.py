@@ -10,7 +10,7 @@ from ktui.cluster.text import clean
 from ktui.pacing.limits import Limits
 from ktui.simulated.scenario.cluster import cluster_of, with_topics
 from ktui.simulated.scenario.faults import faults_of
-from ktui.simulated.scenario.file import Place, ScenarioPart
+from ktui.simulated.scenario.file import FieldPlace, ScenarioPart
 from ktui.simulated.scenario.plan import plan_of
 from ktui.simulated.scenario.record import Scenario
 from ktui.simulated.scenario.topics import add_topics
@@ -28,7 +28,7 @@ def load_scenario(path: Path) -> Scenario:
         FileProblem: it cannot be read, or says something that cannot be; with the line.
     """
     file = read_yaml(path)
-    root = Place(file)
+    root = FieldPlace(file)
     part = root.convert(file.data, ScenarioPart)
     if math.isnan(part.speed):
         raise root.at("speed").problem("expected a number")

@@ -6,11 +6,11 @@ from typing import Any
 
 from ktui.fileproblem import unknown_key
 from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, limits_from
-from ktui.simulated.scenario.file import Place, PlanPart, TargetsPart
-from ktui.simulated.scenario.record import Plan
+from ktui.simulated.scenario.file import FieldPlace, PlanPart, TargetsPart
+from ktui.simulated.scenario.record import ScenarioPlan
 from ktui.simulated.scenario.targets import (
     NoRoom,
-    Targets,
+    ScenarioTargets,
     draining,
     expanding,
     leading_elsewhere,
@@ -22,7 +22,7 @@ from ktui.simulated.scenario.world import World
 GOALS = ("drain", "expand", "replication-factor", "leaders-off", "partitions")
 
 
-def plan_of(place: Place, value: dict[str, Any], world: World) -> tuple[Plan, Limits]:
+def plan_of(place: FieldPlace, value: dict[str, Any], world: World) -> tuple[ScenarioPlan, Limits]:
     """Read the part `plan` of a file.
 
     Raises:
@@ -33,11 +33,11 @@ def plan_of(place: Place, value: dict[str, Any], world: World) -> tuple[Plan, Li
         raise place.at("throttle").problem("expected at least 1 byte a second")
     targets = targets_of(place, part, world)
     throttle = None if part.throttle is None else float(part.throttle)
-    plan = Plan(targets=targets, start_s=float(part.start), throttle=throttle)
+    plan = ScenarioPlan(targets=targets, start_s=float(part.start), throttle=throttle)
     return plan, _limits(place.at("limits"), part.limits)
 
 
-def _limits(place: Place, options: dict[str, Any]) -> Limits:
+def _limits(place: FieldPlace, options: dict[str, Any]) -> Limits:
     known = (*COUNTS, *CHOICES)
     for option in options:
         if option not in known:
@@ -50,7 +50,7 @@ def _limits(place: Place, options: dict[str, Any]) -> Limits:
         raise place.at(option).problem(words) from None
 
 
-def targets_of(place: Place, part: TargetsPart, world: World) -> Targets:
+def targets_of(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTargets:
     """Give the targets that a part of the file comes to, of the partitions that change.
 
     Raises:
@@ -78,7 +78,7 @@ def targets_of(place: Place, part: TargetsPart, world: World) -> Targets:
     return targets
 
 
-def _goal(place: Place, part: TargetsPart) -> str:
+def _goal(place: FieldPlace, part: TargetsPart) -> str:
     given = [goal for goal in GOALS if getattr(part, goal.replace("-", "_")) is not None]
     if len(given) == 1:
         return given[0]
@@ -88,7 +88,7 @@ def _goal(place: Place, part: TargetsPart) -> str:
     raise place.problem(expected)
 
 
-def _moved(place: Place, part: TargetsPart, world: World) -> frozenset[str]:
+def _moved(place: FieldPlace, part: TargetsPart, world: World) -> frozenset[str]:
     if part.topics is None:
         return frozenset(world.topics)
     if part.partitions is not None:
@@ -101,15 +101,15 @@ def _moved(place: Place, part: TargetsPart, world: World) -> frozenset[str]:
     )
 
 
-def _factor(place: Place, part: TargetsPart, world: World) -> int:
+def _factor(place: FieldPlace, part: TargetsPart, world: World) -> int:
     factor = part.replication_factor or 0
     if factor > len(world.racks):
         raise place.problem(f"{factor} replicas need as many brokers; there are {len(world.racks)}")
     return factor
 
 
-def _explicit(place: Place, part: TargetsPart, world: World) -> Targets:
-    targets: Targets = {}
+def _explicit(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTargets:
+    targets: ScenarioTargets = {}
     for index, move in enumerate(part.partitions or ()):
         here = place.at(index)
         tp = world.partition(here, move.topic, move.partition)

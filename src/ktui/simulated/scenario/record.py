@@ -6,14 +6,14 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
-from ktui.simulated.events import Due
+from ktui.simulated.events import ScheduledEvent
 from ktui.simulated.layout import ClusterSpec
 
 FASTEST = 100.0
 """Of the cluster's seconds in one of ours: faster, there is no watching it."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is moved, and when it is begun."""
 
     targets: dict[TopicPartition, tuple[int, ...]]
@@ -31,9 +31,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     about: str
     """What happens and what to look at, in a few sentences without line breaks."""
     spec: ClusterSpec
-    faults: tuple[Due, ...] = ()
+    faults: tuple[ScheduledEvent, ...] = ()
     """In the order of time."""
-    plan: Plan | None = None
+    plan: ScenarioPlan | None = None
     limits: Limits = Limits()
     speed: float = 1.0
     """How many of the cluster's seconds pass in one of ours, unless told otherwise."""

@@ -22,7 +22,7 @@ from ktui.cluster.ports import (
 from ktui.cluster.resources import of_broker, of_topic
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.simulated.layout import ClusterSpec
-from ktui.simulated.scenario.record import Plan
+from ktui.simulated.scenario.record import ScenarioPlan
 
 _CHUNK = 5_000
 """Partitions a request: brokers write at most 10,000 records for one."""
@@ -31,7 +31,9 @@ Refusals = tuple[str, ...]
 """What was not accepted, a sentence each."""
 
 
-async def carry_out(plan: Plan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock) -> Refusals:
+async def carry_out(
+    plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock
+) -> Refusals:
     """Wait until the plan is due, and submit it. Partitions that only change order are elected."""
     await clock.sleep(plan.start_s)
     refused = [*await _set_throttles(plan, spec, writer)]
@@ -48,7 +50,7 @@ async def carry_out(plan: Plan, spec: ClusterSpec, writer: ClusterWriter, clock:
     return tuple(refused)
 
 
-async def _set_throttles(plan: Plan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
+async def _set_throttles(plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
     """Throttle what the plan adds, as far as it says so."""
     if plan.throttle is None:
         return ()
@@ -64,7 +66,7 @@ def _current(spec: ClusterSpec) -> Mapping[TopicPartition, tuple[int, ...]]:
     }
 
 
-def _adding(plan: Plan, current: Mapping[TopicPartition, tuple[int, ...]]) -> list[Replica]:
+def _adding(plan: ScenarioPlan, current: Mapping[TopicPartition, tuple[int, ...]]) -> list[Replica]:
     return [
         Replica(tp, broker)
         for tp, target in plan.targets.items()

@@ -10,7 +10,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.placing import Racks
 
-Targets = dict[TopicPartition, tuple[int, ...]]
+ScenarioTargets = dict[TopicPartition, tuple[int, ...]]
 
 
 class NoRoom(ValueError):
@@ -19,7 +19,7 @@ class NoRoom(ValueError):
 
 def draining(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, off: Collection[int]
-) -> Targets:
+) -> ScenarioTargets:
     """Have other brokers take the places of those `off`, the least loaded first.
 
     Args:
@@ -33,7 +33,7 @@ def draining(
     """
     loads = _Loads(racks, topics)
     stay = [broker for broker in racks if broker not in off]
-    targets: Targets = {}
+    targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
         target = list(replicas)
         for place, broker in enumerate(replicas):
@@ -46,11 +46,11 @@ def draining(
 
 def expanding(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, onto: Collection[int]
-) -> Targets:
+) -> ScenarioTargets:
     """Give the brokers `onto` their even share of each topic's replicas, from the fullest."""
     loads = _Loads(racks, ())
     seen = 0
-    targets: Targets = {}
+    targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
         loads.add(replicas)
         seen += len(replicas)
@@ -66,14 +66,14 @@ def expanding(
 
 def with_factor(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, factor: int
-) -> Targets:
+) -> ScenarioTargets:
     """Add replicas on the least loaded brokers, or drop the last ones, until there are `factor`.
 
     Raises:
         NoRoom: there are fewer brokers.
     """
     loads = _Loads(racks, topics)
-    targets: Targets = {}
+    targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
         target = list(replicas[:factor])
         while len(target) < factor:
@@ -85,13 +85,13 @@ def with_factor(
 
 def leading_elsewhere(
     topics: Collection[TopicSpec], moved: Collection[str], off: Collection[int]
-) -> Targets:
+) -> ScenarioTargets:
     """Put another replica first where one of `off` stands first, those that lead least first.
 
     A partition that has all its replicas on `off` stays as it is.
     """
     leads = Counter(replicas[0] for _, replicas in _partitions(topics, {t.name for t in topics}))
-    targets: Targets = {}
+    targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
         others = [broker for broker in replicas if broker not in off]
         if replicas[0] in off and others:

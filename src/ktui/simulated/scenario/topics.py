@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec
-from ktui.simulated.scenario.file import Place, TopicPart, as_text
+from ktui.simulated.scenario.file import FieldPlace, TopicPart, as_text
 from ktui.simulated.scenario.placing import in_turns_of_racks, spread
 from ktui.simulated.scenario.world import World
 
@@ -18,7 +18,7 @@ _RANGE = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 
 
 def add_topics(
-    place: Place, value: dict[str | int, Any], world: World, brokers: Iterable[BrokerSpec]
+    place: FieldPlace, value: dict[str | int, Any], world: World, brokers: Iterable[BrokerSpec]
 ) -> None:
     """Read the part `topics` of a file into `world`.
 
@@ -33,7 +33,7 @@ def add_topics(
             room.take(here, topic_of(here, name, part, world))
 
 
-def topic_of(place: Place, name: str, part: TopicPart, world: World) -> TopicSpec:
+def topic_of(place: FieldPlace, name: str, part: TopicPart, world: World) -> TopicSpec:
     """Make one topic that is not in `world` yet, and take it in."""
     name = world.new_topic(place, name)
     if not part.message_size:
@@ -59,7 +59,7 @@ class _Room:
         self._disks = {broker.id: broker.disk_bytes for broker in brokers}
         self._used: Counter[int] = Counter()
 
-    def take(self, place: Place, topic: TopicSpec) -> None:
+    def take(self, place: FieldPlace, topic: TopicSpec) -> None:
         """Put a topic's replicas on the disks."""
         for broker, replicas in Counter(chain.from_iterable(topic.replicas)).items():
             self._used[broker] += replicas * topic.bytes_each
@@ -72,7 +72,7 @@ def _gib(count: int) -> str:
     return f"{count / GIB:,.4g} GiB"
 
 
-def names_of(place: Place, pattern: str) -> Iterator[str]:
+def names_of(place: FieldPlace, pattern: str) -> Iterator[str]:
     """Write out the range in a name, if it has one, as shells do: leading zeros are kept."""
     found = _RANGE.search(pattern)
     if found is None:
@@ -85,7 +85,7 @@ def names_of(place: Place, pattern: str) -> Iterator[str]:
         yield f"{pattern[: found.start()]}{number:0{len(first)}d}{pattern[found.end() :]}"
 
 
-def _placed(place: Place, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:
+def _placed(place: FieldPlace, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:
     """Place partitions on brokers in turn; each topic begins at the next broker."""
     if part.partitions is None:
         raise place.problem("expected 'partitions', or 'replicas' with the brokers of each")
@@ -102,7 +102,7 @@ def _placed(place: Place, part: TopicPart, world: World) -> tuple[tuple[int, ...
     return spread(part.partitions, factor, brokers, first=len(world.topics), shifting=no_racks)
 
 
-def _given(place: Place, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:
+def _given(place: FieldPlace, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:
     for key, other in (
         ("partitions", part.partitions),
         ("replication-factor", part.replication_factor),

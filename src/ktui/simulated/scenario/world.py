@@ -12,7 +12,7 @@ from ktui.simulated.controller import schema
 from ktui.simulated.controller.configs import Configs
 from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.layout import ClusterSpec, TopicSpec
-from ktui.simulated.scenario.file import Place
+from ktui.simulated.scenario.file import FieldPlace
 
 MOST_PARTITIONS, MOST_REPLICAS = 300_000, 1_000_000
 """What can still be watched as it is played."""
@@ -31,7 +31,7 @@ class World:
         self._settings = Configs(cluster, self.topics, rules_of(cluster.version))
         self._partitions = self._replicas = 0
 
-    def check_room(self, place: Place, partitions: int, replicas: int) -> None:
+    def check_room(self, place: FieldPlace, partitions: int, replicas: int) -> None:
         """Make sure that so many more can be played."""
         for count, most, noun in (
             (self._partitions + partitions, MOST_PARTITIONS, "partitions"),
@@ -40,7 +40,7 @@ class World:
             if count > most:
                 raise place.problem(f"that makes {count:,} {noun} in all; at most {most:,} go")
 
-    def add(self, place: Place, topic: TopicSpec) -> None:
+    def add(self, place: FieldPlace, topic: TopicSpec) -> None:
         """Take in a topic that is made; its settings must be such as Kafka takes."""
         here = place.at("configs")
         for key, value in topic.configs.items():
@@ -59,7 +59,7 @@ class World:
         self._settings.forget(topic.name)
         self._count(topic, -1)
 
-    def configure(self, place: Place, change: ConfigChange) -> None:
+    def configure(self, place: FieldPlace, change: ConfigChange) -> None:
         """Take in a setting that is changed; it must be such as Kafka takes."""
         for result in self._settings.alter([change]).values():
             if result.verdict is not Verdict.ACCEPTED:
@@ -69,13 +69,13 @@ class World:
         self._partitions += sign * len(topic.replicas)
         self._replicas += sign * sum(map(len, topic.replicas))
 
-    def broker(self, place: Place, broker: int) -> int:
+    def broker(self, place: FieldPlace, broker: int) -> int:
         """Give the broker's id if there is such a broker."""
         if broker not in self.racks:
             raise place.problem(f"there is no broker {broker}; there are {_some(self.racks)}")
         return broker
 
-    def brokers(self, place: Place, brokers: Iterable[int]) -> tuple[int, ...]:
+    def brokers(self, place: FieldPlace, brokers: Iterable[int]) -> tuple[int, ...]:
         """Give ids of brokers, of which each must be there and named once."""
         found: list[int] = []
         for index, broker in enumerate(brokers):
@@ -86,13 +86,13 @@ class World:
             raise place.problem("expected at least one broker")
         return tuple(found)
 
-    def topic(self, place: Place, name: str) -> TopicSpec:
+    def topic(self, place: FieldPlace, name: str) -> TopicSpec:
         """Give a topic that there is now."""
         if name not in self.topics:
             raise place.problem(f"there is no topic {name!r} then; there are {_some(self.topics)}")
         return self.topics[name]
 
-    def new_topic(self, place: Place, name: str) -> str:
+    def new_topic(self, place: FieldPlace, name: str) -> str:
         """Give the name if it may be a topic's and there is no such topic now."""
         if problem := topic_name_problem(name):
             raise place.problem(problem)
@@ -100,14 +100,14 @@ class World:
             raise place.problem(f"there is a topic {name!r} already")
         return name
 
-    def partition(self, place: Place, topic: str, number: int) -> TopicPartition:
+    def partition(self, place: FieldPlace, topic: str, number: int) -> TopicPartition:
         """Give a partition that there is now."""
         count = len(self.topic(place, topic).replicas)
         if not 0 <= number < count:
             raise place.problem(f"{topic} has no partition {number}; it has 0 to {count - 1}")
         return TopicPartition(topic, number)
 
-    def partitions(self, place: Place, words: Iterable[str]) -> tuple[TopicPartition, ...]:
+    def partitions(self, place: FieldPlace, words: Iterable[str]) -> tuple[TopicPartition, ...]:
         """Give the partitions that words name: all of a topic, or one as `orders:3`."""
         found: dict[TopicPartition, None] = {}
         for index, word in enumerate(words):
@@ -116,7 +116,7 @@ class World:
             raise place.problem("expected at least one topic, or partition such as orders:3")
         return tuple(found)
 
-    def _named(self, place: Place, word: str) -> Iterable[TopicPartition]:
+    def _named(self, place: FieldPlace, word: str) -> Iterable[TopicPartition]:
         topic, colon, number = word.partition(":")
         if not colon:
             return self.all_partitions([self.topic(place, topic)])

@@ -25,7 +25,7 @@ from ktui.tui.app.help_groups import help_groups
 from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, wrong_with
 from ktui.tui.poll.outages import Outages
 from ktui.tui.poll.overview import Overview
-from ktui.tui.poll.polling import Looking, Lost, Polled, Polling
+from ktui.tui.poll.polling import Looking, Polled, PollFailed, Polling
 from ktui.tui.poll.stale_throttles import Leftovers
 from ktui.tui.run_view.launchers import Engines
 from ktui.tui.screens.brokers.screen import BrokersScreen
@@ -166,8 +166,8 @@ class KtuiApp(CancelApp):
         self._show_all()
         self._set_terminal_title(terminal_title.title(overview, self.run_status))
 
-    @on(Lost)
-    def _show_lost(self, message: Lost) -> None:
+    @on(PollFailed)
+    def _show_lost(self, message: PollFailed) -> None:
         last = self._polled.last
         since_s = None if last is None else last.monotonic_s
         now = self._clock.now(), self._clock.monotonic()

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.foreign_outcome import Listed, listed_in
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_in
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import RunState
@@ -18,7 +18,7 @@ from ktui.progress.timeline import Progress
 from ktui.tui.app.runs_controller import RunsApp
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.cancel_choice import Chosen, Deed, scopes
+from ktui.tui.run_view.cancel_choice import CancelAction, Chosen, scopes
 from ktui.tui.run_view.launchers import Engines
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.run.cancel import CancelScreen
@@ -57,9 +57,11 @@ class CancelApp(RunsApp):
             self.tell(words, severity="warning")
         else:
             ended = attached.status.state is RunState.ENDED
-            await self.open_cancel(attached, Deed.ROLLBACK if ended else Deed.STOP)
+            await self.open_cancel(attached, CancelAction.ROLLBACK if ended else CancelAction.STOP)
 
-    async def open_cancel(self, attached: AttachedRun, deed: Deed, *, whole: bool = False) -> None:
+    async def open_cancel(
+        self, attached: AttachedRun, deed: CancelAction, *, whole: bool = False
+    ) -> None:
         """Open the cancel dialog on a run.
 
         Args:
@@ -87,7 +89,7 @@ class CancelApp(RunsApp):
     async def _roll_back_run(self, folder: RunDir) -> None:
         await self.attach(folder)
         if self.attached is not None and self.attached.name == folder.name:
-            await self.open_cancel(self.attached, Deed.ROLLBACK, whole=True)
+            await self.open_cancel(self.attached, CancelAction.ROLLBACK, whole=True)
 
     async def _carry_out(self, attached: AttachedRun, chosen: Chosen) -> None:
         """Ask for it; a run that nobody carries on is taken up for it, and its rest is paused."""
@@ -176,7 +178,7 @@ class CancelApp(RunsApp):
 
     # ------------------------------------------------- what somebody else reassigns
 
-    def _listed(self, tp: TopicPartition | None) -> Listed | None:
+    def _listed(self, tp: TopicPartition | None) -> ListedReassignment | None:
         """Give a partition's reassignment, if no step of the run is that."""
         seen, attached = self.progress.last, self.attached
         track = None if attached is None or tp is None else attached.run.tracks.get(tp)
@@ -204,7 +206,7 @@ class CancelApp(RunsApp):
             title = f"Cancel this foreign reassignment of {move.tp}?"
             self.push_screen(ConfirmScreen(title, messages.cancelling(move)), answered)
 
-    async def _cancel_foreign(self, engines: Engines, move: Listed) -> None:
+    async def _cancel_foreign(self, engines: Engines, move: ListedReassignment) -> None:
         what = f"cancel the foreign reassignment of {move.tp}"
         try:
             settled = await engines.cancel_foreign(move)

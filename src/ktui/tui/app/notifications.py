@@ -7,7 +7,7 @@ from typing import Any
 from textual.app import App
 from textual.timer import Timer
 
-from ktui.tui.widgets.footer import Keys, News
+from ktui.tui.widgets.footer import FooterKeys, Notification
 
 _FOR_S = {"information": 6.0, "warning": 8.0, "error": 12.0}
 
@@ -20,9 +20,9 @@ class NewsApp(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.news: News | None = None
+        self.news: Notification | None = None
         """What is told at the moment."""
-        self._waiting: tuple[News, float] | None = None
+        self._waiting: tuple[Notification, float] | None = None
         self._until: Timer | None = None
 
     def notify(
@@ -36,7 +36,7 @@ class NewsApp(App[None]):
     ) -> None:
         """Tell something in a line, as it is."""
         words = ": ".join(filter(None, (title, message)))
-        news, lasts_s = News(" ".join(words.split()), severity), timeout or _FOR_S[severity]
+        news, lasts_s = Notification(" ".join(words.split()), severity), timeout or _FOR_S[severity]
         if self.news is not None and _FOR_S[severity] < _FOR_S[self.news.severity]:
             self._waiting = (news, lasts_s)
         else:
@@ -51,13 +51,13 @@ class NewsApp(App[None]):
         waiting, self._waiting = self._waiting, None
         self._show_news(*waiting or (None,))
 
-    def _show_news(self, news: News | None, lasts_s: float = 0.0) -> None:
+    def _show_news(self, news: Notification | None, lasts_s: float = 0.0) -> None:
         if self._until is not None:
             self._until.stop()
         self._until = self.set_timer(lasts_s, self._next_news) if news is not None else None
         self.news = news
         for screen in self.screen_stack:
-            for keys in screen.query(Keys):
+            for keys in screen.query(FooterKeys):
                 keys.show_news(news)
 
     def tell(self, words: str, **how: Any) -> None:

@@ -10,7 +10,7 @@ from textual import on
 from ktui.cluster.observer import Observations
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.poll.polling import Lost, Polled
+from ktui.tui.poll.polling import Polled, PollFailed
 from ktui.tui.widgets.header import Status
 
 
@@ -29,7 +29,7 @@ class RecordingApp(KtuiApp):
         self._told: str | None = None
 
     @on(Polled)
-    @on(Lost)
+    @on(PollFailed)
     def _tell_problem(self) -> None:
         """Tell once why nothing more is recorded; the header goes on to say that it is not."""
         problem = self._recorder.problem

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.resources import SettingKey
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.rollback_plan import write_rollback_anew
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause
-from ktui.execution.run.throttle_ledger import Key
 from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Progress
 from ktui.tui.app.notifications import NewsApp
@@ -131,7 +131,7 @@ class RunApp(NewsApp):
         return progress if self.attached is None else informed(progress, self.attached.run)
 
     @property
-    def throttles_of_run(self) -> Mapping[Key, frozenset[str]]:
+    def throttles_of_run(self) -> Mapping[SettingKey, frozenset[str]]:
         """What the run has set of throttles, by setting."""
         run = None if self.attached is None else self.attached.run
         if run is None or run.ended:

@@ -16,9 +16,9 @@ from ktui.tui.run_view.attachment import unfinished
 from ktui.tui.run_view.launchers import Engines
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
-from ktui.tui.screens.plan.plan import OtherWay, Outcome, PlanScreen
+from ktui.tui.screens.plan.plan import OtherWay, PlanOutcome, PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
-from ktui.tui.screens.run.resume_offer import Choice, OfferScreen
+from ktui.tui.screens.run.resume_offer import OfferScreen, ResumeChoice
 from ktui.tui.screens.runs import RunsScreen
 
 
@@ -128,7 +128,7 @@ class RunsApp(RunApp):
             taker = attached.name if attached is not None and takes else ""
             screen = StartScreen(engines, state_dir, taker=taker, path=path)
 
-        def decided(outcome: Outcome | None) -> None:
+        def decided(outcome: PlanOutcome | None) -> None:
             if isinstance(outcome, OtherWay):
                 other = self._choose_plan(adds=not adds, path=outcome.path)
                 self.run_worker(other, group="choosing", exit_on_error=False)
@@ -181,10 +181,10 @@ class RunsApp(RunApp):
         elif waiting:
             run, problem = state_dir.run(waiting[0].name), self.resume_problem()
 
-            def chosen(choice: Choice | None) -> None:
-                if choice is Choice.RESUME:
+            def chosen(choice: ResumeChoice | None) -> None:
+                if choice is ResumeChoice.RESUME:
                     self.resume(run)
-                elif choice is Choice.LOOK:
+                elif choice is ResumeChoice.LOOK:
                     self.run_worker(self.attach(run), group="attach", exit_on_error=False)
 
             await self.push_screen(OfferScreen(waiting, problem), chosen)

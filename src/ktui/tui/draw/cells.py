@@ -70,7 +70,7 @@ class SignAt(NamedTuple):
     cell: Cell
 
 
-class Waiting(NamedTuple):
+class WaitedSpan(NamedTuple):
     """From when to when a partition has waited for its first step, in monotonic seconds."""
 
     from_s: float
@@ -107,7 +107,7 @@ def timeline_cells(
     now_s: float,
     span: int = RECENT_SLOTS,
     *,
-    waits: Waiting | None = None,
+    waits: WaitedSpan | None = None,
     sign: SignAt | None = None,
 ) -> list[Piece]:
     """Draw the last `span` slots up to now in `width` cells, the newest to the right.

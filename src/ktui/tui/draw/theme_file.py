@@ -12,7 +12,7 @@ from textual.color import Color, ColorParseError
 
 from ktui.fileproblem import FileProblem, unknown_key
 from ktui.tui.draw.roles import ROLES
-from ktui.yamlfile import Keys, YamlFile, read_yaml
+from ktui.yamlfile import KeyPath, YamlFile, read_yaml
 
 REQUIRED_COLORS = (
     "background", "foreground", "primary", "accent", "success", "warning", "error",
@@ -75,10 +75,10 @@ class _Reader:
             self._require(theme.colors)
         return theme
 
-    def _problem(self, keys: Keys, what: str) -> None:
+    def _problem(self, keys: KeyPath, what: str) -> None:
         self.problems.append(self.file.problem(keys, what))
 
-    def _mapping(self, keys: Keys, what: str, allowed: Collection[str]) -> dict[str, Any]:
+    def _mapping(self, keys: KeyPath, what: str, allowed: Collection[str]) -> dict[str, Any]:
         """Give the known keys' values; unknown keys are problems."""
         data = self.file.data
         for key in keys:

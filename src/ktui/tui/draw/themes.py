@@ -13,7 +13,7 @@ from textual.theme import Theme
 from ktui.fileproblem import FileProblem
 from ktui.tui.draw.roles import ROLES, role_defaults, role_style
 from ktui.tui.draw.theme_file import ThemeFile, is_ansi, read_theme_file
-from ktui.yamlfile import Keys
+from ktui.yamlfile import KeyPath
 
 __all__ = [
     "DEFAULT", "ROLES", "LoadedThemes", "load_themes", "role_defaults", "role_style",
@@ -124,7 +124,7 @@ class _Maker:
         what = f"`extends` names no theme that could be read: {name!r}; {hint}"
         self._problem(file, ("extends",), what)
 
-    def _problem(self, file: ThemeFile, keys: Keys, what: str) -> None:
+    def _problem(self, file: ThemeFile, keys: KeyPath, what: str) -> None:
         problem = file.file.problem(keys, what)
         self._problems[str(problem)] = problem
 

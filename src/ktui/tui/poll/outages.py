@@ -10,14 +10,14 @@ from operator import attrgetter
 
 import msgspec
 
-from ktui.progress.news import Severity
+from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event
 from ktui.tui.draw import format as figures
 
 _KEPT = 1_000
 
 
-class Outage(msgspec.Struct, frozen=True):
+class ClusterOutage(msgspec.Struct, frozen=True):
     """Why the cluster does not answer as a whole."""
 
     reason: str
@@ -30,17 +30,19 @@ class Outages:
     """Notes outages as they come and go."""
 
     def __init__(self) -> None:
-        self.current: Outage | None = None
+        self.current: ClusterOutage | None = None
         self._since_s = 0.0
         self._events: deque[Event] = deque(maxlen=_KEPT)
 
-    def lost(self, outage: Outage, at: datetime, since_s: float | None, now_s: float) -> None:
+    def lost(
+        self, outage: ClusterOutage, at: datetime, since_s: float | None, now_s: float
+    ) -> None:
         """Note that the cluster does not answer, since the monotonic second of its last answer."""
         if self.current is None:
             verb = "not reached" if since_s is None else "lost"
             self._since_s = now_s if since_s is None else since_s
             words = f"cluster {verb}: {outage.reason}"
-            self._events.append(Event(at, words, severity=Severity.TROUBLE))
+            self._events.append(Event(at, words, severity=EventSeverity.TROUBLE))
         self.current = outage
 
     def answered(self, at: datetime, now_s: float) -> None:

@@ -17,7 +17,7 @@ from ktui.cluster.text import clean
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.tui.poll.backfill import joined
-from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview, overview
 
 LONGEST_BACKOFF_S = 5.0
@@ -36,10 +36,10 @@ class Polled(Message):
         self.overview = overview
 
 
-class Lost(Message):
+class PollFailed(Message):
     """A poll failed as a whole; the loop goes on trying."""
 
-    def __init__(self, outage: Outage) -> None:
+    def __init__(self, outage: ClusterOutage) -> None:
         super().__init__()
         self.outage = outage
 
@@ -148,7 +148,7 @@ class Polling:
 
     def _lost(self, reason: str, details: str) -> None:
         self._failures += 1
-        self._tell(Lost(Outage(_in_one_line(reason), _in_one_line(details))))
+        self._tell(PollFailed(ClusterOutage(_in_one_line(reason), _in_one_line(details))))
 
     async def _wait(self, seconds: float) -> None:
         await first_of(self._clock.sleep(seconds), self._wake.wait())

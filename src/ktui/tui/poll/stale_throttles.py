@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ConfigScope
-from ktui.progress.left_behind import Key, left_behind
+from ktui.cluster.resources import SettingKey
+from ktui.progress.left_behind import left_behind
 
 STALE_S = 65.0
 """Settings are read every 30 s, and forgotten after 60: those from before a move ended are not told
@@ -22,7 +23,7 @@ class Leftovers:
         self._topic_moved_s: dict[str, float] = {}
         self.count = 0
 
-    def note(self, seen: Observation, ours: Mapping[Key, frozenset[str]]) -> None:
+    def note(self, seen: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> None:
         """Take in a look, and what the run that is shown has set itself."""
         moving = seen.reassigning
         if moving or ours:
@@ -31,7 +32,7 @@ class Leftovers:
         self._topic_moved_s |= dict.fromkeys(topics, seen.monotonic_s)
         self.count = sum(self._told(key, seen.monotonic_s) for key in left_behind(seen, ours))
 
-    def _told(self, key: Key, now_s: float) -> bool:
+    def _told(self, key: SettingKey, now_s: float) -> bool:
         moved_s = self._moved_s
         if key[0].scope is ConfigScope.TOPIC:
             moved_s = self._topic_moved_s.get(key[0].name, -math.inf)

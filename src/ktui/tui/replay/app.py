@@ -20,7 +20,7 @@ from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.run_controller import RunApp
 from ktui.tui.poll.stale_throttles import Leftovers
 from ktui.tui.replay.line import ReplayLine, as_position
-from ktui.tui.replay.messages import Played, Surveyed, Told
+from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.moment_prompt import MomentPrompt
 from ktui.tui.replay.player import Playing, Way
 from ktui.tui.widgets.bindings import APP_BINDINGS
@@ -132,8 +132,8 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     # ------------------------------------------------------------ what is played
 
-    @on(Played)
-    def _show_played(self, message: Played) -> None:
+    @on(ReplayAdvanced)
+    def _show_played(self, message: ReplayAdvanced) -> None:
         if message.jumped:
             self._leftovers = Leftovers()
             self.watch_screen.forget()
@@ -167,8 +167,8 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         self.refresh_run(self._polled)
         super().show_again()
 
-    @on(Told)
-    def _tell_of_it(self, message: Told) -> None:
+    @on(ReplayNotice)
+    def _tell_of_it(self, message: ReplayNotice) -> None:
         if message.instead:
             self.clear_notifications()
         self.tell(message.words, severity=message.severity)

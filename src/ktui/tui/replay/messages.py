@@ -13,7 +13,7 @@ from ktui.progress.timeline import Progress
 from ktui.recording.replay_tape import Stretch
 from ktui.tui.poll.outages import Outages
 from ktui.tui.poll.overview import Overview
-from ktui.tui.replay.survey import Mark
+from ktui.tui.replay.survey import SurveyMark
 
 
 class Course(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class Course(msgspec.Struct, frozen=True):
     surveyed_s: float
     """Up to which second it is known what happens."""
     stretches: Sequence[Stretch]
-    marks: Sequence[Mark]
+    marks: Sequence[SurveyMark]
     speed: float
     paused: bool
     goes_to_s: float | None = None
@@ -40,7 +40,7 @@ class Course(msgspec.Struct, frozen=True):
         return self.at_s >= self.until_s
 
 
-class Played(Message):
+class ReplayAdvanced(Message):
     """The replay has gone on."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Surveyed(Message):
     """More is known of what happens where, or of how far it is on the way to another place."""
 
 
-class Told(Message):
+class ReplayNotice(Message):
     """There is something to be told."""
 
     def __init__(self, words: str, severity: str = "information", *, instead: bool = False) -> None:

@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from ktui.recording.replay_moment import reach, second_of
 from ktui.recording.replay_tape import Tape
-from ktui.tui.widgets.text_field import Entry
+from ktui.tui.widgets.text_field import TextField
 
 
 class MomentPrompt(ModalScreen[float | None]):
@@ -44,7 +44,9 @@ class MomentPrompt(ModalScreen[float | None]):
         """Lay out the question and the line to answer it in."""
         with Vertical():
             yield Static("Go to which moment?", id="moment-title")
-            yield Entry(placeholder=f"{self._tape.wall(self._tape.from_s).astimezone():%H:%M:%S}")
+            yield TextField(
+                placeholder=f"{self._tape.wall(self._tape.from_s).astimezone():%H:%M:%S}"
+            )
             yield Static(self._hint, id="moment-hint", markup=False)
 
     @property

@@ -17,7 +17,7 @@ from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.overview import Overview, overview
-from ktui.tui.replay.messages import Course, Played, Surveyed, Told
+from ktui.tui.replay.messages import Course, ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.run_stage import RunStage
 from ktui.tui.replay.survey import Survey
 from ktui.tui.replay.walk import Walk
@@ -141,7 +141,7 @@ class Playing:
             self._goal = self._goes_to_s = None
             self.clock.pause()
             words = f"ktui's own error, and the replay stands: {type(error).__name__}: {error}"
-            self._tell(Told(words, "error"))
+            self._tell(ReplayNotice(words, "error"))
         finally:
             self._turning = False
 
@@ -166,7 +166,7 @@ class Playing:
 
     def _pass_over(self, until_s: float) -> None:
         gap = figures.as_duration(until_s - self.clock.monotonic())
-        self._tell(Told(f"Nothing was recorded for {gap}: it is passed over."))
+        self._tell(ReplayNotice(f"Nothing was recorded for {gap}: it is passed over."))
         self.clock.move_to(until_s)
         self._wake.set()
 
@@ -175,20 +175,20 @@ class Playing:
         sums, run = await asyncio.to_thread(self._put_on_stage)
         if walk.progress.last is not None:
             self.clock.set_wall(walk.at, walk.at_s)
-        self._tell(Played(walk.progress, sums, walk.outages, run, jumped=jumped))
+        self._tell(ReplayAdvanced(walk.progress, sums, walk.outages, run, jumped=jumped))
         self._tell_damages()
 
     def _tell_damages(self) -> None:
         damages, self._walk.damages = self._walk.damages, []
         if damages:
             more = f"; e tells of {len(damages) - 1:,} more" if len(damages) > 1 else ""
-            self._tell(Told(f"The recording is damaged: {damages[0]}{more}", "error"))
+            self._tell(ReplayNotice(f"The recording is damaged: {damages[0]}{more}", "error"))
 
     def _put_on_stage(self) -> tuple[Overview, RunDir | None]:
         try:
             run = self._stage.show(self._walk.runs.values())
         except RunProblem as problem:
-            self._tell(Told(str(problem), "error"))
+            self._tell(ReplayNotice(str(problem), "error"))
             run = None
         return overview(self._walk.progress), run
 
@@ -220,10 +220,10 @@ class Playing:
                     return None
         if mark is None:
             where = "before" if way is Way.PREVIOUS else "after"
-            self._tell(Told(f"There is no event {where} this.", instead=True))
+            self._tell(ReplayNotice(f"There is no event {where} this.", instead=True))
             return None
         severity = ("information", "warning", "error")[mark.severity]
-        self._tell(Told(mark.words, severity, instead=True))
+        self._tell(ReplayNotice(mark.words, severity, instead=True))
         return mark.at_s
 
     async def _reach(self, goal: float, wanted: float | Way) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ktui.execution.host.state_dir import run_name_problem
-from ktui.execution.run.events import Entry, decode
+from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.recording.lines import RunLine
 from ktui.recording.milliseconds import moment
@@ -21,7 +21,7 @@ class RecordedRun:
     def __init__(self, name: str) -> None:
         self.name = name
         self.run = Run(name)
-        self.entries: list[Entry] = []
+        self.entries: list[JournalEntry] = []
         self.problem = run_name_problem(name)
         """Why it is not followed any further; None as long as it is."""
 
@@ -35,7 +35,7 @@ class RecordedRun:
         """Whether a process carried it on, or was just being started for that."""
         return self.run.left is None and not self.run.ended
 
-    def take(self, line: RunLine) -> Entry | None:
+    def take(self, line: RunLine) -> JournalEntry | None:
         """Take in an event; give it if it is new, and all before it are known."""
         if self.problem is not None or line.entry <= self.run.seq:
             return None
@@ -44,7 +44,7 @@ class RecordedRun:
             self.problem = f"{missing} of run {self.name} are not in the recording"
             return None
         try:
-            entry = Entry(line.entry, moment(line.at), decode(bytes(line.event)))
+            entry = JournalEntry(line.entry, moment(line.at), decode(bytes(line.event)))
             self.run.apply(entry)
         except (msgspec.MsgspecError, LookupError) as error:
             what = f"event {line.entry} of run {self.name}"

@@ -11,7 +11,7 @@ from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.host.ownership import Holder, Ownership, take
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry
+from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.tui.replay.recorded_run import RecordedRun
 
@@ -21,7 +21,7 @@ class _Staged(msgspec.Struct):
 
     folder: RunDir
     journal: Journal
-    written: list[Entry]
+    written: list[JournalEntry]
     ownership: Ownership | None = None
 
 
@@ -80,7 +80,7 @@ class RunStage:
         staged.folder.path.rmdir()
 
 
-def _goes_on(written: list[Entry], entries: list[Entry]) -> bool:
+def _goes_on(written: list[JournalEntry], entries: list[JournalEntry]) -> bool:
     """Whether what is written is the beginning of what is to be; entries are never changed."""
     count = len(written)
     return count <= len(entries) and (not count or written[-1] == entries[count - 1])

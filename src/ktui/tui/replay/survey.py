@@ -21,7 +21,7 @@ MOST_TIMELINES = 20_000
 """Kept in all stands together."""
 
 
-class Mark(msgspec.Struct, frozen=True):
+class SurveyMark(msgspec.Struct, frozen=True):
     """A second at which something happened that is worth going to."""
 
     at_s: float
@@ -37,7 +37,7 @@ class Survey:
         self._walk = Walk(tape, note=self._note)
         self._spacing, self._since = SPACING, 0
         self.stands = [self._walk.stand]
-        self.marks: list[Mark] = []
+        self.marks: list[SurveyMark] = []
         """By their seconds, as far as it has come."""
 
     @property
@@ -64,12 +64,12 @@ class Survey:
         number = bisect_right(self.stands, at_s, key=attrgetter("at_s"))
         return self.stands[max(0, number - 1)]
 
-    def mark_after(self, at_s: float) -> Mark | None:
+    def mark_after(self, at_s: float) -> SurveyMark | None:
         """Give the next mark after a second; None where none is known."""
         number = bisect_right(self.marks, at_s, key=attrgetter("at_s"))
         return self.marks[number] if number < len(self.marks) else None
 
-    def mark_before(self, at_s: float) -> Mark | None:
+    def mark_before(self, at_s: float) -> SurveyMark | None:
         """Give the last mark before a second; None where there is none."""
         number = bisect_left(self.marks, at_s, key=attrgetter("at_s"))
         return self.marks[number - 1] if number else None
@@ -88,7 +88,7 @@ class Survey:
         if event.severity == 0 and event.tp is not None:
             return
         words = event.what if event.tp is None else f"{event.tp}: {event.what}"
-        mark = Mark(at_s, event.severity, words)
+        mark = SurveyMark(at_s, event.severity, words)
         if not self.marks or self.marks[-1].at_s < at_s:
             self.marks.append(mark)
         elif self.marks[-1].severity < mark.severity:

@@ -13,12 +13,12 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.text import clean
 from ktui.progress.fold import fold
-from ktui.progress.news import Severity
+from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Progress
-from ktui.recording.lines import Lost, RunLine
+from ktui.recording.lines import LostPollLine, RunLine
 from ktui.recording.playing import Damage
-from ktui.recording.replay_tape import Passing, Place, Tape
-from ktui.tui.poll.outages import Outage, Outages
+from ktui.recording.replay_tape import Passing, Tape, TapePosition
+from ktui.tui.poll.outages import ClusterOutage, Outages
 from ktui.tui.poll.requested_replicas import informed
 from ktui.tui.replay.recorded_run import RecordedRun
 from ktui.tui.run_view.run_events import news
@@ -27,7 +27,7 @@ from ktui.tui.run_view.run_events import news
 class Stand(msgspec.Struct, frozen=True):
     """Where a walk was, with all that is needed to go on from there."""
 
-    place: Place | None
+    place: TapePosition | None
     at_s: float
     at: datetime
     progress: Progress
@@ -54,7 +54,7 @@ class Walk:
         note: Callable[[float, Event], None] = lambda _at_s, _event: None,
     ) -> None:
         self._note = note
-        self.place: Place | None = None
+        self.place: TapePosition | None = None
         self.at_s, self.at = tape.from_s, tape.wall(tape.from_s)
         self.progress, self.outages = Progress(), Outages()
         self.runs: dict[str, RecordedRun] = {}
@@ -108,7 +108,7 @@ class Walk:
         match passing.what:
             case Observation() as seen:
                 self._look(seen)
-            case Lost(reason=reason):
+            case LostPollLine(reason=reason):
                 self._lost(reason)
             case RunLine() as line:
                 self._run_event(line)
@@ -135,7 +135,7 @@ class Walk:
         self.outages = self.outages.copy()
         since_s = None if last is None else last.monotonic_s
         words = clean(" ".join(reason.split()))
-        self.outages.lost(Outage(words, words), self.at, since_s, self.at_s)
+        self.outages.lost(ClusterOutage(words, words), self.at, since_s, self.at_s)
 
     def _run_event(self, line: RunLine) -> None:
         self.run_lines.append(line)
@@ -153,7 +153,7 @@ class Walk:
 
     def _tell(self, words: str) -> None:
         """Put among the events what is wrong with the recording."""
-        event = Event(self.at, clean(words), severity=Severity.TROUBLE)
+        event = Event(self.at, clean(words), severity=EventSeverity.TROUBLE)
         self.outages = self.outages.copy()
         self.outages.note(event)
         self._note(self.at_s, event)

@@ -14,14 +14,14 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.forecast.estimate import Copied, Estimate
+from ktui.execution.forecast.estimate import CopiedBytes, Estimate
 from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.host.ownership import Holder, holder, this_process
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Asked, Command, SetLimits
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Entry
+from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, limits_from
@@ -54,7 +54,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 0
     counts: Mapping[State, int] = {}
     in_flight: int = 0
-    copied: Copied = Copied()
+    copied: CopiedBytes = CopiedBytes()
     throttle: ThrottleNow = ThrottleNow()
     holder: Holder | None = None
     ended_at: datetime | None = None
@@ -110,7 +110,7 @@ class AttachedRun:
         """The run."""
         return self._follower.run
 
-    def refresh(self) -> tuple[list[Entry], set[TopicPartition]]:
+    def refresh(self) -> tuple[list[JournalEntry], set[TopicPartition]]:
         """Read what is new; give it, and the partitions whose rows tell otherwise now."""
         try:
             entries = self._follower.refresh()

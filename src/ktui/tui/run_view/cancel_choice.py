@@ -17,7 +17,7 @@ from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import RunStatus
 
 
-class Deed(enum.Enum):
+class CancelAction(enum.Enum):
     """What is to be done."""
 
     STOP = "stop"
@@ -33,9 +33,9 @@ class Deed(enum.Enum):
 
 
 _KINDS = {
-    Deed.STOP: CancelKind.STOP,
-    Deed.ROLLBACK: CancelKind.ROLLBACK,
-    Deed.TRIM: CancelKind.TRIM,
+    CancelAction.STOP: CancelKind.STOP,
+    CancelAction.ROLLBACK: CancelKind.ROLLBACK,
+    CancelAction.TRIM: CancelKind.TRIM,
 }
 
 
@@ -55,7 +55,7 @@ class Scope(msgspec.Struct, frozen=True):
 class Chosen(msgspec.Struct, frozen=True):
     """What is to be done, and to which partitions."""
 
-    deed: Deed
+    deed: CancelAction
     scope: Scope
 
     @property
@@ -64,7 +64,7 @@ class Chosen(msgspec.Struct, frozen=True):
         topics, partitions = self.scope.topics, self.scope.partitions
         if self.deed.kind is not None:
             return CallOff(self.deed.kind, topics=topics, partitions=partitions)
-        asks = Pause if self.deed is Deed.PAUSE else Continue
+        asks = Pause if self.deed is CancelAction.PAUSE else Continue
         return asks(topics=topics, partitions=partitions)
 
     @property

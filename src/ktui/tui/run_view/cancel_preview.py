@@ -9,18 +9,25 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.preview import Foreseen, foreseen
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import Act, act_on, acts_in_words, in_scope
+from ktui.execution.run.cancel_scope import CancelEffect, act_on, acts_in_words, in_scope
 from ktui.execution.run.run import Run
 from ktui.tui.run_view.cancel_choice import Scope
 
 MOST_TOLD = 200
 """Partitions that are looked at and told of one by one; of the rest what is sent is counted."""
-_FIRST = (Act.CANCEL, Act.GO_BACK, Act.TRIM, Act.DEQUEUE, Act.ALREADY, Act.NOTHING)
+_FIRST = (
+    CancelEffect.CANCEL,
+    CancelEffect.GO_BACK,
+    CancelEffect.TRIM,
+    CancelEffect.DEQUEUE,
+    CancelEffect.ALREADY,
+    CancelEffect.NOTHING,
+)
 
 
-class Told(msgspec.Struct, frozen=True):
+class PartitionPreview(msgspec.Struct, frozen=True):
     """One partition: what becomes of it."""
 
     foreseen: Foreseen
@@ -44,12 +51,12 @@ class CancelOutlook:
         ranked = (tp for act in _FIRST for tp in self._acts if self._acts[tp] is act)
         self.concerned = [tp for tp, _ in zip(ranked, range(MOST_TOLD), strict=False)]
         """Those told of one by one."""
-        self.told: list[Told] = []
+        self.told: list[PartitionPreview] = []
 
     @property
     def over(self) -> bool:
         """Whether all of it is over: nothing is left for any process to do."""
-        return all(act is Act.NOTHING for act in self._acts.values())
+        return all(act is CancelEffect.NOTHING for act in self._acts.values())
 
     @property
     def idle(self) -> bool:
@@ -66,14 +73,14 @@ class CancelOutlook:
         for tp in self._acts.keys() & set(touched):
             self._acts[tp] = act_on(self._run.tracks[tp], self._kind)
         if seen is not None:
-            look = Look(seen)
+            look = Observed(seen)
             told = [self._told(tp, look) for tp in self.concerned]
             self.told = sorted(told, key=_by_trouble)
 
-    def _told(self, tp: TopicPartition, look: Look) -> Told:
+    def _told(self, tp: TopicPartition, look: Observed) -> PartitionPreview:
         track = self._run.tracks[tp]
         outcome = foreseen(track, self._kind, self._run.limits, look)
-        return Told(outcome, look.state(tp) is not None)
+        return PartitionPreview(outcome, look.state(tp) is not None)
 
     @property
     def summary(self) -> str:
@@ -86,5 +93,5 @@ class CancelOutlook:
         return ", ".join(words)
 
 
-def _by_trouble(told: Told) -> bool:
+def _by_trouble(told: PartitionPreview) -> bool:
     return told.foreseen.refused is None and told.foreseen.danger is None

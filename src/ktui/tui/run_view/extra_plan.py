@@ -10,7 +10,7 @@ from ktui.execution.run.events import OnConflict
 from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Allowances
 from ktui.planning.preflight.text import lines
-from ktui.tui.run_view.plan_choice import PROBLEMS, ChosenPlan, Told
+from ktui.tui.run_view.plan_choice import PROBLEMS, ChosenPlan, ColouredLine
 
 
 class Conflict(NamedTuple):
@@ -47,7 +47,7 @@ _BY_ITSELF = "by itself, under the run's limits:"
 
 def judged(
     chosen: ChosenPlan, run: Run, on_conflict: OnConflict, allowed: Allowances
-) -> tuple[Extra, list[Told]]:
+) -> tuple[Extra, list[ColouredLine]]:
     """Hold it against the run, and give all there is to be told of it."""
     name = clean(chosen.path.name)
     extra = Extra(chosen.plan, name, run, chosen.seen, on_conflict, allowed)

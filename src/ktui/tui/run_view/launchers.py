@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from ktui.execution.cancel.foreign_outcome import Listed, Settled
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances, ClusterSnapshot
@@ -81,7 +81,7 @@ class Engines(Protocol):
         """
         ...
 
-    async def cancel_foreign(self, move: Listed) -> Settled:
+    async def cancel_foreign(self, move: ListedReassignment) -> Settled:
         """Cancel a reassignment that no run has begun, and give what became of it.
 
         Raises:

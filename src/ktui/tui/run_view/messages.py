@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.execution.cancel.foreign_outcome import Listed
+from ktui.execution.cancel.foreign_outcome import ListedReassignment
 from ktui.execution.host.catalog import RunState
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import RunStatus
@@ -62,7 +62,7 @@ def taken_up(status: RunStatus, *, whole: bool) -> str:
     return f"No process carries the run on: one takes it up for this{rest}."
 
 
-def cancelling(move: Listed) -> str:
+def cancelling(move: ListedReassignment) -> str:
     """Say what the cancel of somebody else's reassignment comes to."""
     now, target = (" ".join(map(str, brokers)) for brokers in (move.original, move.target))
     danger = "" if move.danger is None else f" ! {move.danger}."

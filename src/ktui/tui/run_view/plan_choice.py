@@ -12,7 +12,7 @@ from ktui.execution.host.catalog import unfinished_over
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, Kind, Severity
+from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Ground
 from ktui.planning.preflight.text import lines
@@ -28,10 +28,14 @@ _UNFINISHED = (
     "warning: run {} waits for resume, with {} left that this plan has, too; R in the list of"
     " runs goes on with it. Resumed after this one, it leaves those out that it finds changed then"
 )
-_OF_THROTTLE = (Kind.NEVER_ENDS, Kind.LEADERS_THROTTLED, Kind.SLOWER_THAN_A_FETCH)
+_OF_THROTTLE = (
+    FindingKind.NEVER_ENDS,
+    FindingKind.LEADERS_THROTTLED,
+    FindingKind.SLOWER_THAN_A_FETCH,
+)
 _MEASURING = "Measuring for 2 s how much is written, and whether the throttle lets through more …"
 
-Told = tuple[str, str]
+ColouredLine = tuple[str, str]
 """A line, and its colour."""
 
 
@@ -64,7 +68,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
 
     async def judged(
         self, limits: Limits, throttle: ThrottleRates, allowed: Allowances, *, leaders: bool
-    ) -> tuple[Sequence[Finding], list[Told]]:
+    ) -> tuple[Sequence[Finding], list[ColouredLine]]:
         """Work out what it does under limits: what was found, and all there is to be told."""
         figures = await asyncio.to_thread(
             self.ground.under, limits, throttle=throttle, throttle_leaders=leaders
@@ -76,7 +80,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         told += found_words or ([("", "")] if told else [])
         return findings, [*told, *((line, "") for line in lines(figures))]
 
-    def told_of(self, findings: Sequence[Finding], *, throttled: bool) -> list[Told]:
+    def told_of(self, findings: Sequence[Finding], *, throttled: bool) -> list[ColouredLine]:
         """Give what was found, and below it an empty line; of very many the first ones.
 
         Args:
@@ -91,7 +95,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         return [*told, ("", "")] if told else []
 
     def _known(self, finding: Finding) -> bool:
-        return self.measured or finding.kind is not Kind.INBOUND_UNKNOWN
+        return self.measured or finding.kind is not FindingKind.INBOUND_UNKNOWN
 
     @staticmethod
     def _left(name: str, left: int) -> str:
@@ -123,7 +127,7 @@ def forbids(findings: Sequence[Finding]) -> str | None:
     """Say why a plan with these findings is not started; None if it may be."""
     if any(each.severity is Severity.PROBLEM for each in findings):
         return PROBLEMS
-    if any(each.kind is Kind.NOTHING_TO_DO for each in findings):
+    if any(each.kind is FindingKind.NOTHING_TO_DO for each in findings):
         return "All of it is at its target already: there is nothing to do."
     return None
 

@@ -15,8 +15,8 @@ from ktui.execution.run.events import (
     Cancel,
     CancelAsked,
     Elect,
-    Entry,
     Joined,
+    JournalEntry,
     LimitsChanged,
     NowIn,
     PlannedPart,
@@ -30,11 +30,11 @@ from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
-from ktui.planning.simulate.step_cost import Ways, pattern_of
+from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, Timeline
 from ktui.tui.run_view.wait_reasons import BETWEEN, Waits
 
-Rank = tuple[bool, int, str, int]
+RowRank = tuple[bool, int, str, int]
 
 
 class Places:
@@ -77,7 +77,7 @@ def _waits(track: Track) -> bool:
     return not track.under_way and (track.state is State.QUEUED or goes_back)
 
 
-def _rank(track: Track, order: Order) -> Rank:
+def _rank(track: Track, order: Order) -> RowRank:
     """Rank as the engine does (KIP-1335, and the orders that are ours), the called off first."""
     later = track.cancel is None
     if order is Order.PLAN:
@@ -109,7 +109,7 @@ class RunRows:
         self._places = Places((), run.limits.order)
         self._unseen: dict[TopicPartition, Timeline] = {}
         self._taken: dict[TopicPartition, tuple[TakenStep, ...]] = {}
-        self._ways = (run.limits, Ways(run.limits))
+        self._ways = (run.limits, StepPatterns(run.limits))
         self._left: dict[TopicPartition, int] = {}
         self.called_off: dict[TopicPartition, datetime] = {}
         """When partitions were last called off, or queued anew for another plan."""
@@ -123,7 +123,7 @@ class RunRows:
         self.all_left = 0
         """Steps that are yet to be begun, as far as all goes well; as of when each was touched."""
 
-    def take(self, entries: Sequence[Entry]) -> set[TopicPartition]:
+    def take(self, entries: Sequence[JournalEntry]) -> set[TopicPartition]:
         """Note what has happened since; give the partitions whose rows tell otherwise now."""
         touched: set[TopicPartition] = set()
         over = (entry.event for entry in entries if isinstance(entry.event, StepOver))
@@ -158,7 +158,7 @@ class RunRows:
             self._left[tp] = left
         return touched
 
-    def _note_step(self, entry: Entry) -> None:
+    def _note_step(self, entry: JournalEntry) -> None:
         event = entry.event
         if isinstance(event, StepBegun):
             self.steps_begun += 1
@@ -200,7 +200,7 @@ class RunRows:
         if track.state.ended:
             return 0
         if self._ways[0] != self.run.limits:
-            self._ways = (self.run.limits, Ways(self.run.limits))
+            self._ways = (self.run.limits, StepPatterns(self.run.limits))
         now = situation(track)
         if now.lead not in (None, *now.target[:1]):  # patterns know only of a first that leads
             return len(all_steps(now, self.run.limits))

@@ -9,12 +9,12 @@ from ktui.cluster.ports import Verdict
 from ktui.execution.run.event_text import words
 from ktui.execution.run.events import (
     Answered,
+    AnyRunEvent,
     CancelAsked,
     CancelGate,
     Configured,
-    Entry,
-    Event,
     Gate,
+    JournalEntry,
     Left,
     NowIn,
     Outage,
@@ -28,18 +28,18 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.states import State
 from ktui.progress import timeline
-from ktui.progress.news import Severity
+from ktui.progress.news import EventSeverity
 
 _STATES = {
-    **dict.fromkeys((State.FAILED, State.STALLED), Severity.TROUBLE),
+    **dict.fromkeys((State.FAILED, State.STALLED), EventSeverity.TROUBLE),
     **dict.fromkeys(
         (State.BLOCKED, State.REFUSED, State.CHANGED_ELSEWHERE, State.FOREIGN, State.TOPIC_GONE),
-        Severity.WARNING,
+        EventSeverity.WARNING,
     ),
 }
 
 
-def news(run: str, entries: Iterable[Entry]) -> Iterator[timeline.Event]:
+def news(run: str, entries: Iterable[JournalEntry]) -> Iterator[timeline.Event]:
     """Tell what there is to be told: not that Kafka has taken what it was sent."""
     for entry in entries:
         event = entry.event
@@ -51,7 +51,7 @@ def news(run: str, entries: Iterable[Entry]) -> Iterator[timeline.Event]:
 
 
 def called_off(
-    run: str, entries: Iterable[Entry]
+    run: str, entries: Iterable[JournalEntry]
 ) -> Iterator[tuple[frozenset[TopicPartition], timeline.Event]]:
     """Give what operators have called off, each with the event that says so."""
     for entry in entries:
@@ -60,14 +60,14 @@ def called_off(
             yield frozenset(entry.event.partitions), told
 
 
-def _severity(event: Event) -> Severity:
+def _severity(event: AnyRunEvent) -> EventSeverity:
     match event:
         case NowIn(state=state):
-            return _STATES.get(state, Severity.NEWS)
+            return _STATES.get(state, EventSeverity.NEWS)
         case Recovered():
-            return Severity.TROUBLE
+            return EventSeverity.TROUBLE
         case SettingsLeft(reason="") | Recording(reason=""):
-            return Severity.NEWS
+            return EventSeverity.NEWS
         case (
             CancelAsked()
             | Paused()
@@ -77,7 +77,7 @@ def _severity(event: Event) -> Severity:
             | SettingsLeft()
             | SettingChanged()
         ):
-            return Severity.WARNING
+            return EventSeverity.WARNING
         case (
             StepOver(reached=False)
             | Gate(shut=True)
@@ -85,5 +85,5 @@ def _severity(event: Event) -> Severity:
             | Outage(lost=True)
             | Recording()
         ):
-            return Severity.WARNING
-    return Severity.NEWS
+            return EventSeverity.WARNING
+    return EventSeverity.NEWS

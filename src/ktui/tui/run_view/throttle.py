@@ -10,7 +10,7 @@ from ktui.cluster.ports import ConfigScope
 from ktui.cluster.resources import of_broker
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_ledger import Ours
+from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_standing import before, places, standing, still_to_be_taken_off
 from ktui.planning.names import among
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
@@ -50,7 +50,7 @@ class RateNow(msgspec.Struct, frozen=True, kw_only=True):
     sends: bool
     """Whether this is of what it sends as a leader, else of what it takes in."""
     wanted: int | None
-    ours: Ours | None
+    ours: SetByRun | None
     """What of the setting is the run's; None before it has looked at it."""
     inflow: Inflow | None = None
 
@@ -165,7 +165,7 @@ def lists_in_words(run: Run) -> str:
     return f"{words} Entries of others stay: {_topics(theirs)}." if theirs else words
 
 
-def _others(ours: Ours) -> bool:
+def _others(ours: SetByRun) -> bool:
     return ours.before is not None and bool(ours.before.own)
 
 

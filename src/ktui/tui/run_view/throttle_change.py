@@ -16,11 +16,11 @@ _LOWERED = (
 )
 """replication.quota.window.num is 11 windows of 1 s, unless the brokers are told otherwise."""
 
-Told = tuple[str, str]
+ColouredSentence = tuple[str, str]
 """A sentence, and the role of its colour."""
 
 
-def meaning(old: ThrottleRates, new: ThrottleRates, into: Inflows) -> list[Told]:
+def meaning(old: ThrottleRates, new: ThrottleRates, into: Inflows) -> list[ColouredSentence]:
     """Say what it would mean, the worst first.
 
     Args:

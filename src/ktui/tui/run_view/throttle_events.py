@@ -9,8 +9,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigScope, Verdict
 from ktui.cluster.throttle_settings import LEADER_REPLICAS, REPLICAS, entries
 from ktui.execution.run.event_text import throttle_words
-from ktui.execution.run.events import Configure, Configured, Entry, ThrottleChanged
-from ktui.progress.news import Severity
+from ktui.execution.run.events import Configure, Configured, JournalEntry, ThrottleChanged
+from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event
 
 _WORDS = {
@@ -36,7 +36,7 @@ class ThrottleNews:
         """Give what has happened to the throttle of a partition, oldest first."""
         return self._of.get(tp, [])
 
-    def take(self, entries_: Iterable[Entry]) -> None:
+    def take(self, entries_: Iterable[JournalEntry]) -> None:
         """Take in what is new in the journal."""
         for entry in entries_:
             match entry.event:
@@ -55,7 +55,7 @@ class ThrottleNews:
         topics = {r.name for r in changed if r.scope is ConfigScope.TOPIC}
         return topics, {int(r.name) for r in changed if r.scope is ConfigScope.BROKER}
 
-    def _asked(self, entry: Entry, asked: Configure) -> None:
+    def _asked(self, entry: JournalEntry, asked: Configure) -> None:
         for change in asked.changes:
             if change.key not in REPLICAS or change.op not in _WORDS:
                 continue
@@ -66,16 +66,20 @@ class ThrottleNews:
                 listed.add(place) if change.op is ConfigOp.APPEND else listed.discard(place)
                 self._tell(entry, tp, f"{_WORDS[change.op]} {place}")
 
-    def _answered(self, entry: Entry, answer: Configured) -> None:
+    def _answered(self, entry: JournalEntry, answer: Configured) -> None:
         self._changed.add(answer.resource)
         if answer.verdict is Verdict.ACCEPTED or answer.resource.scope is not ConfigScope.TOPIC:
             return
         for tp in list(self._listed):
             if tp.topic == answer.resource.name:
-                self._tell(entry, tp, throttle_words(answer), Severity.WARNING)
+                self._tell(entry, tp, throttle_words(answer), EventSeverity.WARNING)
 
     def _tell(
-        self, entry: Entry, tp: TopicPartition, words: str, severity: Severity = Severity.NEWS
+        self,
+        entry: JournalEntry,
+        tp: TopicPartition,
+        words: str,
+        severity: EventSeverity = EventSeverity.NEWS,
     ) -> None:
         told = Event(entry.at, f"run {self._run}: {words}", tp, severity=severity)
         self._of[tp].append(told)

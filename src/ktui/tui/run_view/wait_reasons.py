@@ -10,20 +10,20 @@ from functools import cached_property
 import msgspec
 
 from ktui.cluster.observation import Observation
-from ktui.execution.engine.observed import Look
+from ktui.execution.engine.observed import Observed
 from ktui.execution.forecast.expected import situation
 from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Next, Situation, Step
 from ktui.pacing.steps import next_step
 from ktui.pacing.waiting_for import WaitsFor, waiting_for
 
 
-class Hold(enum.Enum):
+class ViewHold(enum.Enum):
     """Why nothing is submitted for a partition, whatever room the limits leave."""
 
     NO_PROCESS = enum.auto()
@@ -72,11 +72,11 @@ class Waits:
         self._run = run
         self._between = between
         self._pace = pace
-        self._look = None if seen is None else Look(seen)
+        self._look = None if seen is None else Observed(seen)
         self._now = now
         self._owned = owned
 
-    def of(self, track: Track) -> Hold | WaitsFor | None:
+    def of(self, track: Track) -> ViewHold | WaitsFor | None:
         """Say what a partition waits for; None for one that does not, or goes next."""
         if track.step is not None or track.state not in BETWEEN:
             return None
@@ -84,31 +84,31 @@ class Waits:
         adds = isinstance(step, Step) and bool(step.adds)
         return self._held(track, adds=adds) or self._waits(track, step)
 
-    def _held(self, track: Track, *, adds: bool) -> Hold | None:
+    def _held(self, track: Track, *, adds: bool) -> ViewHold | None:
         """Say what holds a partition; one that is called off is bound by less than others."""
         run, onward = self._run, track.cancel is None
         holds = (
-            (Hold.NO_PROCESS, not self._owned),
-            (Hold.CLUSTER_LOST, run.outage is not None),
-            (Hold.CANCEL_GATE_SHUT, run.cancel_gate.shut and onward),
-            (Hold.RUN_PAUSED, bool(run.pauses.whole) and run.pauses.stop(track.tp)),
-            (Hold.GATE_SHUT, run.gate.shut and (onward or adds)),
-            (Hold.PAUSED, run.pauses.holds(track.tp)),
+            (ViewHold.NO_PROCESS, not self._owned),
+            (ViewHold.CLUSTER_LOST, run.outage is not None),
+            (ViewHold.CANCEL_GATE_SHUT, run.cancel_gate.shut and onward),
+            (ViewHold.RUN_PAUSED, bool(run.pauses.whole) and run.pauses.stop(track.tp)),
+            (ViewHold.GATE_SHUT, run.gate.shut and (onward or adds)),
+            (ViewHold.PAUSED, run.pauses.holds(track.tp)),
         )
         held = next((hold for hold, holds_it in holds if holds_it), None)
         return held or (self._late(track) if onward else None)
 
-    def _late(self, track: Track) -> Hold | None:
+    def _late(self, track: Track) -> ViewHold | None:
         """Say whether the time given with --until has come, or comes too soon."""
         if self._run.until is None:
             return None
         left_s = (self._run.until - self._now).total_seconds()
         if left_s <= 0:
-            return Hold.TIME_UP
+            return ViewHold.TIME_UP
         needed_s = self._pace.needed_s(track, self._run.throttled.rates)
         if needed_s <= left_s:
             return None
-        return Hold.TOO_LATE_AS_ASSUMED if self._pace.assumed else Hold.TOO_LATE
+        return ViewHold.TOO_LATE_AS_ASSUMED if self._pace.assumed else ViewHold.TOO_LATE
 
     def _waits(self, track: Track, step: Next) -> WaitsFor | None:
         if not isinstance(step, Step):
@@ -135,7 +135,7 @@ class Waits:
         roster = Roster(run.limits)
         flying = {track.tp: track.step for track in run.flying.values() if track.step is not None}
         roster.add(
-            Wanted(tp, _flying(run.tracks[tp]), run.tracks[tp].planned.size, begun=True)
+            WantedPartition(tp, _flying(run.tracks[tp]), run.tracks[tp].planned.size, begun=True)
             for tp in flying
         )
         moves = (
@@ -146,7 +146,7 @@ class Waits:
         for tp in flying:
             roster.stall(tp, stalled=run.tracks[tp].state is State.STALLED)
         roster.add(
-            Wanted(
+            WantedPartition(
                 track.tp,
                 situation(track),
                 track.planned.size,

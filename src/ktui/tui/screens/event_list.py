@@ -23,7 +23,7 @@ SIGNS = ("·", "!", "‼")
 _WIDEST_SUBJECT = 40
 
 
-class Row(msgspec.Struct, frozen=True):
+class EventRow(msgspec.Struct, frozen=True):
     """One line on the screen: an event's first, or a further one of a long event."""
 
     event: Event
@@ -80,7 +80,7 @@ class EventList(ScrollView, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self.events: Sequence[Event] = ()
-        self._rows: list[Row] = []
+        self._rows: list[EventRow] = []
         self._widest = 0
         self._settling = False
         self.follows = True
@@ -148,7 +148,7 @@ class EventList(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         return Strip(self._segments(self._rows[number])).adjust_cell_length(width, self.rich_style)
 
-    def _segments(self, row: Row) -> list[Segment]:
+    def _segments(self, row: EventRow) -> list[Segment]:
         columns = self._columns
         severity = self.get_component_rich_style(
             ("event--news", "event--warning", "event--trouble")[row.event.severity]
@@ -182,13 +182,13 @@ def _fitted(event: Event, width: int) -> str:
     return set_cell_size(subject(event), width)
 
 
-def _rows(events: Iterable[Event], columns: Columns) -> Iterable[Row]:
+def _rows(events: Iterable[Event], columns: Columns) -> Iterable[EventRow]:
     for event in events:
         if cell_len(event.what) <= columns.text:
-            yield Row(event, event.what, first=True)
+            yield EventRow(event, event.what, first=True)
             continue
         for number, line in enumerate(Content(event.what).wrap(columns.text)):
-            yield Row(event, line.plain, first=number == 0)
+            yield EventRow(event, line.plain, first=number == 0)
 
 
 def _difference(old: Sequence[Event], new: Sequence[Event]) -> tuple[int | None, Sequence[Event]]:
@@ -203,7 +203,7 @@ def _difference(old: Sequence[Event], new: Sequence[Event]) -> tuple[int | None,
     return fallen, new[end:]
 
 
-def _line_count(rows: Sequence[Row], events: int) -> int:
+def _line_count(rows: Sequence[EventRow], events: int) -> int:
     """Count the lines of the first so many events."""
     left = events + 1
     for number, row in enumerate(rows):

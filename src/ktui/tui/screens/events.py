@@ -19,11 +19,11 @@ from textual.widgets import Input, Static
 
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.draw.format import as_count
-from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.screens.event_list import SIGNS, EventList, subject
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.text_field import Entry
+from ktui.tui.widgets.text_field import TextField
 
 SEVERITIES = ("news", "warning", "trouble")
 
@@ -109,20 +109,20 @@ class EventsScreen(Screen[None]):
         """Lay out the top, the filter, the events and the keys."""
         yield StatusHeader()
         yield Static(id="events-title", markup=False)
-        yield Entry(
+        yield TextField(
             placeholder="words to look for; enter keeps the filter, escape clears it",
             id="events-filter",
             classes="-closed",
         )
         yield EventList()
         yield Static(id="events-empty", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
         """Say that there is nothing until there is."""
         self._refresh()
 
-    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
         """Take in the events of a new progress; they stay true whether or not it is current."""
         del outage
         if progress.events is self._events:

@@ -21,7 +21,7 @@ from ktui.insights.file import insights_in
 from ktui.insights.insights import Insights
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
 _Piece = tuple[str, str]
@@ -63,7 +63,7 @@ class InsightsScreen(Screen[None]):
         yield Static(id="insights-title", markup=False)
         with VerticalScroll():
             yield Static(id="insights", classes="words", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
         """Read the file, beside what goes on."""

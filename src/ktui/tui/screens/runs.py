@@ -23,7 +23,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import State
 from ktui.tui.draw.roles import role_style
 from ktui.tui.screens.watch.run_banner import state_words
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
 EVERY_S = 5.0
@@ -103,7 +103,7 @@ class RunsScreen(Screen[None]):
         yield table
         with VerticalScroll():
             yield Static(id="run-panel", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
         """Read the runs, and again from time to time."""

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress
-from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.run_view.attached import AttachedRun
 
 
@@ -14,7 +14,7 @@ from ktui.tui.run_view.attached import AttachedRun
 class Shows(Protocol):
     """A screen that draws progress."""
 
-    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
         """Take in a new progress, or why the one known is not current any more."""
         ...
 

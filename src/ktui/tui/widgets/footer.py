@@ -25,7 +25,7 @@ _SEVERITIES = {
 }
 
 
-class News(NamedTuple):
+class Notification(NamedTuple):
     """Something to be told."""
 
     words: str
@@ -33,7 +33,7 @@ class News(NamedTuple):
     """As Textual names them: information, warning, error."""
 
 
-class Keys(Footer):
+class FooterKeys(Footer):
     """Textual's footer as every screen has it: compact, in line with the text above.
 
     Where not all keys have room some are left out, so that none is cut.
@@ -56,7 +56,7 @@ class Keys(Footer):
         """Show what is told already."""
         self.show_news(getattr(self.app, "news", None))
 
-    def show_news(self, news: News | None) -> None:
+    def show_news(self, news: Notification | None) -> None:
         """Tell something in place of the keys; None for the keys."""
         self.set_class(news is not None, "-news")
         for line in self.query("#news").results(Static):
@@ -85,7 +85,7 @@ def _width(key: FooterKey) -> int:
     return cell_len(f" {key.key_display} {key.description}")
 
 
-def _drawn(news: News | None) -> Content:
+def _drawn(news: Notification | None) -> Content:
     if news is None:
         return Content("")
     sign, colour = _SEVERITIES[news.severity]

@@ -15,7 +15,7 @@ from ktui.progress.timeline import Range
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
 
 _NAMED = 4
@@ -26,7 +26,7 @@ _FAR_S = 366 * 86_400
 """A time left that is longer is told as this, for a date has an end."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class HeaderPart(msgspec.Struct, frozen=True):
     """Words of a line that stand together; the higher the rank, the sooner they make place."""
 
     pieces: tuple[Piece, ...]
@@ -51,7 +51,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Throttles that nobody needs, of what is looked at."""
     cancel_gate: str = ""
     """By whom the cluster's cancel gate is shut; empty while it is open."""
-    outage: Outage | None = None
+    outage: ClusterOutage | None = None
     """Why the last poll failed as a whole; None while the cluster answers."""
     recorded: bool | None = None
     """Whether what is seen is recorded, or can be no more; None where nobody asked for that."""
@@ -106,11 +106,11 @@ class StatusHeader(Widget):
         first = line(_first(status, with_sums=self._with_sums), _clock(status.now, width), width)
         if not self._with_sums:
             return content(first)
-        second = line(_standing(status), Part(()), width)
+        second = line(_standing(status), HeaderPart(()), width)
         return Content("\n").join([content(first), content(second)])
 
 
-def line(parts: Sequence[Part], right: Part, width: int) -> list[Piece]:
+def line(parts: Sequence[HeaderPart], right: HeaderPart, width: int) -> list[Piece]:
     """Fit parts into a line, leaving out those of the highest rank until the rest fits."""
     room = width - 3 - pieces_width(right.pieces)
     kept = list(parts)
@@ -121,26 +121,26 @@ def line(parts: Sequence[Part], right: Part, width: int) -> list[Piece]:
     return [Piece("  "), *cut_pieces(pieces, room - len(gap.text)), gap, *right.pieces, Piece(" ")]
 
 
-def _width(parts: Sequence[Part]) -> int:
+def _width(parts: Sequence[HeaderPart]) -> int:
     return sum(pieces_width(part.pieces) + part.gap for part in parts)
 
 
-def _part(text: str, role: str = "", *, rank: int = 0, bold: bool = False) -> Part:
-    return Part((Piece(text, role, bold),), rank)
+def _part(text: str, role: str = "", *, rank: int = 0, bold: bool = False) -> HeaderPart:
+    return HeaderPart((Piece(text, role, bold),), rank)
 
 
-def _labelled(label: str, value: str, *, rank: int = 0) -> Part:
-    return Part((Piece(f"{label} ", "dim"), Piece(value)), rank)
+def _labelled(label: str, value: str, *, rank: int = 0) -> HeaderPart:
+    return HeaderPart((Piece(f"{label} ", "dim"), Piece(value)), rank)
 
 
-def _clock(now: datetime, width: int) -> Part:
+def _clock(now: datetime, width: int) -> HeaderPart:
     pieces = [Piece(figures.as_time(now), bold=True)]
     if width >= 100:  # noqa: PLR2004 - the width from which on there is room for the offset
         pieces.append(Piece(f" {figures.as_offset(now)}", "dim"))
-    return Part(tuple(pieces))
+    return HeaderPart(tuple(pieces))
 
 
-def _who(status: Status) -> list[Part]:
+def _who(status: Status) -> list[HeaderPart]:
     parts = [_part("ktui", "moving", rank=2, bold=True), _part(status.cluster_name, bold=True)]
     if status.badge:
         parts.append(_part(f" {status.badge} ", "badge"))
@@ -159,7 +159,7 @@ def _who(status: Status) -> list[Part]:
     return parts
 
 
-def _first(status: Status, *, with_sums: bool) -> list[Part]:
+def _first(status: Status, *, with_sums: bool) -> list[HeaderPart]:
     """Give the first line; where it is the only one, an outage stands in it."""
     if not with_sums and (status.outage is not None or status.seen is None):
         return [*_who(status), *_standing(status)]
@@ -167,12 +167,12 @@ def _first(status: Status, *, with_sums: bool) -> list[Part]:
     return [*_who(status), *_cluster(status), *trouble]
 
 
-def _cluster(status: Status) -> list[Part]:
+def _cluster(status: Status) -> list[HeaderPart]:
     """Tell of brokers and polls; not of a controller, for in KRaft mode any broker is named it."""
     seen = status.seen
     if seen is None:
         return []
-    poll = Part(
+    poll = HeaderPart(
         (
             Piece("poll ", "dim"),
             Piece(f"{status.interval_s:.1f} s"),
@@ -182,19 +182,19 @@ def _cluster(status: Status) -> list[Part]:
     )
     parts = [_brokers(status.overview), poll]
     if status.outage is not None:
-        return [Part(tuple(faded(part.pieces)), part.rank) for part in parts]
+        return [HeaderPart(tuple(faded(part.pieces)), part.rank) for part in parts]
     patience_s = _OLD_POLLS * max(status.interval_s, seen.took_s)
     return parts if status.now_s - seen.monotonic_s < patience_s else [parts[0], *_age(status)]
 
 
-def _age(status: Status) -> list[Part]:
+def _age(status: Status) -> list[HeaderPart]:
     if status.seen is None:
         return []
     age = figures.as_age(status.now_s - status.seen.monotonic_s)
     return [_part(f"values {age} old", "stalled")]
 
 
-def _brokers(overview: Overview) -> Part:
+def _brokers(overview: Overview) -> HeaderPart:
     down = overview.down
     count = f"{overview.brokers - len(down)}/{overview.brokers} brokers"
     if not down:
@@ -203,7 +203,7 @@ def _brokers(overview: Overview) -> Part:
     return _part(f"{count}, {named} down", "stalled", bold=True)
 
 
-def _standing(status: Status) -> list[Part]:
+def _standing(status: Status) -> list[HeaderPart]:
     if status.outage is not None:
         words = _part("! reconnecting", "stalled", bold=True)
         return [words, *_age(status), _part(status.outage.reason)]
@@ -216,7 +216,7 @@ def _standing(status: Status) -> list[Part]:
     return [_part(f"nothing is moving{lately}", "dim"), *_trouble(status)]
 
 
-def _trouble(status: Status) -> Iterator[Part]:
+def _trouble(status: Status) -> Iterator[HeaderPart]:
     counts = (status.overview.offline, "OFFLINE"), (status.overview.under_min, "UNDER MIN")
     yield from (_part(f"{n:,} {word}", "stalled", bold=True) for n, word in counts if n)
     if status.left_behind:
@@ -232,7 +232,7 @@ def _ended(sums: Totals) -> str:
     return ", ".join(f"{n:,} {word}" for n, word in counts if n)
 
 
-def _sums(status: Status) -> Iterator[Part]:
+def _sums(status: Status) -> Iterator[HeaderPart]:
     sums = status.overview.totals
     yield _part(f"{sums.moving:,} moving", "moving", bold=True)
     if sums.stalled:
@@ -253,7 +253,7 @@ def _sums(status: Status) -> Iterator[Part]:
     yield _eta(sums.left_s, status.now)
 
 
-def _eta(left: Range | None, now: datetime) -> Part:
+def _eta(left: Range | None, now: datetime) -> HeaderPart:
     """Give when all will have caught up; stalled ones make that unknown."""
     if left is None:
         return _labelled("ETA", "unknown", rank=5)
@@ -262,4 +262,4 @@ def _eta(left: Range | None, now: datetime) -> Part:
         for seconds in (left.low, left.middle, left.high)
     )
     spread = f" ({low}-{high})" if low != high else ""
-    return Part((Piece("ETA ", "dim"), Piece(middle), Piece(spread, "dim")))
+    return HeaderPart((Piece("ETA ", "dim"), Piece(middle), Piece(spread, "dim")))

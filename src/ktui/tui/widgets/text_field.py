@@ -6,7 +6,7 @@ from textual.reactive import reactive
 from textual.widgets import Input
 
 
-class Entry(Input):
+class TextField(Input):
     """Textual's input with a cursor that stands still: nothing on these screens blinks."""
 
     cursor_blink = reactive(False, init=False)  # noqa: FBT003 - how a reactive takes its default

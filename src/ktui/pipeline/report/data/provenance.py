@@ -8,7 +8,7 @@ import msgspec
 import pyarrow.compute as pc
 
 from ktui import __version__
-from ktui.pipeline.lake.records import Facts
+from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.report.data.lake import ArrowLake, records, values
 from ktui.pipeline.report.data.subject import Subject
 
@@ -20,7 +20,7 @@ class Segment(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class Lost(msgspec.Struct, frozen=True):
+class UnusableLine(msgspec.Struct, frozen=True):
     """A line of a recording that could not be used."""
 
     file: str
@@ -35,7 +35,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     lake: str
     segments: tuple[Segment, ...]
-    lost: tuple[Lost, ...]
+    lost: tuple[UnusableLine, ...]
 
 
 _DIGITS = 16
@@ -49,7 +49,7 @@ class _Bad(msgspec.Struct, frozen=True):
     reason: str
 
 
-def trace(lake: ArrowLake, place: str, subject: Subject, facts: Facts) -> Provenance:
+def trace(lake: ArrowLake, place: str, subject: Subject, facts: ReportFacts) -> Provenance:
     """Say what a report rests on.
 
     Args:
@@ -73,12 +73,14 @@ def trace(lake: ArrowLake, place: str, subject: Subject, facts: Facts) -> Proven
             if one.sha256[:_DIGITS] in used
         ),
         lost=tuple(
-            Lost(one.file, one.line, one.reason) for one in bad if not of_run or one.segment in used
+            UnusableLine(one.file, one.line, one.reason)
+            for one in bad
+            if not of_run or one.segment in used
         ),
     )
 
 
-def _segments(lake: ArrowLake, subject: Subject, facts: Facts) -> set[str]:
+def _segments(lake: ArrowLake, subject: Subject, facts: ReportFacts) -> set[str]:
     """Give the first 16 digits of the checksums of all segments that tell of the subject."""
     cluster = subject.where(of_run=False)
     if subject.run is None:

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow.compute as pc
 
 from ktui.pipeline.errors import PipelineProblem
-from ktui.pipeline.lake.records import Run
+from ktui.pipeline.lake.records import RunRecord
 from ktui.pipeline.report.data.lake import Tables, records, values
 
 _MOST_NAMED = 10
@@ -16,7 +16,7 @@ class Subject(msgspec.Struct, frozen=True):
     """Which rows of the lake concern the report."""
 
     cluster_id: str
-    run: Run | None = None
+    run: RunRecord | None = None
     """None for the whole cluster."""
 
     def where(self, *, of_run: bool = True) -> pc.Expression:
@@ -38,7 +38,7 @@ def choose(tables: Tables, run: str | None, cluster: str | None) -> Subject:
     Raises:
         PipelineProblem: there is no such, or several; names those that there are.
     """
-    runs = records(tables, "runs", Run, pc.scalar(value=True))
+    runs = records(tables, "runs", RunRecord, pc.scalar(value=True))
     if run is not None:
         return _the_run([one for one in runs if cluster in (None, one.cluster_id)], run)
     clusters = sorted(values(tables, "polls", "cluster_id", pc.scalar(value=True)))
@@ -54,7 +54,7 @@ def choose(tables: Tables, run: str | None, cluster: str | None) -> Subject:
     return Subject(cluster)
 
 
-def _the_run(runs: list[Run], name: str) -> Subject:
+def _the_run(runs: list[RunRecord], name: str) -> Subject:
     found = [one for one in runs if name == one.run_id] or [one for one in runs if name == one.run]
     if not found:
         raise PipelineProblem(f"no run {name} in the lake. {_those('Runs', _names(runs))}")
@@ -64,7 +64,7 @@ def _the_run(runs: list[Run], name: str) -> Subject:
     return Subject(found[0].cluster_id, found[0])
 
 
-def _names(runs: list[Run]) -> list[str]:
+def _names(runs: list[RunRecord]) -> list[str]:
     return sorted({one.run for one in runs})
 
 

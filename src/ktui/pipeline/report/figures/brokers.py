@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ktui.pipeline.lake.records import Facts, Minute
+from ktui.pipeline.lake.records import Minute, ReportFacts
 from ktui.pipeline.report.figures.figure import (
     JSON,
     Figure,
@@ -24,7 +24,7 @@ _MINUTE_S, _MINUTE_MS = 60, 60_000
 _ROW_PX, _EDGES_PX = 110, 110
 
 
-def brokers_figure(facts: Facts) -> Figure | Missing:
+def brokers_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw the brokers that took in most, each in a strip of its own with the same scale."""
     of: defaultdict[int, list[Minute]] = defaultdict(list)
     for minute in sorted(facts.minutes, key=lambda one: one.minute):
@@ -114,7 +114,7 @@ def _steps(minutes: Sequence[Minute]) -> Iterator[tuple[int, int | None]]:
         yield until, each.follower_throttle
 
 
-def _layout(facts: Facts, shown: Sequence[int], most: float) -> JSON:
+def _layout(facts: ReportFacts, shown: Sequence[int], most: float) -> JSON:
     height = 1 / len(shown)
     strips = {
         f"yaxis{'' if row == 0 else row + 1}": axis(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ktui.pipeline.lake.records import Facts
+from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.report.figures.figure import (
     JSON,
     Figure,
@@ -22,7 +22,7 @@ _MOST_ROWS = 40
 _PARTITIONS, _REPLICAS = "partitions", "replicas"
 
 
-def concurrency_figure(facts: Facts) -> Figure | Missing:
+def concurrency_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw partitions and replicas under way over time, and their limits."""
     if not facts.in_flight:
         return Missing(ID, TITLE, "No poll saw a partition move.")
@@ -90,7 +90,7 @@ def _count(
 
 
 def _limit(
-    changes: Sequence[tuple[int, int | None]], facts: Facts, name: str, y: str
+    changes: Sequence[tuple[int, int | None]], facts: ReportFacts, name: str, y: str
 ) -> list[JSON]:
     if all(limit is None for _, limit in changes):
         return []
@@ -108,14 +108,14 @@ def _limit(
     ]
 
 
-def _says(facts: Facts) -> str:
+def _says(facts: ReportFacts) -> str:
     partitions = max(seen.partitions for seen in facts.in_flight)
     replicas = max(seen.replicas for seen in facts.in_flight)
     most = f"At most {as_count(partitions, 'partition')} and {as_count(replicas, 'replica')}"
     return f"{most} were under way at a time{_changes(facts)}."
 
 
-def _changes(facts: Facts) -> str:
+def _changes(facts: ReportFacts) -> str:
     if not facts.of_run:
         return ""
     if not facts.limits:

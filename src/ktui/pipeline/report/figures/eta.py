@@ -6,7 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from ktui.pipeline.lake.records import Facts, Guess
+from ktui.pipeline.lake.records import Guess, ReportFacts
 from ktui.pipeline.report.figures.figure import (
     JSON,
     Figure,
@@ -27,7 +27,7 @@ _HALF = 0.1
 _Of = Callable[[Guess], float | None]
 
 
-def eta_figure(facts: Facts) -> Figure | Missing:
+def eta_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw the told time left of the run that ended last, with two naive ones beside it."""
     of: defaultdict[str, list[Guess]] = defaultdict(list)
     for guess in facts.guesses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ktui.pipeline.lake.records import Facts, Partition, Sample
+from ktui.pipeline.lake.records import Partition, ReportFacts, Sample
 from ktui.pipeline.report.figures.figure import (
     JSON,
     Figure,
@@ -22,13 +22,13 @@ ID, TITLE = "lag", "How the slowest moves caught up"
 MOST = len(LINES)
 _MOST_ROWS = 24
 
-Points = list[tuple[int, int]]
+CurvePoints = list[tuple[int, int]]
 
 
-def lag_figure(facts: Facts) -> Figure | Missing:
+def lag_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw how far the furthest new replica of each of the slowest moves was behind."""
     samples: dict[Partition, Sample] = {}
-    found: defaultdict[Partition, Points] = defaultdict(list)
+    found: defaultdict[Partition, CurvePoints] = defaultdict(list)
     for sample in facts.slowest:
         behind = lag(sample)
         if behind is not None:
@@ -84,7 +84,7 @@ def _trace(place: int, sample: Sample, points: Sequence[tuple[int, int]]) -> JSO
     }
 
 
-def _says(found: dict[Partition, Points], samples: dict[Partition, Sample]) -> str:
+def _says(found: dict[Partition, CurvePoints], samples: dict[Partition, Sample]) -> str:
     furthest = max(found, key=lambda key: max(behind for _, behind in found[key]))
     most = max(behind for _, behind in found[furthest])
     return f"The furthest behind was {full(samples[furthest])}, by {most:,} messages."

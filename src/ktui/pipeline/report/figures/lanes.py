@@ -16,7 +16,7 @@ _BAR = 0.75
 _EDGES_PX = 130
 
 
-class Lane(msgspec.Struct, frozen=True):
+class FigureLane(msgspec.Struct, frozen=True):
     """One row of the drawing."""
 
     label: str
@@ -39,7 +39,7 @@ class Bar(msgspec.Struct, frozen=True):
         return as_duration((self.ended - self.began) / 1000)
 
 
-class Kind(msgspec.Struct, frozen=True):
+class BarKind(msgspec.Struct, frozen=True):
     """What a bar may stand for."""
 
     name: str
@@ -47,7 +47,7 @@ class Kind(msgspec.Struct, frozen=True):
     pattern: str = ""
 
 
-def traces(bars: Sequence[Bar], kinds: Iterable[Kind]) -> list[JSON]:
+def traces(bars: Sequence[Bar], kinds: Iterable[BarKind]) -> list[JSON]:
     """Give one trace a kind that occurs, in the order of the kinds."""
     return [
         _trace(kind, [bar for bar in bars if bar.kind == kind.name])
@@ -56,7 +56,7 @@ def traces(bars: Sequence[Bar], kinds: Iterable[Kind]) -> list[JSON]:
     ]
 
 
-def _trace(kind: Kind, bars: Sequence[Bar]) -> JSON:
+def _trace(kind: BarKind, bars: Sequence[Bar]) -> JSON:
     return {
         "type": "bar",
         "orientation": "h",
@@ -84,7 +84,7 @@ def _trace(kind: Kind, bars: Sequence[Bar]) -> JSON:
     }
 
 
-def lanes_layout(lanes: Sequence[Lane], span: tuple[int, int], title: str) -> JSON:
+def lanes_layout(lanes: Sequence[FigureLane], span: tuple[int, int], title: str) -> JSON:
     """Give the layout of lanes, the first one on top."""
     y = axis(
         title,
@@ -99,12 +99,12 @@ def lanes_layout(lanes: Sequence[Lane], span: tuple[int, int], title: str) -> JS
     return layout(time_axis(span), y, barmode="overlay", shapes=_bands(lanes, lambda a: a.band))
 
 
-def lanes_height(lanes: Sequence[Lane]) -> int:
+def lanes_height(lanes: Sequence[FigureLane]) -> int:
     """Say how high a drawing of lanes is, in pixels."""
     return len(lanes) * _LANE_PX + _EDGES_PX
 
 
-def _bands(lanes: Sequence[Lane], band: Callable[[Lane], object]) -> list[JSON]:
+def _bands(lanes: Sequence[FigureLane], band: Callable[[FigureLane], object]) -> list[JSON]:
     """Give every other band a ground of its own."""
     edges = [place for place in range(len(lanes)) if place == 0 or _differ(lanes, place, band)]
     ends = [*edges[1:], len(lanes)]
@@ -124,5 +124,5 @@ def _bands(lanes: Sequence[Lane], band: Callable[[Lane], object]) -> list[JSON]:
     ]
 
 
-def _differ(lanes: Sequence[Lane], place: int, band: Callable[[Lane], object]) -> bool:
+def _differ(lanes: Sequence[FigureLane], place: int, band: Callable[[FigureLane], object]) -> bool:
     return band(lanes[place]) != band(lanes[place - 1])

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from ktui.pipeline.lake.records import Facts, Interval, Move, Partition
+from ktui.pipeline.lake.records import Interval, MoveRecord, Partition, ReportFacts
 from ktui.pipeline.report.figures.figure import Figure, Missing, rows
-from ktui.pipeline.report.figures.lanes import Bar, Kind, Lane, lanes_height, lanes_layout, traces
+from ktui.pipeline.report.figures.lanes import (
+    Bar,
+    BarKind,
+    FigureLane,
+    lanes_height,
+    lanes_layout,
+    traces,
+)
 from ktui.pipeline.report.figures.palette import ENDED, PATTERNS, STATES, UNSEEN
 from ktui.pipeline.report.figures.text import as_time, full, short
 from ktui.quantities import as_count, as_duration
@@ -19,15 +26,15 @@ _OF_RUN = (
     " the lane marks. Between steps a partition waits for its next one, or to be cut with others."
 )
 _OF_CLUSTER = "One lane a partition, by when it began to move."
-_KINDS = [Kind(UNSEEN, ENDED), *(Kind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items())]
+_KINDS = [BarKind(UNSEEN, ENDED), *(BarKind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items())]
 
 
-def moves_figure(facts: Facts) -> Figure | Missing:
+def moves_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw the partitions whose moves took longest, by batch."""
     if not facts.moves:
         return Missing(ID, TITLE, "No partition has moved.")
     end = facts.span[1]
-    of: defaultdict[Partition, list[Move]] = defaultdict(list)
+    of: defaultdict[Partition, list[MoveRecord]] = defaultdict(list)
     for move in facts.moves:
         of[move.key].append(move)
     lasted = {key: sum(length(move, end) for move in moves) for key, moves in of.items()}
@@ -54,27 +61,31 @@ def moves_figure(facts: Facts) -> Figure | Missing:
     )
 
 
-def full_lane(shown: Sequence[Partition], of: Mapping[Partition, list[Move]], bar: Bar) -> str:
+def full_lane(
+    shown: Sequence[Partition], of: Mapping[Partition, list[MoveRecord]], bar: Bar
+) -> str:
     """Name the partition of a bar."""
     return full(of[shown[bar.lane]][0])
 
 
-def length(move: Move, end: int) -> int:
+def length(move: MoveRecord, end: int) -> int:
     """Say how long a move took, in milliseconds; one that is not over, up to the end."""
     return max(0, (end if move.ended is None else move.ended) - move.began)
 
 
-def _place(move: Move, *, batched: bool) -> tuple[int, int, str, int]:
+def _place(move: MoveRecord, *, batched: bool) -> tuple[int, int, str, int]:
     return (move.batch or 0 if batched else 0, move.began, move.topic, move.partition)
 
 
-def _lane(move: Move, *, batched: bool) -> Lane:
+def _lane(move: MoveRecord, *, batched: bool) -> FigureLane:
     if not batched or move.batch is None:
-        return Lane(short(move))
-    return Lane(f"{move.batch} · {short(move)}", move.batch)
+        return FigureLane(short(move))
+    return FigureLane(f"{move.batch} · {short(move)}", move.batch)
 
 
-def _moving(shown: Sequence[Partition], of: Mapping[Partition, list[Move]], end: int) -> list[Bar]:
+def _moving(
+    shown: Sequence[Partition], of: Mapping[Partition, list[MoveRecord]], end: int
+) -> list[Bar]:
     return [
         _bar(lane, UNSEEN, move, (move.began, move.began + length(move, end)))
         for lane, key in enumerate(shown)
@@ -90,12 +101,12 @@ def _bars(lane_of: Mapping[Partition, int], intervals: Sequence[Interval]) -> li
     ]
 
 
-def _bar(lane: int, kind: str, row: Move | Interval, when: tuple[int, int]) -> Bar:
+def _bar(lane: int, kind: str, row: MoveRecord | Interval, when: tuple[int, int]) -> Bar:
     took = as_duration((when[1] - when[0]) / 1000)
     return Bar(lane, kind, *when, f"{full(row)}: {kind} {took}, from {as_time(when[0])}")
 
 
-def _says(slowest: Move, lasted: int, partitions: int, lanes: int) -> str:
+def _says(slowest: MoveRecord, lasted: int, partitions: int, lanes: int) -> str:
     those = f"The {lanes:,} longest of {as_count(partitions, 'partition')}"
     if lanes == partitions:
         those = as_count(partitions, "partition")

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from ktui.pipeline.lake.records import Facts, Interval, Partition, Sample
+from ktui.pipeline.lake.records import Interval, Partition, ReportFacts, Sample
 from ktui.pipeline.report.figures.figure import Figure, Missing, rows
-from ktui.pipeline.report.figures.lanes import Bar, Kind, Lane, lanes_height, lanes_layout, traces
+from ktui.pipeline.report.figures.lanes import (
+    Bar,
+    BarKind,
+    FigureLane,
+    lanes_height,
+    lanes_layout,
+    traces,
+)
 from ktui.pipeline.report.figures.text import as_time, full, short
 from ktui.pipeline.tables.stall_cause import cause_of, looked_at, stalls
 from ktui.progress.timeline import Cause
@@ -18,17 +25,17 @@ MOST = 30
 """As many stalls are drawn, and their causes looked for."""
 
 _KINDS = (
-    Kind(Cause.TARGET_DOWN, "var(--line-1)"),
-    Kind(Cause.LOG_DIR_OFFLINE, "var(--line-4)", "/"),
-    Kind(Cause.KEPT_OUT_OF_SYNC, "var(--line-2)", "-"),
-    Kind(Cause.NO_LEADER, "var(--line-6)", "."),
-    Kind(Cause.THROTTLED, "var(--line-3)", "\\"),
-    Kind(Cause.NOT_FETCHING, "var(--line-5)", "|"),
-    Kind(Cause.UNKNOWN, "var(--stalled)", "x"),
+    BarKind(Cause.TARGET_DOWN, "var(--line-1)"),
+    BarKind(Cause.LOG_DIR_OFFLINE, "var(--line-4)", "/"),
+    BarKind(Cause.KEPT_OUT_OF_SYNC, "var(--line-2)", "-"),
+    BarKind(Cause.NO_LEADER, "var(--line-6)", "."),
+    BarKind(Cause.THROTTLED, "var(--line-3)", "\\"),
+    BarKind(Cause.NOT_FETCHING, "var(--line-5)", "|"),
+    BarKind(Cause.UNKNOWN, "var(--stalled)", "x"),
 )
 
 
-def stalls_figure(facts: Facts) -> Figure | Missing:
+def stalls_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw the stalls that lasted longest, each with its cause."""
     longest = longest_stalls(facts.intervals)
     if not longest:
@@ -37,7 +44,7 @@ def stalls_figure(facts: Facts) -> Figure | Missing:
     samples = _by_partition(facts.stalled)
     lanes_of = {key: place for place, key in enumerate(dict.fromkeys(s.key for s in longest))}
     names = {stall.key: short(stall) for stall in longest}
-    lanes = [Lane(names[key]) for key in lanes_of]
+    lanes = [FigureLane(names[key]) for key in lanes_of]
     causes = [cause_of(_within(samples, stall)) for stall in longest]
     bars = [
         _bar(lanes_of[stall.key], stall, cause)

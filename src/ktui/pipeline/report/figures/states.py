@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ktui.pipeline.lake.records import Facts, Interval, Move, Partition
+from ktui.pipeline.lake.records import Interval, MoveRecord, Partition, ReportFacts
 from ktui.pipeline.report.figures.figure import (
     JSON,
     Figure,
@@ -26,7 +26,7 @@ _HATCHED = {"shape": "/", "fgcolor": "var(--dim)", "solidity": 0.25, "size": 6}
 _MOST_ROWS = 40
 
 
-def states_figure(facts: Facts) -> Figure | Missing:
+def states_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw how many partitions were in each state, the states one on another."""
     if not facts.intervals:
         return Missing(ID, TITLE, "No partition was seen in any state.")
@@ -77,7 +77,7 @@ def _trace(state: str, moments: list[int], counts: list[int]) -> JSON:
     }
 
 
-def _by_partition(facts: Facts) -> Mapping[Partition, Sequence[Interval]]:
+def _by_partition(facts: ReportFacts) -> Mapping[Partition, Sequence[Interval]]:
     of: defaultdict[Partition, list[Interval]] = defaultdict(list)
     for interval in sorted(facts.intervals, key=lambda one: one.began):
         of[interval.key].append(interval)
@@ -85,7 +85,7 @@ def _by_partition(facts: Facts) -> Mapping[Partition, Sequence[Interval]]:
 
 
 def _gaps(
-    move: Move, of: Mapping[Partition, Sequence[Interval]], end: int
+    move: MoveRecord, of: Mapping[Partition, Sequence[Interval]], end: int
 ) -> Iterator[tuple[int, int]]:
     """Give the times within a move in which no look tells its state: it has not vanished."""
     known, ended = move.began, end if move.ended is None else move.ended
@@ -97,7 +97,7 @@ def _gaps(
         yield known, ended
 
 
-def _ends(facts: Facts, of: Mapping[Partition, Sequence[Interval]]) -> Iterator[int]:
+def _ends(facts: ReportFacts, of: Mapping[Partition, Sequence[Interval]]) -> Iterator[int]:
     """Give when each move ended, and when each partition that never moved stopped waiting."""
     yield from (move.ended for move in facts.moves if move.ended is not None)
     moved = {move.key for move in facts.moves}

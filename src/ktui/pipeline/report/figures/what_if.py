@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-from ktui.pipeline.lake.records import Facts, WhatIf
+from ktui.pipeline.lake.records import ReportFacts, WhatIf
 from ktui.pipeline.report.figures.figure import JSON, Figure, Missing, layout, rows
 from ktui.pipeline.report.figures.text import plain
 from ktui.planning.throttle_rates import rates_from
@@ -23,7 +23,7 @@ _WORDS = ("shape", "mode", "order")
 _Cells = dict[tuple[str, str], WhatIf]
 
 
-def what_if_figure(facts: Facts) -> Figure | Missing:
+def what_if_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw the grid of limits and throttles of the run that was played through last."""
     if not facts.what_ifs:
         return Missing(

@@ -10,16 +10,16 @@ import pyarrow.compute as pc
 
 from ktui.execution.run import events
 from ktui.pipeline.lake.records import (
-    Facts,
     Guess,
     InFlight,
     Interval,
     LimitsFrom,
     Minute,
-    Move,
+    MoveRecord,
     OfPartition,
     Partition,
-    Run,
+    ReportFacts,
+    RunRecord,
     Sample,
     WhatIf,
 )
@@ -35,11 +35,11 @@ _POINTS = 400
 _MINUTE_MS = 60_000
 
 
-def load(tables: Tables, subject: Subject) -> Facts:
+def load(tables: Tables, subject: Subject) -> ReportFacts:
     """Read all that a report tells of."""
-    moves = records(tables, "moves", Move, subject.where())
+    moves = records(tables, "moves", MoveRecord, subject.where())
     seen = records(tables, "states", Interval, subject.where())
-    facts = Facts(
+    facts = ReportFacts(
         cluster_id=subject.cluster_id,
         runs=(subject.run,) if subject.run else tuple(_runs(tables, subject)),
         of_run=subject.run is not None,
@@ -54,7 +54,7 @@ def load(tables: Tables, subject: Subject) -> Facts:
     return _with_samples(facts, tables, subject)
 
 
-def _with_samples(facts: Facts, tables: Tables, subject: Subject) -> Facts:
+def _with_samples(facts: ReportFacts, tables: Tables, subject: Subject) -> ReportFacts:
     began, ended = facts.span
     cluster, t = subject.where(of_run=False), pc.field("t")
     minutes = records(tables, "brokers", Minute, cluster)
@@ -88,8 +88,8 @@ def one_at_a_time(intervals: Iterable[Interval]) -> Iterable[Interval]:
                 yield one
 
 
-def _runs(tables: Tables, subject: Subject) -> list[Run]:
-    found = records(tables, "runs", Run, subject.where())
+def _runs(tables: Tables, subject: Subject) -> list[RunRecord]:
+    found = records(tables, "runs", RunRecord, subject.where())
     return sorted(found, key=lambda run: run.began)
 
 
@@ -118,7 +118,7 @@ def _limits(tables: Tables, subject: Subject) -> Iterable[LimitsFrom]:
 
 
 def _slowest(
-    facts: Facts, tables: Tables, samples: pc.Expression, polls_ms: float
+    facts: ReportFacts, tables: Tables, samples: pc.Expression, polls_ms: float
 ) -> Sequence[Sample]:
     """Read samples of the moves that took longest.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ktui.pipeline.lake.records import Facts, Move
+from ktui.pipeline.lake.records import MoveRecord, ReportFacts
 from ktui.pipeline.report.figures.moves import length
 from ktui.pipeline.report.figures.text import as_time, brokers, full
 from ktui.pipeline.report.page.summary import outcome
@@ -15,14 +15,14 @@ from ktui.quantities import UNKNOWN, as_bytes, as_duration, as_rate
 MOST = 500
 
 
-class Cell(msgspec.Struct, frozen=True):
+class TableCell(msgspec.Struct, frozen=True):
     """What a cell shows, and what it is sorted by; None comes last."""
 
     shown: str
     key: str | float | None
 
 
-class Column(msgspec.Struct, frozen=True):
+class TableColumn(msgspec.Struct, frozen=True):
     """A column's name, and whether it holds figures."""
 
     name: str
@@ -30,39 +30,39 @@ class Column(msgspec.Struct, frozen=True):
 
 
 COLUMNS = (
-    Column("partition"), Column("outcome"), Column("batch", numbers=True),
-    Column("began (UTC)", numbers=True), Column("took", numbers=True),
-    Column("size copied", numbers=True), Column("median rate", numbers=True),
-    Column("stalls", numbers=True), Column("stalled for", numbers=True),
-    Column("steps", numbers=True), Column("from"), Column("to"), Column("run"),
+    TableColumn("partition"), TableColumn("outcome"), TableColumn("batch", numbers=True),
+    TableColumn("began (UTC)", numbers=True), TableColumn("took", numbers=True),
+    TableColumn("size copied", numbers=True), TableColumn("median rate", numbers=True),
+    TableColumn("stalls", numbers=True), TableColumn("stalled for", numbers=True),
+    TableColumn("steps", numbers=True), TableColumn("from"), TableColumn("to"), TableColumn("run"),
 )  # fmt: skip
 
 
-def moves_rows(facts: Facts) -> Sequence[Sequence[Cell]]:
+def moves_rows(facts: ReportFacts) -> Sequence[Sequence[TableCell]]:
     """Give the moves that took longest, the longest first."""
     end = facts.span[1]
     longest = sorted(facts.moves, key=lambda move: (-length(move, end), move.began, move.key))
     return [_row(move, end) for move in longest[:MOST]]
 
 
-def _row(move: Move, end: int) -> Sequence[Cell]:
+def _row(move: MoveRecord, end: int) -> Sequence[TableCell]:
     took = length(move, end)
     return (
-        Cell(full(move), full(move)),
-        Cell(outcome(move), outcome(move)),
+        TableCell(full(move), full(move)),
+        TableCell(outcome(move), outcome(move)),
         _number(move.batch),
-        Cell(as_time(move.began), move.began),
-        Cell(as_duration(took / 1000), took),
-        Cell(as_bytes(move.bytes), move.bytes),
-        Cell(as_rate(move.rate_bytes_p50), move.rate_bytes_p50),
+        TableCell(as_time(move.began), move.began),
+        TableCell(as_duration(took / 1000), took),
+        TableCell(as_bytes(move.bytes), move.bytes),
+        TableCell(as_rate(move.rate_bytes_p50), move.rate_bytes_p50),
         _number(move.stalls),
-        Cell(as_duration(move.stalled_ms / 1000), move.stalled_ms),
+        TableCell(as_duration(move.stalled_ms / 1000), move.stalled_ms),
         _number(move.steps),
-        Cell(brokers(move.original), brokers(move.original)),
-        Cell(brokers(move.target), brokers(move.target)),
-        Cell(move.run or UNKNOWN, move.run),
+        TableCell(brokers(move.original), brokers(move.original)),
+        TableCell(brokers(move.target), brokers(move.target)),
+        TableCell(move.run or UNKNOWN, move.run),
     )
 
 
-def _number(count: int | None) -> Cell:
-    return Cell(UNKNOWN if count is None else f"{count:,}", count)
+def _number(count: int | None) -> TableCell:
+    return TableCell(UNKNOWN if count is None else f"{count:,}", count)

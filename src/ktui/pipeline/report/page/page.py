@@ -15,7 +15,7 @@ import msgspec
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from ktui.pipeline.lake.records import Facts
+from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.report.data.provenance import Provenance
 from ktui.pipeline.report.figures.brokers import brokers_figure
 from ktui.pipeline.report.figures.concurrency import concurrency_figure
@@ -37,7 +37,7 @@ FIGURES = (
 MOST_SEGMENTS, MOST_LOST = 200, 50
 
 
-def page(facts: Facts, provenance: Provenance) -> str:
+def page(facts: ReportFacts, provenance: Provenance) -> str:
     """Give the page as HTML."""
     figures = [figure(facts) for figure in FIGURES]
     library, script = library_of_drawing(), _text("page.js")

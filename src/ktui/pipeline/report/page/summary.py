@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from ktui.cluster.text import clean
-from ktui.pipeline.lake.records import Facts, Move
+from ktui.pipeline.lake.records import MoveRecord, ReportFacts
 from ktui.pipeline.report.figures.text import as_time
 from ktui.pipeline.tables.stall_cause import stalls
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
@@ -17,7 +17,7 @@ DONE = "done"
 STILL_MOVING = "still moving"
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class ReportSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The head of the page."""
 
     title: str
@@ -26,29 +26,29 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """A name and what it comes to, each."""
 
 
-def summary(facts: Facts) -> Summary:
+def summary(facts: ReportFacts) -> ReportSummary:
     """Sum up a run or a cluster."""
-    return Summary(
+    return ReportSummary(
         title=_title(facts),
         words=tuple(word for word in (_when(facts), _what(facts), _stalls(facts)) if word),
         figures=_figures(facts),
     )
 
 
-def outcome(move: Move) -> str:
+def outcome(move: MoveRecord) -> str:
     """Name what became of a move."""
     if move.ended is None and move.outcome == "unknown":
         return STILL_MOVING
     return move.outcome.replace("_", " ")
 
 
-def _title(facts: Facts) -> str:
+def _title(facts: ReportFacts) -> str:
     if facts.of_run:
         return f"Run {clean(facts.runs[0].run)}"
     return f"Cluster {clean(facts.cluster_id)}"
 
 
-def _when(facts: Facts) -> str:
+def _when(facts: ReportFacts) -> str:
     if not facts.moves:
         return "No partition has moved."
     began, ended = facts.span
@@ -62,7 +62,7 @@ def _when(facts: Facts) -> str:
     return f"{clean(run.plan)} on cluster {clean(facts.cluster_id)}, {when}.{went_on}"
 
 
-def _what(facts: Facts) -> str:
+def _what(facts: ReportFacts) -> str:
     if not facts.moves:
         return ""
     counts = Counter(map(outcome, facts.moves))
@@ -72,14 +72,14 @@ def _what(facts: Facts) -> str:
     return f"{as_count(len(facts.moves), 'move')} of partitions: {told}.{much}{_never_begun(facts)}"
 
 
-def _never_begun(facts: Facts) -> str:
+def _never_begun(facts: ReportFacts) -> str:
     if not facts.of_run:
         return ""
     left = facts.runs[0].partitions - len({move.key for move in facts.moves})
     return f" Of the plan, {as_count(left, 'partition')} never began." if left > 0 else ""
 
 
-def _stalls(facts: Facts) -> str:
+def _stalls(facts: ReportFacts) -> str:
     stood = list(stalls(facts.intervals))
     if not facts.moves:
         return ""
@@ -90,18 +90,18 @@ def _stalls(facts: Facts) -> str:
     return f"{which} stood still, {as_count(len(stood), 'time')}, {total} in all."
 
 
-def _copied(facts: Facts) -> int | None:
+def _copied(facts: ReportFacts) -> int | None:
     known = [move.bytes for move in facts.moves if move.bytes is not None]
     return sum(known) if known else None
 
 
-def median_rate(facts: Facts) -> float | None:
+def median_rate(facts: ReportFacts) -> float | None:
     """Give the median of the moves' median rates of one replica, in bytes a second."""
     rates = [m.rate_bytes_p50 for m in facts.moves if m.rate_bytes_p50 is not None]
     return statistics.median(rates) if rates else None
 
 
-def _figures(facts: Facts) -> tuple[tuple[str, str], ...]:
+def _figures(facts: ReportFacts) -> tuple[tuple[str, str], ...]:
     began, ended = facts.span
     done = sum(outcome(move) == DONE for move in facts.moves)
     stood = sum(1 for _ in stalls(facts.intervals))

@@ -21,10 +21,10 @@ from ktui.progress.timeline import Progress
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.roles import role_style
-from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.screens.brokers.panel import broker_panel
 from ktui.tui.screens.brokers.row import COLUMNS, BrokerColumn, BrokerView, broker_views
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
 NOTHING_YET = "Waiting for the first answer of the cluster."
@@ -91,7 +91,7 @@ class BrokersScreen(Screen[None]):
         super().__init__()
         self._views: Mapping[int, BrokerView] = {}
         self._observation: Observation | None = None
-        self._outage: Outage | None = None
+        self._outage: ClusterOutage | None = None
         self._columns: tuple[BrokerColumn, ...] = ()
         self._drawn: dict[int, list[list[Piece]]] = {}
 
@@ -105,14 +105,14 @@ class BrokersScreen(Screen[None]):
         yield table
         with VerticalScroll():
             yield Static(id="broker-panel", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
         """Draw what is known so far, and again in each new theme."""
         self.app.theme_changed_signal.subscribe(self, self._redraw)
         self._redraw()
 
-    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
         """Take in a new progress, or why the one known is not current any more."""
         if progress.last is None:
             return

@@ -18,25 +18,27 @@ _SMALL = 10
 _NICE = (10, 12, 16, 20, 30, 40, 50, 60, 80, 100, 120)
 SCALE_WIDTH = 12
 
-Points = Sequence[tuple[float, int]]
+LagPoints = Sequence[tuple[float, int]]
 """(monotonic second, messages), oldest first."""
 
 
-class Curve(msgspec.Struct, frozen=True):
+class LagCurve(msgspec.Struct, frozen=True):
     """Heights in eighths of a row, one a cell, and what the full height stands for."""
 
     levels: tuple[int, ...]
     top: int
 
 
-def draw(points: Points, axis: TimeAxis, height: int) -> Curve:
+def draw(points: LagPoints, axis: TimeAxis, height: int) -> LagCurve:
     """Draw the worst lag in each cell of time; what lies between two readings is on a line."""
     values = [_worst(points, axis, cell) for cell in range(axis.cells)]
     top = nice_ceiling(max((value for value in values if value is not None), default=0))
-    return Curve(tuple(0 if value is None else _level(value, top, height) for value in values), top)
+    return LagCurve(
+        tuple(0 if value is None else _level(value, top, height) for value in values), top
+    )
 
 
-def lag_curve(points: Points, axis: TimeAxis, height: int) -> list[Content]:
+def lag_curve(points: LagPoints, axis: TimeAxis, height: int) -> list[Content]:
     """Give the lines of the curve, each with the scale in its first `SCALE_WIDTH` cells."""
     curve = draw(points, axis, height)
     scale = {0: curve.top, height // 2: curve.top // 2}
@@ -76,7 +78,7 @@ def _level(value: int, top: int, height: int) -> int:
     return max(value > 0, round(value / top * height * _STEPS))
 
 
-def _worst(points: Points, axis: TimeAxis, cell: int) -> int | None:
+def _worst(points: LagPoints, axis: TimeAxis, cell: int) -> int | None:
     """The highest value within a cell; None outside of what was read."""
     begin = axis.start_s + cell * axis.cell_s
     end = begin + axis.cell_s

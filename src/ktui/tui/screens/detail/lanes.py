@@ -32,7 +32,7 @@ _WIDE, _WIDER = 110, 150
 _GAP = 2
 
 
-class Column(msgspec.Struct, frozen=True):
+class LaneColumn(msgspec.Struct, frozen=True):
     """One column of the lanes' table; figures are to the right."""
 
     heading: str
@@ -86,32 +86,32 @@ def lane_table(
 
 def _columns(
     lanes: Sequence[Lane], brokers: Mapping[int, Broker], timeline: Timeline, width: int
-) -> list[Column]:
+) -> list[LaneColumn]:
     preferred = timeline.target[0] if timeline.target else None
     columns = [
-        Column("broker", _brokers(lanes, preferred)),
-        Column("role", [_styled(lane, lane.role.value) for lane in lanes], 11),
+        LaneColumn("broker", _brokers(lanes, preferred)),
+        LaneColumn("role", [_styled(lane, lane.role.value) for lane in lanes], 11),
         *_places(lanes, brokers, width),
-        Column("copied", [_styled(lane, _share(lane)) for lane in lanes], 6, right=True),
+        LaneColumn("copied", [_styled(lane, _share(lane)) for lane in lanes], 6, right=True),
     ]
     if width >= _WIDE:
         columns += [
-            Column("lag", [Content(_lag(lane)) for lane in lanes], 18, right=True),
-            Column("rate", [Content(_rate(lane)) for lane in lanes], 8, right=True),
-            Column("left", [Content(_left(lane)) for lane in lanes], 19, right=True),
+            LaneColumn("lag", [Content(_lag(lane)) for lane in lanes], 18, right=True),
+            LaneColumn("rate", [Content(_rate(lane)) for lane in lanes], 8, right=True),
+            LaneColumn("left", [Content(_left(lane)) for lane in lanes], 19, right=True),
         ]
     return columns
 
 
-def _places(lanes: Sequence[Lane], brokers: Mapping[int, Broker], width: int) -> list[Column]:
+def _places(lanes: Sequence[Lane], brokers: Mapping[int, Broker], width: int) -> list[LaneColumn]:
     known = [brokers.get(lane.broker) for lane in lanes]
     racks = [broker.rack if broker is not None else None for broker in known]
     hosts = [f"{b.host}:{b.port}" if b is not None and b.host else "unknown" for b in known]
     columns = []
     if any(racks):
-        columns.append(Column("rack", [_place(rack or "-", 12) for rack in racks]))
+        columns.append(LaneColumn("rack", [_place(rack or "-", 12) for rack in racks]))
     if width >= _WIDER or (not any(racks) and width >= _WIDE):
-        columns.append(Column("host", [_place(host, 32) for host in hosts]))
+        columns.append(LaneColumn("host", [_place(host, 32) for host in hosts]))
     return columns
 
 
@@ -120,7 +120,7 @@ def _place(name: str, most: int) -> Content:
 
 
 def _heading(
-    columns: Sequence[Column], axis: TimeAxis | None, room: int, now: tuple[str, str]
+    columns: Sequence[LaneColumn], axis: TimeAxis | None, room: int, now: tuple[str, str]
 ) -> Content:
     parts = [_cell(Content(column.heading), column) for column in columns]
     begin, end = now
@@ -129,11 +129,11 @@ def _heading(
     return Content.assemble(*parts, times if axis is not None else "").stylize("$dim")
 
 
-def _row(columns: Sequence[Column], row: int) -> list[Content]:
+def _row(columns: Sequence[LaneColumn], row: int) -> list[Content]:
     return [_cell(column.cells[row], column) for column in columns]
 
 
-def _cell(content: Content, column: Column) -> Content:
+def _cell(content: Content, column: LaneColumn) -> Content:
     room = column.width - content.cell_length
     return content.pad(room if column.right else 0, (0 if column.right else room) + _GAP)
 

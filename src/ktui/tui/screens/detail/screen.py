@@ -19,14 +19,14 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.screens.detail.body import OfRun, detail_body
 from ktui.tui.screens.detail.steps import run_steps
 from ktui.tui.screens.watch.partition_words import standing
 from ktui.tui.screens.watch.row_context import moment_of
 from ktui.tui.screens.watch.words import run_waits
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
 Neighbour = Callable[[TopicPartition, int], TopicPartition | None]
@@ -69,7 +69,7 @@ class DetailScreen(Screen[None]):
         self._progress = Progress()
         self._timeline: Timeline | None = None
         self._observation: Observation | None = None
-        self._outage: Outage | None = None
+        self._outage: ClusterOutage | None = None
         self._attached: AttachedRun | None = None
 
     def compose(self) -> ComposeResult:
@@ -78,13 +78,13 @@ class DetailScreen(Screen[None]):
         yield Static(id="detail-title", markup=False)
         with VerticalScroll():
             yield Static(id="detail-body", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
         """Draw what is known so far."""
         self._draw()
 
-    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
         """Take in a new progress. What has vanished from it stays as it was last seen."""
         self._progress, self._outage = progress, outage
         timeline = progress.timelines.get(self.tp) or self._unseen()

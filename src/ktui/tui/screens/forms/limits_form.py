@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, limits_from
 from ktui.tui.draw import format as figures
-from ktui.tui.widgets.text_field import Entry
+from ktui.tui.widgets.text_field import TextField
 
 LETTERS = dict(zip(COUNTS, "RPLMBEC", strict=True))
 OPTIONS = (*COUNTS, *CHOICES)
@@ -34,7 +34,7 @@ _MEANINGS = {
 _NUMBER = "A number from 1, or none for no limit."
 
 
-class LimitInput(Entry):
+class LimitInput(TextField):
     """One limit, new."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -15,12 +15,12 @@ from textual.widgets import Checkbox, Input, Static
 
 from ktui.planning.throttle_rates import ThrottleProblem, ThrottleRates, rates_from
 from ktui.tui.screens.forms.allowances import Allowance
-from ktui.tui.widgets.text_field import Entry
+from ktui.tui.widgets.text_field import TextField
 
 HINT = "50MB a second into each broker, 50MB,3=20MB with broker 3's own, or none."
 
 
-class RateInput(Entry):
+class RateInput(TextField):
     """The rates, new."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -26,7 +26,7 @@ from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.choices import Choices, Picked
-from ktui.tui.widgets.text_field import Entry
+from ktui.tui.widgets.text_field import TextField
 
 
 class AddForm(Vertical):
@@ -39,7 +39,7 @@ class AddForm(Vertical):
         yield Static("add", classes="title")
         with Horizontal(classes="line"):
             yield Static("run's name")
-            yield Entry(id="plan-again", placeholder="type it; ↵ adds the plan", disabled=True)
+            yield TextField(id="plan-again", placeholder="type it; ↵ adds the plan", disabled=True)
         yield Static(id="plan-said", markup=False)
 
     def open(self) -> None:

@@ -25,12 +25,12 @@ from ktui.inputfile import Unreadable, from_home
 from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import Engines
-from ktui.tui.run_view.plan_choice import ChosenPlan, Told, choose
+from ktui.tui.run_view.plan_choice import ChosenPlan, ColouredLine, choose
 from ktui.tui.screens.plan.path_suggester import PathSuggester
 from ktui.tui.widgets.choices import Choices, Picked
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.text_field import Entry
+from ktui.tui.widgets.text_field import TextField
 
 _SIDE_BY_SIDE = 144
 """From this width on the figures stand beside what is typed, else between."""
@@ -45,11 +45,11 @@ class OtherWay(msgspec.Struct, frozen=True):
     """Its file, as far as it was typed."""
 
 
-Outcome = RunDir | Extra | OtherWay
+PlanOutcome = RunDir | Extra | OtherWay
 """The folder of the run that was started; an extra plan that is to be added; or neither yet."""
 
 
-class PlanScreen(Screen[Outcome | None]):
+class PlanScreen(Screen[PlanOutcome | None]):
     """Gives what the operator has decided on; None where it was left.
 
     Args:
@@ -114,7 +114,7 @@ class PlanScreen(Screen[Outcome | None]):
                 yield Picked("carry it out", ways, id="plan-way", place=not self.ADDS)
             with Horizontal(classes="line"):
                 yield Static("plan's file")
-                yield Entry(
+                yield TextField(
                     self._path,
                     id="plan-path",
                     placeholder="a path; → completes it, ↵ reads it",
@@ -124,7 +124,7 @@ class PlanScreen(Screen[Outcome | None]):
             with Vertical(id="plan-columns"):
                 yield Static(self.BEFORE, id="plan-report", markup=False)
                 yield self.form()
-        yield Keys()
+        yield FooterKeys()
 
     # -------------------------------------------------- what each of the screens tells itself
 
@@ -240,7 +240,7 @@ class PlanScreen(Screen[Outcome | None]):
             self._chosen = measured
             await self.work_out()
 
-    def report(self, told: Sequence[Told]) -> None:
+    def report(self, told: Sequence[ColouredLine]) -> None:
         """Tell what was found, and what it comes to."""
         parts = [
             Content.styled(words, colour) if colour else Content(words) for words, colour in told

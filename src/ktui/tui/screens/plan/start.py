@@ -25,7 +25,7 @@ from ktui.tui.screens.forms.allowances import Allowance, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.plan.plan import PlanScreen
-from ktui.tui.widgets.text_field import Entry
+from ktui.tui.widgets.text_field import TextField
 
 
 class StartForm(Vertical):
@@ -43,10 +43,10 @@ class StartForm(Vertical):
         yield Static("start", classes="title")
         with Horizontal(classes="line"):
             yield Static("run's name")
-            yield Entry(id="start-name", disabled=True)
+            yield TextField(id="start-name", disabled=True)
         with Horizontal(classes="line"):
             yield Static("type it again")
-            yield Entry(id="plan-again", placeholder="↵ starts the run", disabled=True)
+            yield TextField(id="plan-again", placeholder="↵ starts the run", disabled=True)
         yield Static(id="plan-said", markup=False)
 
     def open(self, limits: Limits, throttle: str, name: str) -> None:

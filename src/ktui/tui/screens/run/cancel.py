@@ -19,20 +19,20 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.preview import Foreseen
 from ktui.execution.host.catalog import RunState
-from ktui.execution.run.cancel_scope import Act
+from ktui.execution.run.cancel_scope import CancelEffect
 from ktui.execution.run.run import Run
 from ktui.progress.timeline import Progress
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, partition_text
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.cancel_choice import Chosen, Deed, Scope
-from ktui.tui.run_view.cancel_preview import CancelOutlook, Told
+from ktui.tui.run_view.cancel_choice import CancelAction, Chosen, Scope
+from ktui.tui.run_view.cancel_preview import CancelOutlook, PartitionPreview
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.choices import Choices
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
 _HEADINGS = ("partition", "state", "what is sent", "replicas after", "RF", "leader")
@@ -41,7 +41,7 @@ _GAP = 2
 _LEAST_NAME = 12
 
 
-def cancel_table(told: Sequence[Told], run: Run, width: int) -> list[Content]:
+def cancel_table(told: Sequence[PartitionPreview], run: Run, width: int) -> list[Content]:
     """Give a heading, a line a partition, and below it what keeps it from that, or is at risk."""
     rows = [_row(each, run) for each in told]
     cells = [_HEADINGS[1:], *([piece.text for piece in row] for row in rows)]
@@ -67,10 +67,10 @@ def _line(name: Piece, row: Sequence[Piece], widths: Sequence[int], width: int) 
     return content(cut_pieces(pieces, width))
 
 
-def _row(each: Told, run: Run) -> list[Piece]:
+def _row(each: PartitionPreview, run: Run) -> list[Piece]:
     told, track = each.foreseen, run.tracks[each.foreseen.tp]
     state = Piece(track.state.words, "dim")
-    if told.act not in (Act.DEQUEUE, Act.NOTHING) and not each.looked_at:
+    if told.act not in (CancelEffect.DEQUEUE, CancelEffect.NOTHING) and not each.looked_at:
         return [state, Piece("being looked at …", "waiting"), Piece(""), Piece(""), Piece("")]
     leader = Piece("none", "stalled") if told.leader is None else Piece(f"{told.leader}")
     if not each.looked_at:
@@ -87,9 +87,9 @@ def _row(each: Told, run: Run) -> list[Piece]:
 
 def sent(told: Foreseen) -> str:
     """Say what is sent for a partition."""
-    if told.act is Act.NOTHING:
+    if told.act is CancelEffect.NOTHING:
         return "nothing: over"
-    if told.act is Act.ALREADY:
+    if told.act is CancelEffect.ALREADY:
         return "nothing new"
     steps = figures.as_count(len(told.steps), "step") if told.steps else ""
     words = ", ".join(filter(None, ("cancel" if told.cancels else "", steps)))
@@ -113,22 +113,23 @@ def _notes(told: Foreseen, width: int) -> list[Content]:
     ]
 
 
-_DEEDS = tuple(Deed)
+_DEEDS = tuple(CancelAction)
 _MEANS = {
-    Deed.STOP: (
+    CancelAction.STOP: (
         "Kafka drops at once what it is adding and keeps the other replicas, in an order of its"
         " own. Nothing more is sent for them; steps that are done stay done."
     ),
-    Deed.ROLLBACK: (
+    CancelAction.ROLLBACK: (
         "They get the replicas, the order and the leader back that they had before the run, step"
         " by step under its limits; those that are done, too."
     ),
-    Deed.TRIM: (
+    CancelAction.TRIM: (
         "They are stopped, and what is beyond their original number of replicas is dropped: the"
         " leader stays, then those in sync, then original ones."
     ),
-    Deed.PAUSE: "Nothing new is submitted for them. Nothing is cancelled: what is in flight ends.",
-    Deed.CONTINUE: "Their pauses are lifted: they go on under the limits in force.",
+    CancelAction.PAUSE: "Nothing new is submitted for them. Nothing is cancelled: what is in"
+    " flight ends.",
+    CancelAction.CONTINUE: "Their pauses are lifted: they go on under the limits in force.",
 }
 
 
@@ -172,13 +173,17 @@ class CancelScreen(ModalScreen[Chosen | None]):
     ]
 
     def __init__(
-        self, attached: AttachedRun, scopes: Sequence[Scope], deed: Deed, problem: str | None
+        self,
+        attached: AttachedRun,
+        scopes: Sequence[Scope],
+        deed: CancelAction,
+        problem: str | None,
     ) -> None:
         super().__init__()
         self._attached, self._scopes, self._problem = attached, scopes, problem
         self._scope, self._deed = scopes[0], deed
         self._seen: Observation | None = None
-        self._outage: Outage | None = None
+        self._outage: ClusterOutage | None = None
         self._outlook: CancelOutlook | None = None
 
     def compose(self) -> ComposeResult:
@@ -192,7 +197,7 @@ class CancelScreen(ModalScreen[Chosen | None]):
         with VerticalScroll(can_focus=False):
             yield Static(id="cancel-table", markup=False)
         yield Static(id="cancel-said", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
         """Work out what is chosen at first; leave nothing over the keys that ask for it."""
@@ -218,14 +223,14 @@ class CancelScreen(ModalScreen[Chosen | None]):
         elif self._outlook is not None:
             self._outlook.look(touched, None)
 
-    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
         """Take in what was seen last."""
         self._seen, self._outage = progress.last, outage
         if self._outlook is not None:
             self._outlook.look((), self._seen)
         self._draw()
 
-    def _choose(self, scope: Scope, deed: Deed) -> None:
+    def _choose(self, scope: Scope, deed: CancelAction) -> None:
         self._scope, self._deed = scope, deed
         self._outlook = None
         if deed.kind is not None:
@@ -280,7 +285,7 @@ class CancelScreen(ModalScreen[Chosen | None]):
             return messages.unchangeable(self._attached.status)
         ended = self._attached.status.state is RunState.ENDED
         if self._outlook.over:
-            also = ended and self._deed is not Deed.ROLLBACK
+            also = ended and self._deed is not CancelAction.ROLLBACK
             hint = " What the run has moved can be rolled back." if also else ""
             return f"There is nothing to {self._deed.value}: all of it is over already.{hint}"
         if self._outlook.idle and self._attached.status.owned:

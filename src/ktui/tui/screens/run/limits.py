@@ -17,7 +17,7 @@ from ktui.tui.run_view.limit_usage import in_flight
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.run.change_screen import AskingScreen
 from ktui.tui.screens.watch.run_banner import RunLines
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
 
@@ -47,7 +47,7 @@ class LimitsScreen(AskingScreen):
         if limits is not None:
             yield LimitsForm(limits, disabled=not self.write)
         yield Static(id="said", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def draw(self, attached: AttachedRun) -> None:
         """Show what is in force, what is asked for, and what is in flight."""

@@ -17,7 +17,7 @@ from ktui.execution.host.catalog import RunSummary
 from ktui.tui.draw import format as figures
 
 
-class Choice(enum.Enum):
+class ResumeChoice(enum.Enum):
     """What to do with the run."""
 
     RESUME = enum.auto()
@@ -25,7 +25,7 @@ class Choice(enum.Enum):
     NOT_NOW = enum.auto()
 
 
-class OfferScreen(ModalScreen[Choice]):
+class OfferScreen(ModalScreen[ResumeChoice]):
     """Offers the run that was started last.
 
     Args:
@@ -70,8 +70,8 @@ class OfferScreen(ModalScreen[Choice]):
 
     def action_choose(self, choice: str) -> None:
         """Give the answer."""
-        chosen = Choice[choice]
-        if chosen is not Choice.RESUME or self._problem is None:
+        chosen = ResumeChoice[choice]
+        if chosen is not ResumeChoice.RESUME or self._problem is None:
             self.dismiss(chosen)
 
 

@@ -25,7 +25,7 @@ from ktui.tui.run_view.throttle_change import meaning
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.run.change_screen import AskingScreen
 from ktui.tui.screens.watch.run_banner import RunLines
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
 _GAP = "  "
@@ -132,7 +132,7 @@ class ThrottleScreen(AskingScreen):
         yield ThrottleForm("new throttle", disabled=not self.write)
         yield Static(id="throttle-means", markup=False)
         yield Static(id="said", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def draw(self, attached: AttachedRun) -> None:
         """Show what is wanted and set, and what comes in."""

@@ -56,7 +56,7 @@ class Extents(msgspec.Struct, frozen=True):
     state: int = _LEAST_STATE
 
 
-class Layout(msgspec.Struct, frozen=True):
+class ColumnLayout(msgspec.Struct, frozen=True):
     """The columns that fit, in order, with their widths; equal layouts draw alike."""
 
     width: int
@@ -82,7 +82,9 @@ class Layout(msgspec.Struct, frozen=True):
         return next(found, None)
 
 
-def layout(width: int, extents: Extents, span: int = SPANS[0], *, batches: bool = False) -> Layout:
+def layout(
+    width: int, extents: Extents, span: int = SPANS[0], *, batches: bool = False
+) -> ColumnLayout:
     """Lay the columns out in so many cells, with a timeline of so many slots.
 
     Where there is a run, the batch of each partition has a column if there is room.
@@ -115,7 +117,7 @@ def layout(width: int, extents: Extents, span: int = SPANS[0], *, batches: bool 
         *fixed,
         *_tail(rest, gap, span),
     )
-    return Layout(width, gap, columns, span)
+    return ColumnLayout(width, gap, columns, span)
 
 
 def _room(width: int, gap: int, figures: list[Column], widths: dict[Column, int]) -> int:

@@ -6,7 +6,7 @@ import msgspec
 from textual.content import Content
 
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.screens.watch.views import View
 
 _OTHER_KEYS = "v  another view\nT  choose topics\nb  brokers\ne  events\n?  all keys"
@@ -17,7 +17,7 @@ class Emptiness(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster_name: str
     connected: bool
-    outage: Outage | None = None
+    outage: ClusterOutage | None = None
     view: View = View.REASSIGNING
     topics: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()

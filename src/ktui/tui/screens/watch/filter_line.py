@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from ktui.tui.screens.watch.row_filter import HINT, BadFilter, RowFilter
-from ktui.tui.widgets.text_field import Entry
+from ktui.tui.widgets.text_field import TextField
 
 
 class FilterLine(Horizontal):
@@ -46,7 +46,7 @@ class FilterLine(Horizontal):
     def compose(self) -> ComposeResult:
         """Lay out the prompt, the text and what is wrong with it."""
         yield Static("filter", classes="label")
-        yield Entry(placeholder=HINT, select_on_focus=False)
+        yield TextField(placeholder=HINT, select_on_focus=False)
         yield Static(classes="said", markup=False)
 
     @property

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from ktui.progress.slots import RECENT_SLOT_S
 from ktui.tui.draw.cells import Piece, cut
 from ktui.tui.draw.paint import content
-from ktui.tui.screens.watch.columns import CURSOR_WIDTH, Column, Layout
+from ktui.tui.screens.watch.columns import CURSOR_WIDTH, Column, ColumnLayout
 from ktui.tui.screens.watch.sort import Ordering
 
 _NOW = "now"
@@ -31,10 +31,10 @@ class Headings(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._layout: Layout | None = None
+        self._layout: ColumnLayout | None = None
         self._ordering = Ordering()
 
-    def show(self, layout: Layout, ordering: Ordering) -> None:
+    def show(self, layout: ColumnLayout, ordering: Ordering) -> None:
         """Take over the list's columns and its order."""
         if (layout, ordering) != (self._layout, self._ordering):
             self._layout, self._ordering = layout, ordering
@@ -50,7 +50,7 @@ class Headings(Widget):
             pieces += [self._heading(self._layout, column, width), gap]
         return content(pieces)
 
-    def _heading(self, layout: Layout, column: Column, width: int) -> Piece:
+    def _heading(self, layout: ColumnLayout, column: Column, width: int) -> Piece:
         if column is Column.TIMELINE:
             return Piece(_axis(width, layout.span), "header")
         sorted_by = column == self._ordering.by

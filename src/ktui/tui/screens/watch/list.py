@@ -16,8 +16,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import SPANS
 from ktui.tui.draw.paint import Paint
-from ktui.tui.screens.watch.columns import CURSOR_WIDTH, Layout, layout
-from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, layout
+from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_filter import RowFilter
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs
 from ktui.tui.screens.watch.sort import Ordering
@@ -74,7 +74,7 @@ class PartitionList(ScrollView, can_focus=True):
         self.arrangement = Arrangement(belongs)
         self.span = SPANS[0]
         """Slots that the timelines reach back."""
-        self.layout_in_force: Layout = layout(0, self.arrangement.extents)
+        self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents)
         self.row = 0
         """The row under the cursor."""
         self.held = False
@@ -82,7 +82,7 @@ class PartitionList(ScrollView, can_focus=True):
         self.stale = False
         """Whether the figures are not current, and are drawn grey."""
         self._anchor: TopicPartition | None = None
-        self._moment = Moment(0.0)
+        self._moment = RowContext(0.0)
         self.marked: set[TopicPartition] = set()
         """Chosen by the operator, whether they are in sight or not."""
         self._drawn = DrawnRows()
@@ -102,7 +102,7 @@ class PartitionList(ScrollView, can_focus=True):
     def show(
         self,
         timelines: Mapping[TopicPartition, Timeline],
-        moment: Moment,
+        moment: RowContext,
         *,
         stale: bool = False,
         touched: Collection[TopicPartition] = (),
@@ -125,7 +125,7 @@ class PartitionList(ScrollView, can_focus=True):
         belongs: Belongs | None = None,
         ordering: Ordering | None = None,
         rowfilter: RowFilter | None = None,
-        moment: Moment | None = None,
+        moment: RowContext | None = None,
     ) -> None:
         """Change what is shown or how it is ordered; the cursor stays on its partition."""
         self._moment = moment or self._moment

@@ -16,8 +16,8 @@ from ktui.tui.draw.cells import (
     replica_pieces,
     timeline_cells,
 )
-from ktui.tui.screens.watch.columns import Column, Layout
-from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.columns import Column, ColumnLayout
+from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.words import OF_OTHERS, run_reason, run_state
 
 CURSOR = "▌"
@@ -30,7 +30,7 @@ _ENDED = {
 }
 
 
-def row_pieces(timeline: Timeline, layout: Layout, moment: Moment) -> list[Piece]:
+def row_pieces(timeline: Timeline, layout: ColumnLayout, moment: RowContext) -> list[Piece]:
     """Draw a row but for the sign of the cursor: each column at its width, gaps between."""
     pieces: list[Piece] = []
     gap = Piece(" " * layout.gap, "rule")
@@ -56,7 +56,7 @@ def row_pieces(timeline: Timeline, layout: Layout, moment: Moment) -> list[Piece
     return pieces
 
 
-def state_cell(timeline: Timeline, moment: Moment) -> Piece:
+def state_cell(timeline: Timeline, moment: RowContext) -> Piece:
     """Give the word for where a partition stands, and for trouble how long it has lasted."""
     well = moment.health(timeline)
     if moment.told_by_health(timeline, well):
@@ -70,7 +70,7 @@ def state_cell(timeline: Timeline, moment: Moment) -> Piece:
     return _moving(timeline, moment)
 
 
-def _moving(timeline: Timeline, moment: Moment) -> Piece:
+def _moving(timeline: Timeline, moment: RowContext) -> Piece:
     stall = timeline.stall if timeline.stall is not None and timeline.stall.alarm else None
     age = "" if stall is None else f" {figures.as_age(moment.now_s - stall.since_s)}"
     if timeline.phase is Phase.STALLED:
@@ -82,7 +82,7 @@ def _moving(timeline: Timeline, moment: Moment) -> Piece:
     return Piece(f"moving{percent}", "moving")
 
 
-def reason(timeline: Timeline, moment: Moment) -> Piece | None:
+def reason(timeline: Timeline, moment: RowContext) -> Piece | None:
     """Give what there is to say about trouble; None while all is as it should be."""
     well = moment.health(timeline)
     if moment.told_by_health(timeline, well):
@@ -104,7 +104,7 @@ def reason(timeline: Timeline, moment: Moment) -> Piece | None:
     return None
 
 
-def _stalled_theirs(timeline: Timeline, moment: Moment) -> Piece | None:
+def _stalled_theirs(timeline: Timeline, moment: RowContext) -> Piece | None:
     """Tell of the stall of somebody else's move, which the state leaves out."""
     if timeline.stall is None:
         return None
@@ -113,7 +113,7 @@ def _stalled_theirs(timeline: Timeline, moment: Moment) -> Piece | None:
     return Piece(f"{what}, stalled {age}", "stalled")
 
 
-def _until(words: Piece, timeline: Timeline, layout: Layout) -> int:
+def _until(words: Piece, timeline: Timeline, layout: ColumnLayout) -> int:
     """Give the cell where a reason ends that stands in place of figures.
 
     What waits leaves a timeline in sight that has anything to tell, if there is room for both.
@@ -127,7 +127,7 @@ def _until(words: Piece, timeline: Timeline, layout: Layout) -> int:
     return until if fits else whole
 
 
-def _aside(words: Piece, timeline: Timeline, layout: Layout) -> Column | None:
+def _aside(words: Piece, timeline: Timeline, layout: ColumnLayout) -> Column | None:
     """Give the column from which on a reason stands for which its own has no room, or is none."""
     if pieces_width([words]) <= layout.width_of(Column.REASON):
         return None
@@ -138,7 +138,7 @@ def _aside(words: Piece, timeline: Timeline, layout: Layout) -> Column | None:
     return Column.RATE if layout.width_of(Column.RATE) else Column.LEFT
 
 
-def _history(timeline: Timeline, width: int, moment: Moment, span: int) -> list[Piece]:
+def _history(timeline: Timeline, width: int, moment: RowContext, span: int) -> list[Piece]:
     """Draw the timeline; what is in the run has waited until its first step."""
     track = moment.track(timeline)
     waits = None if track is None else moment.waiting(track)
@@ -146,25 +146,25 @@ def _history(timeline: Timeline, width: int, moment: Moment, span: int) -> list[
     return timeline_cells(timeline.recent, width, moment.now_s, span, waits=waits, sign=sign)
 
 
-def _batch(timeline: Timeline, _width: int, moment: Moment) -> list[Piece]:
+def _batch(timeline: Timeline, _width: int, moment: RowContext) -> list[Piece]:
     track = None if moment.run is None else moment.run.track(timeline.tp)
     return [] if track is None or track.batch is None else [Piece(f"{track.batch:,}")]
 
 
-def _partition(timeline: Timeline, width: int, _moment: Moment) -> list[Piece]:
+def _partition(timeline: Timeline, width: int, _moment: RowContext) -> list[Piece]:
     role = "gone" if timeline.phase is Phase.TOPIC_GONE else ""
     return [Piece(partition_text(timeline.tp, width), role)]
 
 
-def _state(timeline: Timeline, _width: int, moment: Moment) -> list[Piece]:
+def _state(timeline: Timeline, _width: int, moment: RowContext) -> list[Piece]:
     return [state_cell(timeline, moment)]
 
 
-def _replicas(timeline: Timeline, _width: int, _moment: Moment) -> list[Piece]:
+def _replicas(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
     return replica_pieces(timeline.state)
 
 
-def _lag(timeline: Timeline, _width: int, _moment: Moment) -> list[Piece]:
+def _lag(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
     if timeline.phase.ended or not timeline.catching_up:
         return []
     if timeline.lag_messages is not None:
@@ -174,20 +174,20 @@ def _lag(timeline: Timeline, _width: int, _moment: Moment) -> list[Piece]:
     return [Piece(figures.UNKNOWN, "dim")]
 
 
-def _to_copy(timeline: Timeline, _width: int, _moment: Moment) -> list[Piece]:
+def _to_copy(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
     if timeline.phase.ended or not timeline.catching_up or timeline.lag_bytes is None:
         return []
     return [Piece(figures.as_bytes(timeline.lag_bytes))]
 
 
-def _rate(timeline: Timeline, _width: int, _moment: Moment) -> list[Piece]:
+def _rate(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
     if timeline.phase.ended or not timeline.catching_up:
         return []
     rate = figures.as_copying(timeline.rate_bytes_s)
     return [Piece(rate, "dim" if rate == figures.UNKNOWN else "")]
 
 
-def _left(timeline: Timeline, width: int, _moment: Moment) -> list[Piece]:
+def _left(timeline: Timeline, width: int, _moment: RowContext) -> list[Piece]:
     left = timeline.left_s
     if timeline.phase.ended or not timeline.catching_up:
         return []
@@ -197,7 +197,7 @@ def _left(timeline: Timeline, width: int, _moment: Moment) -> list[Piece]:
     return [Piece(with_range if len(with_range) <= width else figures.as_duration(left.middle))]
 
 
-def _reason(timeline: Timeline, width: int, moment: Moment) -> list[Piece]:
+def _reason(timeline: Timeline, width: int, moment: RowContext) -> list[Piece]:
     if words := reason(timeline, moment):
         return _sentence(words, width)
     track = moment.track(timeline)
@@ -216,7 +216,7 @@ def _sentence(words: Piece, width: int) -> list[Piece]:
     return cut_pieces([words._replace(text=cut_sentence(words.text, width))], width)
 
 
-_Cell = Callable[[Timeline, int, Moment], list[Piece]]
+_Cell = Callable[[Timeline, int, RowContext], list[Piece]]
 _CELLS: Mapping[Column, _Cell] = {
     Column.PARTITION: _partition,
     Column.STATE: _state,

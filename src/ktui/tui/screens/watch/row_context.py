@@ -13,12 +13,12 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.draw.cells import CALLED_OFF, SignAt, Waiting
+from ktui.tui.draw.cells import CALLED_OFF, SignAt, WaitedSpan
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch.words import HealthWords, health_words, told_by_run
 
 
-class Moment(msgspec.Struct, frozen=True):
+class RowContext(msgspec.Struct, frozen=True):
     """What a row's words depend on beyond its own timeline."""
 
     now_s: float
@@ -55,7 +55,7 @@ class Moment(msgspec.Struct, frozen=True):
         kind = track.cancel if track.begun else CancelKind.STOP
         return SignAt(at_s, CALLED_OFF[kind])
 
-    def waiting(self, track: Track) -> Waiting:
+    def waiting(self, track: Track) -> WaitedSpan:
         """Give from when to when a partition of the run has waited for its first step.
 
         One that was over without any has waited until then.
@@ -63,7 +63,7 @@ class Moment(msgspec.Struct, frozen=True):
         taken = () if self.run is None else self.run.taken(track.tp)
         over_at = track.since if track.state.ended else None
         until_at = taken[0].at if taken else over_at
-        return Waiting(self.run_began_s, None if until_at is None else self._second_of(until_at))
+        return WaitedSpan(self.run_began_s, None if until_at is None else self._second_of(until_at))
 
     def _second_of(self, at: datetime) -> float | None:
         """Give the monotonic second of a moment in the run's journal."""
@@ -85,13 +85,13 @@ class Moment(msgspec.Struct, frozen=True):
         return timeline.phase is Phase.SETTLED or well.offline
 
 
-def moment_of(seen: Observation | None, run: RunRows | None, *, health_first: bool) -> Moment:
+def moment_of(seen: Observation | None, run: RunRows | None, *, health_first: bool) -> RowContext:
     """Give the moment of what was seen last, beside the run that the view is attached to."""
     if seen is None:
-        return Moment(0.0)
+        return RowContext(0.0)
     began_at = None if run is None else run.run.started_at
     ago_s = 0.0 if began_at is None else (seen.at - began_at).total_seconds()
-    return Moment(
+    return RowContext(
         seen.monotonic_s,
         seen.topic_configs,
         health_first,

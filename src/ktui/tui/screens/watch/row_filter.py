@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from ktui.execution.run.states import State
 from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, StallKind, Timeline
-from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.row_context import RowContext
 
-Test = Callable[[Timeline, Moment], bool]
+Test = Callable[[Timeline, RowContext], bool]
 
 BEHIND, OFFLINE, UNDER_REPLICATED = "behind", "offline", "under-replicated"
 STATES = tuple(
@@ -52,7 +52,7 @@ class RowFilter:
         """Hash what was typed."""
         return hash(self.text)
 
-    def matches(self, timeline: Timeline, moment: Moment) -> bool:
+    def matches(self, timeline: Timeline, moment: RowContext) -> bool:
         """Whether all terms hold for a partition."""
         return all(test(timeline, moment) for test in self._tests)
 
@@ -99,7 +99,7 @@ def _in_state(text: str) -> Test:
     return lambda timeline, moment: not wanted.isdisjoint(_states(timeline, moment))
 
 
-def _states(timeline: Timeline, moment: Moment) -> Iterator[str]:
+def _states(timeline: Timeline, moment: RowContext) -> Iterator[str]:
     """Give every state word that holds of a partition; the run's in place of its move's."""
     track = moment.track(timeline)
     if track is None or track.step is not None:

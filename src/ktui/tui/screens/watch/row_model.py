@@ -12,9 +12,9 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.states import State
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.screens.watch.columns import Extents
-from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_filter import RowFilter
-from ktui.tui.screens.watch.sort import Key, Ordering
+from ktui.tui.screens.watch.sort import Ordering, SortKey
 
 Belongs = Callable[[Timeline], bool]
 _FEW = 64
@@ -35,10 +35,10 @@ class Arrangement:
         self.ordering = Ordering()
         self.rowfilter = RowFilter()
         self.extents = Extents()
-        self._moment = Moment(0.0)
+        self._moment = RowContext(0.0)
         self._belongs = belongs
         self._belonging: set[TopicPartition] = set()
-        self._placed: dict[TopicPartition, Key] = {}
+        self._placed: dict[TopicPartition, SortKey] = {}
         self._kept: set[TopicPartition] = set()
         """Rows that kept their places though they have changed."""
         self._index: dict[TopicPartition, int] | None = None
@@ -67,7 +67,7 @@ class Arrangement:
         belongs: Belongs | None = None,
         ordering: Ordering | None = None,
         rowfilter: RowFilter | None = None,
-        moment: Moment | None = None,
+        moment: RowContext | None = None,
     ) -> None:
         """Change what is shown or how it is ordered, and place everything anew."""
         self._belongs = belongs or self._belongs
@@ -83,7 +83,7 @@ class Arrangement:
     def update(
         self,
         timelines: Mapping[TopicPartition, Timeline],
-        moment: Moment,
+        moment: RowContext,
         *,
         place_anew: bool,
         touched: Collection[TopicPartition] = (),
@@ -115,12 +115,12 @@ class Arrangement:
         """Move the rows that were kept in their places to where they belong; whether any moved."""
         kept, self._kept = self._kept, set()
         there = [self.timelines[tp] for tp in kept if tp in self._placed]
-        stood: dict[TopicPartition, Key] = {}
+        stood: dict[TopicPartition, SortKey] = {}
         come = [each.tp for each in there if self._take(each, stood, place_anew=True)]
         return self._place(stood, come)
 
     def _take(
-        self, timeline: Timeline, stood: dict[TopicPartition, Key], *, place_anew: bool
+        self, timeline: Timeline, stood: dict[TopicPartition, SortKey], *, place_anew: bool
     ) -> bool:
         """Note one changed timeline; whether it has to be put at a place.
 
@@ -145,7 +145,9 @@ class Arrangement:
         self._placed[tp] = key
         return True
 
-    def _place(self, stood: Mapping[TopicPartition, Key], come: Sequence[TopicPartition]) -> bool:
+    def _place(
+        self, stood: Mapping[TopicPartition, SortKey], come: Sequence[TopicPartition]
+    ) -> bool:
         """Take rows from where they stood, and put those that come where they belong.
 
         Whether there were any.
@@ -157,7 +159,7 @@ class Arrangement:
             self.rows = sorted(self._placed, key=self._placed.__getitem__)
             return True
 
-        def stands_by(tp: TopicPartition) -> Key:
+        def stands_by(tp: TopicPartition) -> SortKey:
             return stood[tp] if tp in stood else self._placed[tp]
 
         rows = self.rows.copy()
@@ -184,7 +186,7 @@ def _differences(
     return gone, [timeline for tp, timeline in after.items() if before.get(tp) is not timeline]
 
 
-def _widest(extents: Extents, timelines: Sequence[Timeline], moment: Moment) -> Extents:
+def _widest(extents: Extents, timelines: Sequence[Timeline], moment: RowContext) -> Extents:
     """Widen by what is new: columns never shrink under the reader's eyes."""
     wider = Extents(
         max((_name_width(t.tp) for t in timelines), default=0),
@@ -209,7 +211,7 @@ def _replicas_width(state: PartitionState) -> int:
     return len(str(state.replicas)) - len("()") - commas + signs
 
 
-def _state_width(timeline: Timeline, moment: Moment) -> int:
+def _state_width(timeline: Timeline, moment: RowContext) -> int:
     """Give the cells of the one state that is longer than all others."""
     track = moment.track(timeline)
     elsewhere = timeline.phase is Phase.CHANGED_ELSEWHERE or (

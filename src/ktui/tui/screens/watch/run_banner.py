@@ -9,7 +9,7 @@ import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, Copied
+from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, CopiedBytes
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order
@@ -17,7 +17,7 @@ from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
-from ktui.tui.widgets.header import Part, line
+from ktui.tui.widgets.header import HeaderPart, line
 
 LETTERS = {
     "replicas": "R",
@@ -40,7 +40,7 @@ _STATES = {
 }
 _BAR_CELLS = 18
 _FAR_S = 366 * 86_400
-_NONE = Part(())
+_NONE = HeaderPart(())
 _WIDE = 400
 
 
@@ -84,48 +84,52 @@ def first_line(status: RunStatus, now: datetime, width: int = _WIDE) -> list[Pie
     return line(list(_first(status, now)), _NONE, width)
 
 
-def _first(status: RunStatus, now: datetime) -> Iterator[Part]:
+def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
     word, role = _STATES[status.state]
-    yield Part((Piece("run ", "dim"), Piece(status.name, bold=True)))
-    yield Part((Piece(word, role, bold=True),))
+    yield HeaderPart((Piece("run ", "dim"), Piece(status.name, bold=True)))
+    yield HeaderPart((Piece(word, role, bold=True),))
     if status.why:
-        yield Part((Piece(status.why, role),), rank=2)
+        yield HeaderPart((Piece(status.why, role),), rank=2)
     if status.state is RunState.RESUMABLE:
-        yield Part((Piece(f"ktui resume {status.name}"),), rank=1)
+        yield HeaderPart((Piece(f"ktui resume {status.name}"),), rank=1)
     elif status.state is RunState.EXPORTED:
-        yield Part((Piece("it goes on where it is imported", "dim"),), rank=1)
+        yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=1)
     yield from _left_of_throttle(status)
     if status.state is not RunState.ENDED and status.batch:
         whole = "" if status.batches is None else f" of ~{status.batches:,}"
-        yield Part((Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=5)
+        yield HeaderPart((Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=5)
     yield from _counts(status)
     yield from _copied(status.copied, ended=status.state is RunState.ENDED)
     if status.state is RunState.ENDED:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
-        yield Part((Piece(at, "dim"),), rank=3)
+        yield HeaderPart((Piece(at, "dim"),), rank=3)
     elif status.state is RunState.RUNNING:
         yield from _eta(UNTOLD if _stuck(status) else status.copied, now)
 
 
-def _left_of_throttle(status: RunStatus) -> Iterator[Part]:
+def _left_of_throttle(status: RunStatus) -> Iterator[HeaderPart]:
     """Say where its throttle stands though nothing goes on."""
     throttle = status.throttle
     if throttle.only and status.owned:
         words = f"all over but its throttle on {throttle.stands_on}"
-        yield Part((Piece(words, "falling-behind"),))
+        yield HeaderPart((Piece(words, "falling-behind"),))
     elif throttle.stands_on and status.state is RunState.RESUMABLE:
-        yield Part((Piece(f"its throttle stays on {throttle.stands_on}", "falling-behind"),))
+        yield HeaderPart((Piece(f"its throttle stays on {throttle.stands_on}", "falling-behind"),))
 
 
-def _counts(status: RunStatus) -> Iterator[Part]:
+def _counts(status: RunStatus) -> Iterator[HeaderPart]:
     counts, done = status.counts, status.counts.get(State.DONE, 0)
-    yield Part((Piece("done ", "dim"), Piece(f"{done:,}/{status.partitions:,}")))
+    yield HeaderPart((Piece("done ", "dim"), Piece(f"{done:,}/{status.partitions:,}")))
     failed = counts.get(State.FAILED, 0)
     trouble = Piece(f"failed {failed:,}", "stalled", bold=True) if failed else None
-    yield Part((Piece("failed ", "dim"), Piece("0")), rank=6) if not trouble else Part((trouble,))
+    yield (
+        HeaderPart((Piece("failed ", "dim"), Piece("0")), rank=6)
+        if not trouble
+        else HeaderPart((trouble,))
+    )
     for state, word, role in _WORTH_TELLING:
         if counts.get(state):
-            yield Part((Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled"),))
+            yield HeaderPart((Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled"),))
 
 
 _WORTH_TELLING = (
@@ -142,22 +146,22 @@ _WORTH_TELLING = (
 )
 
 
-def _copied(copied: Copied, *, ended: bool) -> Iterator[Part]:
+def _copied(copied: CopiedBytes, *, ended: bool) -> Iterator[HeaderPart]:
     if copied.share is None:
         return
     if ended:  # a share would be one of what was not called off
-        yield Part((Piece(f"{figures.as_bytes(copied.done)} copied"),), rank=4)
+        yield HeaderPart((Piece(f"{figures.as_bytes(copied.done)} copied"),), rank=4)
         return
     sizes = f"{figures.as_bytes(copied.done)} of {figures.as_bytes(copied.whole)}"
-    yield Part((Piece(sizes),), rank=4)
+    yield HeaderPart((Piece(sizes),), rank=4)
     full = int(copied.share * _BAR_CELLS)
     bar = (
         Piece("▕", "dim"),
         Piece("█" * full, "moving"),
         Piece("·" * (_BAR_CELLS - full), "dim"),
     )
-    yield Part((*bar, Piece("▏", "dim")), rank=7)
-    yield Part((Piece(figures.as_share(copied.share)),), rank=3)
+    yield HeaderPart((*bar, Piece("▏", "dim")), rank=7)
+    yield HeaderPart((Piece(figures.as_share(copied.share)),), rank=3)
 
 
 def _stuck(status: RunStatus) -> bool:
@@ -167,29 +171,29 @@ def _stuck(status: RunStatus) -> bool:
     )
 
 
-def _eta(copied: Copied, now: datetime) -> Iterator[Part]:
+def _eta(copied: CopiedBytes, now: datetime) -> Iterator[HeaderPart]:
     """Say when the run may have ended; the range makes place before the percentage does."""
     left = copied.left_s
     if left is None:
-        yield Part((Piece("ETA ", "dim"), Piece("unknown")), rank=5)
+        yield HeaderPart((Piece("ETA ", "dim"), Piece("unknown")), rank=5)
         return
     low, middle, high = (
         figures.as_clock(now + timedelta(seconds=min(seconds, _FAR_S)), now)
         for seconds in (left.low, left.middle, left.high)
     )
-    yield Part((Piece("ETA ", "dim"), Piece(middle)), rank=2)
+    yield HeaderPart((Piece("ETA ", "dim"), Piece(middle)), rank=2)
     spread = f"({low}-{high})" if low != high else ""
     by = BY_EARLIER_RUNS if copied.by_earlier_runs else ""
     if words := " ".join(filter(None, (spread, by))):
-        yield Part((Piece(words, "dim"),), rank=3, gap=1)
+        yield HeaderPart((Piece(words, "dim"),), rank=3, gap=1)
 
 
-def _second(status: RunStatus) -> Iterator[Part]:
+def _second(status: RunStatus) -> Iterator[HeaderPart]:
     if status.problem:
-        yield Part((Piece(f"! {status.problem}", "stalled", bold=True),))
+        yield HeaderPart((Piece(f"! {status.problem}", "stalled", bold=True),))
     if alarm := _alarm(status):
-        yield Part((Piece(f"! {alarm}", "stalled", bold=True),))
-    yield Part((Piece("limits", "dim"),), rank=8)
+        yield HeaderPart((Piece(f"! {alarm}", "stalled", bold=True),))
+    yield HeaderPart((Piece("limits", "dim"),), rank=8)
     limits, coming = status.limits, status.coming
     for field, letter in LETTERS.items():
         value, new = getattr(limits, field), None if coming is None else getattr(coming, field)
@@ -199,13 +203,13 @@ def _second(status: RunStatus) -> Iterator[Part]:
             yield msgspec.structs.replace(part, rank=7 if alarm else 0)
     words = _words(limits)
     then = "" if coming is None or _words(coming) == words else f" ({_words(coming)} next)"
-    yield Part((Piece(words), Piece(then, "next-leader")), rank=3)
+    yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=3)
     yield from _throttle(status)
     if status.copied.bytes_s is not None and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.copied.bytes_s)
-        yield Part((Piece("copying ", "dim"), Piece(rate)), rank=4)
+        yield HeaderPart((Piece("copying ", "dim"), Piece(rate)), rank=4)
     if status.in_flight:
-        yield Part((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=5)
+        yield HeaderPart((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=5)
 
 
 def _alarm(status: RunStatus) -> str:
@@ -217,26 +221,26 @@ def _alarm(status: RunStatus) -> str:
     return throttle.too_low or refused
 
 
-def _throttle(status: RunStatus) -> Iterator[Part]:
+def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     """Tell the rate in force, beside it what comes in, and the fastest that is written to."""
     throttle, ended = status.throttle, status.state is RunState.ENDED
     if not throttle.rates or ended:
         return
     words = throttle.rates.with_leaders(throttled=throttle.leaders)
-    yield Part((Piece("throttle ", "dim"), Piece(words)), rank=1)
+    yield HeaderPart((Piece("throttle ", "dim"), Piece(words)), rank=1)
     if throttle.busiest is not None:
         rate = figures.as_copying(throttle.busiest.bytes_s)
         where = Piece(f" in, broker {throttle.busiest.broker}", "dim")
-        yield Part((Piece(rate), where), rank=2)
+        yield HeaderPart((Piece(rate), where), rank=2)
     if throttle.fastest is not None:
         inbound = figures.as_rate(throttle.fastest.fastest_bytes_s)
         which = Piece(f" {throttle.fastest.fastest}", "dim")
-        yield Part((Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=6)
+        yield HeaderPart((Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=6)
 
 
-def _limit(letter: str, value: str, new: str | None) -> Part:
+def _limit(letter: str, value: str, new: str | None) -> HeaderPart:
     then = () if new is None else (Piece(f" ({new} at the next step)", "next-leader"),)
-    return Part((Piece(f"{letter} ", "dim"), Piece(value), *then))
+    return HeaderPart((Piece(f"{letter} ", "dim"), Piece(value), *then))
 
 
 def _shown(value: int | None) -> str:

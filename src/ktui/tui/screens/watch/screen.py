@@ -20,7 +20,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.freshness import Lookout
-from ktui.tui.poll.outages import Outage
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import long_over
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
@@ -29,14 +29,14 @@ from ktui.tui.screens.watch.empty_state import Emptiness, words
 from ktui.tui.screens.watch.filter_line import FilterLine
 from ktui.tui.screens.watch.headings import Headings
 from ktui.tui.screens.watch.list import PartitionList
-from ktui.tui.screens.watch.row_context import Moment, moment_of
+from ktui.tui.screens.watch.row_context import RowContext, moment_of
 from ktui.tui.screens.watch.rule import ViewLine, ViewState
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.topics_prompt import TopicsPrompt
 from ktui.tui.screens.watch.views import View
 from ktui.tui.widgets.bindings import WATCH_BINDINGS
-from ktui.tui.widgets.footer import Keys
+from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
 
@@ -60,7 +60,7 @@ class WatchedScreen(Screen[None]):
         self._progress = Progress()
         self._shown = Progress()
         """The progress that the list shows: an older one while it is frozen."""
-        self._outage: Outage | None = None
+        self._outage: ClusterOutage | None = None
         self._asked_at_s = -math.inf
         """When the topics were chosen: an older answer tells nothing of them."""
         self._lookout = Lookout()
@@ -101,7 +101,7 @@ class WatchedScreen(Screen[None]):
             return self._rows.with_unseen(self._shown.timelines)
         return self._shown.timelines
 
-    def _moment(self) -> Moment:
+    def _moment(self) -> RowContext:
         health_first = self.view is View.UNHEALTHY
         return moment_of(self._shown.last, self._rows, health_first=health_first)
 
@@ -191,14 +191,14 @@ class WatchScreen(WatchedScreen):
         with Center(id="empty"):
             yield Static(markup=False)
         yield FilterLine()
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
         """Say at once what is being connected to, and let the clock run."""
         self.set_interval(1.0, self._draw_header)
         self._draw()
 
-    def show(self, progress: Progress, outage: Outage | None = None) -> None:
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
         """Take in a new progress, or why the one known is not current any more: it is greyed."""
         self._progress, self._outage = progress, outage
         self._lookout.note(progress)

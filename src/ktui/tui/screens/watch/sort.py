@@ -11,7 +11,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, StallKind, Timeline
 from ktui.tui.screens.watch.columns import Column
-from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.row_context import RowContext
 
 BEGAN = "began"
 _SORTS: tuple[str, ...] = (
@@ -54,7 +54,7 @@ _OF_RUN = {
 _NOT_BEGUN = 5.6
 _QUEUE = 1.0
 
-Key = tuple[Any, ...]
+SortKey = tuple[Any, ...]
 
 
 class Ordering(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class Ordering(msgspec.Struct, frozen=True):
             return None
         return self.reversed() if column == self.by else Ordering(column)
 
-    def key(self, timeline: Timeline, moment: Moment) -> Key:
+    def key(self, timeline: Timeline, moment: RowContext) -> SortKey:
         """Give what to sort a partition by, smallest first; equals stand by name.
 
         Unknown figures stand last, in either direction.
@@ -116,11 +116,11 @@ class _Backwards(str):
         return str.__gt__(self, other)
 
 
-def _directed_name(topic: str, partition: int) -> Key:
+def _directed_name(topic: str, partition: int) -> SortKey:
     return (_Backwards(topic), -partition)
 
 
-def _figure(by: str, timeline: Timeline, moment: Moment) -> float | None:
+def _figure(by: str, timeline: Timeline, moment: RowContext) -> float | None:
     if by == Column.STATE:
         return _trouble(timeline, moment)
     if by == Column.BATCH:
@@ -135,7 +135,7 @@ def _figure(by: str, timeline: Timeline, moment: Moment) -> float | None:
     }.get(by, None if left is None else left.middle)
 
 
-def _trouble(timeline: Timeline, moment: Moment) -> float:
+def _trouble(timeline: Timeline, moment: RowContext) -> float:
     """Rank what needs the operator first."""
     phase, stall, well = timeline.phase, timeline.stall, moment.health(timeline)
     grave = well.grave and phase is not Phase.TOPIC_GONE
@@ -153,7 +153,7 @@ def _trouble(timeline: Timeline, moment: Moment) -> float:
     return _TROUBLE[phase]
 
 
-def _of_run(track: Track, timeline: Timeline, moment: Moment) -> float:
+def _of_run(track: Track, timeline: Timeline, moment: RowContext) -> float:
     if track.state is State.QUEUED and not track.begun and moment.run is not None:
         return _NOT_BEGUN + _QUEUE * moment.run.share_of_queue(track.tp)
     if track.step is not None and timeline.phase is Phase.STALLED:

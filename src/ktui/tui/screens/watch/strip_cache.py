@@ -11,9 +11,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import Piece, faded
 from ktui.tui.draw.paint import Paint
-from ktui.tui.screens.watch.columns import Layout
+from ktui.tui.screens.watch.columns import ColumnLayout
 from ktui.tui.screens.watch.row import CURSOR, row_pieces
-from ktui.tui.screens.watch.row_context import Moment
+from ktui.tui.screens.watch.row_context import RowContext
 
 MARK = "◆"
 """Stands before a partition that the operator has marked."""
@@ -24,7 +24,7 @@ class DrawnFrom(NamedTuple):
     """What a row shows, beside the layout and the theme."""
 
     timeline: Timeline
-    moment: Moment
+    moment: RowContext
     under_cursor: bool
     marked: bool
 
@@ -50,7 +50,7 @@ class DrawnRows:
         return None if drawn is None else drawn[1]
 
     def strip(
-        self, shown: DrawnFrom, layout: Layout, paint: Paint, width: int, *, stale: bool
+        self, shown: DrawnFrom, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
     ) -> Strip:
         """Give a row, drawn grey where its figures are not current."""
         tp = shown.timeline.tp
@@ -63,7 +63,9 @@ class DrawnRows:
         return strip
 
 
-def _drawn(shown: DrawnFrom, layout: Layout, paint: Paint, width: int, *, stale: bool) -> Strip:
+def _drawn(
+    shown: DrawnFrom, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
+) -> Strip:
     pieces = row_pieces(shown.timeline, layout, shown.moment)
     signs = [
         Piece(CURSOR if shown.under_cursor else " ", "moving"),

@@ -14,7 +14,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 from ktui.cluster.text import clean
-from ktui.tui.widgets.text_field import Entry
+from ktui.tui.widgets.text_field import TextField
 
 
 class TopicsPrompt(ModalScreen[frozenset[str] | None]):
@@ -45,7 +45,7 @@ class TopicsPrompt(ModalScreen[frozenset[str] | None]):
         """Lay out the question and the line to answer it in."""
         with Vertical():
             yield Static("Which topics?", id="topics-title")
-            yield Entry(
+            yield TextField(
                 self._chosen,
                 placeholder="orders, payments",
                 suggester=SuggestFromList(self._known) if self._known else None,

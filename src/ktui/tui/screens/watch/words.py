@@ -19,7 +19,7 @@ from ktui.progress.timeline import Phase, Stall, StallKind, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, caught_up
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.run_view.wait_reasons import Hold
+from ktui.tui.run_view.wait_reasons import ViewHold
 from ktui.tui.screens.watch.run_banner import LETTERS
 
 
@@ -31,10 +31,10 @@ class WaitingWords(NamedTuple):
     role: str = "waiting"
 
 
-def waiting_words(waits: Hold | WaitsFor, run: Run, track: Track) -> WaitingWords:
+def waiting_words(waits: ViewHold | WaitsFor, run: Run, track: Track) -> WaitingWords:
     """Say what a partition of a run waits for."""
     match waits:
-        case Hold():
+        case ViewHold():
             return _held(waits, run)
         case Full():
             return _full(waits, track)
@@ -62,10 +62,10 @@ def waiting_words(waits: Hold | WaitsFor, run: Run, track: Track) -> WaitingWord
             )
 
 
-def _held(hold: Hold, run: Run) -> WaitingWords:
+def _held(hold: ViewHold, run: Run) -> WaitingWords:
     until = "" if run.until is None else f"{run.until.astimezone():%H:%M}"
     given = f"{until}, the time given with --until"
-    if hold is Hold.NO_PROCESS and run.exported is not None:
+    if hold is ViewHold.NO_PROCESS and run.exported is not None:
         return WaitingWords(
             "the run was exported",
             f"The run was exported to {run.exported.file}, and goes on where that is imported.",
@@ -73,36 +73,36 @@ def _held(hold: Hold, run: Run) -> WaitingWords:
     rate = figures.as_rate(ASSUMED_BYTES_S)
     assumed = f"at {rate} a replica. That is assumed: no copy has shown its rate yet."
     short, sentence = {
-        Hold.NO_PROCESS: (
+        ViewHold.NO_PROCESS: (
             "the run waits for resume",
             f"No process carries the run on. ktui resume {run.name} has one go on with it.",
         ),
-        Hold.CLUSTER_LOST: (
+        ViewHold.CLUSTER_LOST: (
             "the run has lost the cluster",
             "The run's process has lost the cluster, and decides nothing meanwhile.",
         ),
-        Hold.CANCEL_GATE_SHUT: (
+        ViewHold.CANCEL_GATE_SHUT: (
             "the cancel gate is shut",
             f"The cancel gate is shut by {run.cancel_gate.reason}. O opens it.",
         ),
-        Hold.RUN_PAUSED: (
+        ViewHold.RUN_PAUSED: (
             "the run is paused",
             f"The run is paused: {run.pauses.reason}. Nothing new is submitted.",
         ),
-        Hold.GATE_SHUT: (
+        ViewHold.GATE_SHUT: (
             "the gate is shut",
             f"The gate is shut: {run.gate.reason}. It opens by itself.",
         ),
-        Hold.TIME_UP: (f"past {until}", f"It is past {given}: nothing more is submitted."),
-        Hold.PAUSED: (
+        ViewHold.TIME_UP: (f"past {until}", f"It is past {given}: nothing more is submitted."),
+        ViewHold.PAUSED: (
             "paused by the operator",
             "It is paused, or its topic, by the operator. P in the list lets it go on.",
         ),
-        Hold.TOO_LATE: (
+        ViewHold.TOO_LATE: (
             f"would not end by {until}",
             f"It is not expected to end by {given}.",
         ),
-        Hold.TOO_LATE_AS_ASSUMED: (
+        ViewHold.TOO_LATE_AS_ASSUMED: (
             f"would not end by {until}",
             f"It is not expected to end by {given}, {assumed}",
         ),
