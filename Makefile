@@ -56,7 +56,7 @@ soak: $(INSTALLED) java ## the large counts, and the contract on every supported
 		KTUI_TEST_KAFKA=$$version $(BIN)/python -m pytest tests/contract || exit 1; done
 
 contract-record: $(INSTALLED) java ## record anew what each Kafka does to the sequences
-	PYTHONPATH=tests $(BIN)/python -m support.record_sequences
+	PYTHONPATH=tests $(BIN)/python -m support.contract.record_sequences
 .PHONY: contract-record
 
 bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tests

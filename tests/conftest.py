@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, settings
 
 from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
 from ktui.lab.up import LabRequest
-from support.labs import a_lab
-from support.outage import Outage
+from support.kafka.labs import a_lab
+from support.kafka.outage import Outage
 
 _CLUSTERS = {"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"}
 

@@ -6,7 +6,7 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from support.world import World, alter, hold_back, settled, state, until
+from support.contract.world import World, alter, hold_back, settled, state, until
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
 from ktui.cluster.ownership import ClusterOwner, Free, Others, OwnedHere
-from support.owners import SINCE, Owners, owner
-from support.world import World, until
+from support.contract.world import World, until
+from support.journals.owners import SINCE, Owners, owner
 
 ADA, BOB = owner("ada"), owner("bob", run="payments")
 

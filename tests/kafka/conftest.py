@@ -13,9 +13,9 @@ from ktui.kafka.reader import KafkaReader
 from ktui.lab import clients
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest
-from support.labs import a_lab
-from support.owners import release
-from support.real_world import RealWorld
+from support.contract.real_world import RealWorld
+from support.journals.owners import release
+from support.kafka.labs import a_lab
 
 BEFORE_43 = "4.1.2"
 _LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of")

@@ -11,7 +11,7 @@ from ktui.execution.run.states import State
 from ktui.pipeline.lake.tables import BATCHES
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.runs import batches
-from support.sampled import Told, moment, ms, now, over, planned, started, step
+from support.pipeline.sampled import Told, moment, ms, now, over, planned, started, step
 
 told = Told()
 

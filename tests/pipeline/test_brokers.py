@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE
 from ktui.pipeline.tables.brokers import brokers
 from ktui.pipeline.tables.listings import listed
-from support.sampled import Row, Told, moment, ms, resting, sample
+from support.pipeline.sampled import Row, Told, moment, ms, resting, sample
 
 told = Told()
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.check import Findings, check
-from support.lake_recordings import into_lake, looks, record
+from support.pipeline.lake_recordings import into_lake, looks, record
 
 
 @pytest.fixture

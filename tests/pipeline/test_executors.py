@@ -14,7 +14,7 @@ from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.spark import executors
 from ktui.pipeline.spark.executors import Probed, see_executors
 from ktui.pipeline.spark.session import start
-from support.spark_cluster import python_with
+from support.pipeline.spark_cluster import python_with
 
 
 def test_a_master_that_does_not_answer_is_told_before_anything_is_started() -> None:

@@ -18,9 +18,9 @@ from ktui.pipeline.ingest import segments
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.tables import QUARANTINE, SAMPLES
 from ktui.pipeline.run import run as running
-from support.faulty_segments import put_faulty
-from support.follower import Heard, followed
-from support.lake_recordings import into_lake, looks, record, rows
+from support.pipeline.follower import Heard, followed
+from support.pipeline.lake_recordings import into_lake, looks, record, rows
+from support.recordings.faulty_segments import put_faulty
 
 ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "c:d/e")
 

@@ -23,9 +23,9 @@ from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, LINES, MOVES, POLLS, SA
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.follow_report import ended_by_signals
 from ktui.pipeline.run.run import PipelineOutcome
-from support.follower import Heard, a_follower, followed
-from support.follower_process import LIMIT_S, FollowerProcess
-from support.lake_recordings import into_lake, looks, record, rows
+from support.pipeline.follower import Heard, a_follower, followed
+from support.pipeline.follower_process import LIMIT_S, FollowerProcess
+from support.pipeline.lake_recordings import into_lake, looks, record, rows
 
 TABLES = (LINES, SAMPLES, POLLS, STATES, MOVES, BROKERS_BY_MINUTE)
 

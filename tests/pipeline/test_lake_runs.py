@@ -17,7 +17,7 @@ from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import NAME
 from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES
 from ktui.pipeline.run import run as running
-from support.lake_recordings import into_lake, looks, record, rows
+from support.pipeline.lake_recordings import into_lake, looks, record, rows
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed
 from ktui.pipeline.tables.moves import moves
 from ktui.pipeline.tables.run_folds import run_folds
-from support.sampled import (
+from support.pipeline.sampled import (
     LIMITS,
     RUN,
     Row,

@@ -19,7 +19,7 @@ from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.planning.throttle_rates import rates_from
-from support.drained_recordings import MB, drained
+from support.recordings.drained_recordings import MB, drained
 
 SIZES = [300 * MB, 500 * MB, 400 * MB, 200 * MB, 600 * MB, 350 * MB]
 CELLS = (

@@ -23,7 +23,7 @@ from ktui.pipeline.report.figures.stalls import stalls_figure
 from ktui.pipeline.report.figures.what_if import limits_words, what_if_figure
 from ktui.pipeline.report.page.page import FIGURES
 from ktui.pipeline.report.page.summary import summary
-from support.report_facts import BEGAN, MINUTE, a_run, drawn
+from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 
 EMPTY = ReportFacts(cluster_id="one", runs=(), of_run=False)
 

@@ -29,8 +29,8 @@ from ktui.pipeline.report.data.subject import Subject, choose
 from ktui.pipeline.report.figures.figure import Figure
 from ktui.pipeline.report.page.load import load, one_at_a_time
 from ktui.pipeline.report.page.page import FIGURES, drawings, page
-from support.report_facts import BEGAN, a_provenance, a_run
-from support.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
+from support.pipeline.report_facts import BEGAN, a_provenance, a_run
+from support.pipeline.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
 
 Ktui = Callable[..., Result]
 

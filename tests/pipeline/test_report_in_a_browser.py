@@ -11,8 +11,8 @@ from selenium.webdriver.common.keys import Keys
 
 from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.report.page.page import page
-from support.browser import Browser, a_browser
-from support.report_facts import a_provenance, a_run
+from support.pipeline.browser import Browser, a_browser
+from support.pipeline.report_facts import a_provenance, a_run
 
 HOSTILE = "<img src=x onerror=hacked=1><script>hacked=1</script>\"'&lt;</script>" + "long" * 40
 

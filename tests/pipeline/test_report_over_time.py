@@ -9,7 +9,7 @@ from ktui.pipeline.lake.records import InFlight, Interval, Minute
 from ktui.pipeline.report.figures.brokers import brokers_figure
 from ktui.pipeline.report.figures.concurrency import concurrency_figure
 from ktui.pipeline.report.figures.states import states_figure
-from support.report_facts import BEGAN, MINUTE, a_run, drawn
+from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 
 
 def test_every_partition_is_counted_once_in_the_states() -> None:

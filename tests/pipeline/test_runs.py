@@ -14,7 +14,18 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.tables import RUNS
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.runs import runs
-from support.sampled import LIMITS, Told, moment, ms, now, over, planned, started, step, tp
+from support.pipeline.sampled import (
+    LIMITS,
+    Told,
+    moment,
+    ms,
+    now,
+    over,
+    planned,
+    started,
+    step,
+    tp,
+)
 
 told = Told()
 

@@ -19,10 +19,9 @@ from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
 from ktui.pipeline.run.run import PipelineRequest, run
 from ktui.pipeline.what_if.grid import read_grid
-from support.lake_rows import TABLES, Rows, assert_same, rows_of
-from support.recorded_worlds import tapes_of
-from support.shell import Done
-from support.spark_cluster import (
+from support.cli.shell import Done
+from support.pipeline.lake_rows import TABLES, Rows, assert_same, rows_of
+from support.pipeline.spark_cluster import (
     HOME,
     LIMIT_S,
     SparkCluster,
@@ -31,9 +30,10 @@ from support.spark_cluster import (
     python_without,
     spark_cluster,
 )
-from support.taped_runs import tapes_of_runs
-from support.tapes import cut_at_random, with_garbage, write
-from support.wild_recordings import wild_tapes
+from support.recordings.recorded_worlds import tapes_of
+from support.recordings.taped_runs import tapes_of_runs
+from support.recordings.tapes import cut_at_random, with_garbage, write
+from support.recordings.wild_recordings import wild_tapes
 
 _EXECUTORS_NEED = ("msgspec", "pyarrow", "yaml")
 _MOUNTED = "spark.hadoop.fs.viewfs.mounttable.ktui.link."

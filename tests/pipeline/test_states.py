@@ -15,7 +15,7 @@ from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.states import states
-from support.sampled import (
+from support.pipeline.sampled import (
     RUN,
     Row,
     Told,

@@ -16,7 +16,7 @@ from ktui.pipeline.lake.tables import WHAT_IF
 from ktui.pipeline.run.run import PipelineRequest, run
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.planning.throttle_rates import rates_from
-from support.drained_recordings import MB, drained
+from support.recordings.drained_recordings import MB, drained
 
 LIMITS = Limits(replicas=1, partitions=4)
 SIZES = [30 * MB, 50 * MB, 40 * MB, 20 * MB, 60 * MB, 35 * MB]

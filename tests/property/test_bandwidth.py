@@ -17,7 +17,7 @@ from ktui.simulated.data.events import FlowEvent
 from ktui.simulated.data.logs import Flow, Log
 from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE
 from ktui.simulated.layout import Tide
-from support.data_plane import MB, DataPlane, broker, data_plane, topic
+from support.simulated.data_plane import MB, DataPlane, broker, data_plane, topic
 
 BROKERS = 4
 TIGHT = 1e-6

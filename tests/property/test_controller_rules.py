@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ktui.cluster.ports import Verdict
 from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.layout import VERSIONS
-from support.controllers import TP, Kept
+from support.simulated.controllers import TP, Kept
 
 BROKERS = range(1, 7)
 UNCLEAN = "unclean.leader.election.enable"

@@ -17,7 +17,7 @@ from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step
-from support.pacing import on_the_way, replica_lists, tp
+from support.runs.pacing import on_the_way, replica_lists, tp
 
 BROKERS = range(7)
 COUNTS = st.sampled_from((None, 1, 2, 3, 5))

@@ -16,7 +16,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
-from support.pacing import replica_lists
+from support.runs.pacing import replica_lists
 
 BROKERS = range(1, 8)
 TP = TopicPartition("orders", 0)

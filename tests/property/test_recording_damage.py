@@ -17,8 +17,8 @@ from ktui.recording.lines import End
 from ktui.recording.playing import Damage, PlayedPoll, observations
 from ktui.recording.reading import Good, lines, recordings
 from ktui.recording.sealing import seal
-from support.observations import START
-from support.recordings import Recording, all_to_the_millisecond, good, the_session
+from support.recordings.recordings import Recording, all_to_the_millisecond, good, the_session
+from support.simulated.observations import START
 
 Flips = dict[int, int]
 

@@ -11,7 +11,7 @@ from ktui.recording.decoding import Decoder, Incoherent
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import Changed, PollLine, decode, encode
 from property.test_progress import histories
-from support.recordings import copying, to_the_millisecond
+from support.recordings.recordings import copying, to_the_millisecond
 
 
 @given(histories(), st.sets(st.integers(0, 30)))

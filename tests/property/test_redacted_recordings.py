@@ -15,7 +15,7 @@ from ktui.recording.decoding import Decoder
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.redact import Redaction
-from support.named_events import (
+from support.recordings.named_events import (
     MARK,
     NAMES,
     TOPICS,

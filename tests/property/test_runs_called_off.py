@@ -14,8 +14,8 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
-from support.cancel_stories import CalledOffStory, Such, altered, begun, done, nth, step_over
-from support.moving_clusters import tp
+from support.runs.cancel_stories import CalledOffStory, Such, altered, begun, done, nth, step_over
+from support.simulated.moving_clusters import tp
 
 BROKERS = range(1, 10)
 WAYS = {

@@ -14,10 +14,10 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
-from support.cancel_stories import CalledOffStory, begun, nth
-from support.moving_clusters import tp
-from support.runs_killed import Killed, KilledRun, Reaper
-from support.runs_throttled import ThrottledStory, change_list, set_rate
+from support.runs.cancel_stories import CalledOffStory, begun, nth
+from support.runs.killed import Killed, KilledRun, Reaper
+from support.runs.throttled import ThrottledStory, change_list, set_rate
+from support.simulated.moving_clusters import tp
 
 BROKERS = range(1, 8)
 TOPICS = ("accounts", "orders")

@@ -11,8 +11,8 @@ from ktui.execution.run.events import By
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from support.runs_troubled import TroubledRun
-from support.runs_witnessed import facts
+from support.runs.troubled import TroubledRun
+from support.runs.witnessed import facts
 
 
 def _carried(seed: int, folder: Path, *, killed: bool = False) -> None:

@@ -17,8 +17,8 @@ from ktui.pacing.steps import all_steps
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
-from support.runs import Replicas
-from support.runs_killed import KilledRun
+from support.runs.engine_runs import Replicas
+from support.runs.killed import KilledRun
 
 BROKERS = range(1, 8)
 

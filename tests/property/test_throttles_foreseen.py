@@ -20,8 +20,8 @@ from ktui.planning.simulate.schedule import Tempo, schedule
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.progress.throttle import least_starved
 from ktui.quantities import as_rate_above
-from support.pacing import replica_lists
-from support.preflights import Way, a_plan, a_snapshot, tp
+from support.cli.preflights import Way, a_plan, a_snapshot, tp
+from support.runs.pacing import replica_lists
 
 some_replicas = replica_lists(range(1, 8), 4)
 ways = st.lists(st.tuples(some_replicas, some_replicas), min_size=1, max_size=8)

@@ -17,11 +17,11 @@ from ktui.planning.plan import Plan, written
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
-from support.cancel_dialog import known, state_of
-from support.moving_clusters import tp
-from support.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
-from support.runs import plan_of
-from support.watching import LARGE, SMALL
+from support.runs.engine_runs import plan_of
+from support.simulated.moving_clusters import tp
+from support.views.cancel_dialog import known, state_of
+from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.watching import LARGE, SMALL
 
 SIZES = [SMALL, (120, 40), LARGE]
 OTHER = (7, 2, 3)

@@ -15,9 +15,9 @@ from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch.screen import WatchScreen
-from support.moving_clusters import a_cluster, move
-from support.screens import colour_of
-from support.watching import LARGE, SMALL, Watching, an_app, watching
+from support.simulated.moving_clusters import a_cluster, move
+from support.views.screens import colour_of
+from support.views.watching import LARGE, SMALL, Watching, an_app, watching
 
 
 async def test_enter_opens_the_partition_under_the_cursor_and_escape_comes_back() -> None:

@@ -14,8 +14,8 @@ from ktui.progress.timeline import Progress
 from ktui.simulated import events
 from ktui.tui.draw.themes import load_themes, role_style
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
-from support.moving_clusters import a_cluster, move, throttle
-from support.screens import (
+from support.simulated.moving_clusters import a_cluster, move, throttle
+from support.views.screens import (
     BEGAN,
     BROKERS,
     HOSTILE,
@@ -29,7 +29,7 @@ from support.screens import (
     screen_text,
     timeline,
 )
-from support.watching import watching
+from support.views.watching import watching
 
 TIB = 2**40
 DIRS = {

@@ -8,14 +8,9 @@ from ktui.execution.journal.commands import CallOff, Command, Continue
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.tui.screens.run.cancel import CancelScreen
-from support.cancel_dialog import carry_out, known, open_dialog, state_of
-from support.moving_clusters import ORIGINAL
-from support.running import (
-    NAME,
-    a_quiet_cluster,
-    moved,
-    watching_run,
-)
+from support.simulated.moving_clusters import ORIGINAL
+from support.views.cancel_dialog import carry_out, known, open_dialog, state_of
+from support.views.running import NAME, a_quiet_cluster, moved, watching_run
 
 NAMES = ("a-0", "a-1", "b-0")
 

@@ -8,15 +8,10 @@ from ktui.execution.run.states import State
 from ktui.simulated import events
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.watch.screen import WatchScreen
-from support.cancel_dialog import asked, open_dialog, state_of
-from support.moving_clusters import move
-from support.running import (
-    a_quiet_cluster,
-    moved,
-    watching_run,
-    watching_runs,
-)
-from support.watching import LARGE, MIDDLE, SMALL
+from support.simulated.moving_clusters import move
+from support.views.cancel_dialog import asked, open_dialog, state_of
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.watching import LARGE, MIDDLE, SMALL
 
 NAMES = ("a-0", "a-1", "b-0")
 

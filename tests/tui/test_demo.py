@@ -18,8 +18,8 @@ from ktui.cluster.throttle_settings import RATES, REPLICAS
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
 from ktui.tui.app.demo import DemoApp
-from support.screens import screen_text
-from support.terminal import Terminal
+from support.views.screens import screen_text
+from support.views.terminal import Terminal
 
 STORY = """
 title: A small story

@@ -22,7 +22,7 @@ from ktui.progress.timeline import (
 )
 from ktui.tui.draw.themes import load_themes, role_style
 from ktui.tui.screens.detail.screen import DetailScreen
-from support.screens import (
+from support.views.screens import (
     BEGAN_S,
     BROKERS,
     HOSTILE,

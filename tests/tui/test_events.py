@@ -14,15 +14,7 @@ from ktui.progress.timeline import Event, Progress
 from ktui.tui.draw.themes import load_themes, role_style
 from ktui.tui.screens.event_list import EventList
 from ktui.tui.screens.events import EventsScreen, write_events
-from support.screens import (
-    BEGAN,
-    HOSTILE,
-    SIZES,
-    Host,
-    colour_of,
-    events,
-    screen_text,
-)
+from support.views.screens import BEGAN, HOSTILE, SIZES, Host, colour_of, events, screen_text
 
 ORDERS = TopicPartition("orders", 1)
 MIXED = (

@@ -10,15 +10,9 @@ from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
-from support.cancel_dialog import carry_out, known
-from support.moving_clusters import ORIGINAL, move
-from support.running import (
-    ONE_BY_ONE,
-    a_new_run,
-    a_quiet_cluster,
-    moved,
-    watching_run,
-)
+from support.simulated.moving_clusters import ORIGINAL, move
+from support.views.cancel_dialog import carry_out, known
+from support.views.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_run
 
 NAMES = ("a-0", "a-1", "b-0")
 ELSEWHERE_TOO = (7, 8, 9)

@@ -10,9 +10,9 @@ from textual.pilot import Pilot
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights.file import NAME, share_insights
 from ktui.tui.screens.insights import InsightsScreen
-from support.insights import insights
-from support.running import a_quiet_cluster, moved, watching_run, watching_runs
-from support.screens import SIZES, Host, screen_text
+from support.pipeline.insights import insights
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.screens import SIZES, Host, screen_text
 
 
 async def settled(pilot: Pilot[None], app: Host[InsightsScreen]) -> str:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ktui.pacing.limits import Limits, Shape
-from support.running import a_quiet_cluster, moved, watching_run
-from support.watching import LARGE, MIDDLE, SMALL
+from support.views.running import a_quiet_cluster, moved, watching_run
+from support.views.watching import LARGE, MIDDLE, SMALL
 
 NAMES = ("a-0", "a-1", "a-2", "a-3")
 

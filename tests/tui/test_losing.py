@@ -4,9 +4,9 @@ import pytest
 
 from ktui.cluster.observer import Observer
 from ktui.simulated import events
-from support.moving_clusters import a_cluster, move
-from support.screens import colour_of
-from support.watching import LARGE, SMALL, watching
+from support.simulated.moving_clusters import a_cluster, move
+from support.views.screens import colour_of
+from support.views.watching import LARGE, SMALL, watching
 
 
 async def test_a_frozen_list_stands_still_while_the_header_goes_on() -> None:

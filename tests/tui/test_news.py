@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ktui.tui.screens.run.limits import LimitsScreen
-from support.running import a_quiet_cluster, moved, watching_run, watching_runs
-from support.watching import LARGE, MIDDLE, SMALL
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.watching import LARGE, MIDDLE, SMALL
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])

@@ -17,10 +17,10 @@ from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.recording_badge import RecordingApp
 from ktui.tui.poll.polling import Polling
-from support.moving_clusters import a_cluster
-from support.named_cluster import NamedCluster
-from support.screens import SHIPPED
-from support.watching import MIDDLE, POLL_S, Looks, Watching
+from support.cli.named_cluster import NamedCluster
+from support.simulated.moving_clusters import a_cluster
+from support.views.screens import SHIPPED
+from support.views.watching import MIDDLE, POLL_S, Looks, Watching
 
 
 async def test_it_says_rec_until_the_disk_is_full_and_then_why_not(tmp_path: Path) -> None:

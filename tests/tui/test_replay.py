@@ -11,12 +11,12 @@ from ktui.recording.recorder import Recorder
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.screens.detail.screen import DetailScreen
-from support.moving_clusters import a_cluster
-from support.observations import START, a_move, an_observation
-from support.recorded_history import a_recording, damaged, files_of
-from support.replays import Course, Replaying, recorded_run, replaying
-from support.running import a_new_run, moved
-from support.watching import SMALL
+from support.recordings.recorded_history import a_recording, damaged, files_of
+from support.simulated.moving_clusters import a_cluster
+from support.simulated.observations import START, a_move, an_observation
+from support.views.replays import Course, Replaying, recorded_run, replaying
+from support.views.running import a_new_run, moved
+from support.views.watching import SMALL
 
 NAMES = ("orders-0", "orders-1", "orders-2")
 

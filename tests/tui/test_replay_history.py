@@ -17,11 +17,11 @@ from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.poll.backfill import history, joined
-from support.moving_clusters import a_cluster
-from support.observations import T0, T1, a_move, an_observation, folded
-from support.recorded_history import files_of
-from support.replays import Course, record_run
-from support.running import a_new_run, moved, watching_runs
+from support.recordings.recorded_history import files_of
+from support.simulated.moving_clusters import a_cluster
+from support.simulated.observations import T0, T1, a_move, an_observation, folded
+from support.views.replays import Course, record_run
+from support.views.running import a_new_run, moved, watching_runs
 
 NAMES = ("orders-0", "orders-1")
 

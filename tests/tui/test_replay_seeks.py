@@ -23,8 +23,8 @@ from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice
 from ktui.tui.replay.player import Playing, Way
 from ktui.tui.replay.run_stage import RunStage
 from property.test_progress import histories
-from support.observations import a_move, an_observation
-from support.recorded_history import a_recording
+from support.recordings.recorded_history import a_recording
+from support.simulated.observations import a_move, an_observation
 
 SMALL = {"longest_s": 60, "whole_every_s": 20}
 """Many files, of which each has several whole looks."""

@@ -13,10 +13,10 @@ from ktui.pacing.limits import Limits
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.replay.app import ReplayApp
-from support.moving_clusters import a_cluster
-from support.replays import Course, Replaying, recorded_run, the_tape
-from support.running import a_new_run, moved
-from support.watching import LARGE, SMALL
+from support.simulated.moving_clusters import a_cluster
+from support.views.replays import Course, Replaying, recorded_run, the_tape
+from support.views.running import a_new_run, moved
+from support.views.watching import LARGE, SMALL
 
 Compare = Callable[..., bool]
 NAMES = [f"orders-{n}" for n in range(6)]

@@ -7,10 +7,10 @@ from rich.text import Text
 
 from ktui.pacing.limits import Limits, Order
 from ktui.simulated import events
-from support.moving_clusters import move, tp, wait
-from support.running import a_quiet_cluster, moved, watching_run, watching_runs
-from support.screens import colour_of
-from support.watching import SMALL
+from support.simulated.moving_clusters import move, tp, wait
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.screens import colour_of
+from support.views.watching import SMALL
 
 SESSION_S = 30.0
 """More than a session takes to end."""

@@ -5,8 +5,8 @@ from pathlib import Path
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
 from ktui.tui.draw.format import as_duration, as_time
-from support.moving_clusters import tp
-from support.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.simulated.moving_clusters import tp
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
 
 
 async def test_the_time_of_a_partition_of_a_run_is_that_of_all_its_steps(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from ktui.pacing.limits import Limits
 from ktui.planning.plan import written
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
-from support.moving_clusters import a_cluster, move, wait
-from support.running import a_new_run, moved
-from support.runs import plan_of
-from support.watching import LARGE, SMALL, Looks, Watching, an_app
+from support.runs.engine_runs import plan_of
+from support.simulated.moving_clusters import a_cluster, move, wait
+from support.views.running import a_new_run, moved
+from support.views.watching import LARGE, SMALL, Looks, Watching, an_app
 
 Compare = Callable[..., bool]
 WIDE = (120, 40)

@@ -5,7 +5,7 @@ from pathlib import Path
 from ktui.tui.screens.run.resume_offer import OfferScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
-from support.running import (
+from support.views.running import (
     NAME,
     ONE_BY_ONE,
     RunWatched,

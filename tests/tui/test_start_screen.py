@@ -7,7 +7,8 @@ import pytest
 from ktui.planning.plan import Plan, written
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
-from support.running import (
+from support.runs.engine_runs import plan_of
+from support.views.running import (
     ONE_BY_ONE,
     RunWatched,
     a_new_run,
@@ -16,8 +17,7 @@ from support.running import (
     watching_run,
     watching_runs,
 )
-from support.runs import plan_of
-from support.watching import LARGE, MIDDLE, SMALL
+from support.views.watching import LARGE, MIDDLE, SMALL
 
 
 def a_plan(folder: Path, plan: Plan | str, name: str = "drain-3.json") -> Path:

@@ -13,7 +13,7 @@ from ktui.tui.draw.themes import load_themes
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
-from support.screens import TP, Host, events, observation, progress, screen_text, timeline
+from support.views.screens import TP, Host, events, observation, progress, screen_text, timeline
 
 SCREENS = {
     "detail": lambda: DetailScreen(TP),

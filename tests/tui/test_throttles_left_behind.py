@@ -5,8 +5,8 @@ from pathlib import Path
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
 from ktui.simulated.cluster import SimulatedCluster
-from support.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_runs
-from support.runs_throttled import set_rate
+from support.runs.throttled import set_rate
+from support.views.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_runs
 
 WORDS = "throttles left behind? ktui doctor"
 

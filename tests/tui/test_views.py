@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from ktui.cluster.observer import Interest
 from ktui.simulated import events
-from support.moving_clusters import Replicas, a_cluster, cancel
-from support.watching import LARGE, SMALL, watching
+from support.simulated.moving_clusters import Replicas, a_cluster, cancel
+from support.views.watching import LARGE, SMALL, watching
 
 MIN_2 = {"min.insync.replicas": "2"}
 TROUBLED: dict[str, list[Replicas]] = {

@@ -10,9 +10,9 @@ from textual.strip import Strip
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.draw.cells import BARS
-from support.moving_clusters import a_cluster, move
-from support.screens import HOSTILE
-from support.watching import LARGE, MIDDLE, SMALL, Watching, watching
+from support.simulated.moving_clusters import a_cluster, move
+from support.views.screens import HOSTILE
+from support.views.watching import LARGE, MIDDLE, SMALL, Watching, watching
 
 SIZES = [SMALL, MIDDLE, LARGE]
 HALF_WAY_S = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktui.execution.run.events import By
 from ktui.execution.run.run import Run
 from support.chaos.run import ChaosRun
-from support.runs_witnessed import facts
+from support.runs.witnessed import facts
 
 
 def check_end(run: ChaosRun) -> None:

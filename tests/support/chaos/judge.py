@@ -41,8 +41,8 @@ from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.simulated.controller.registration import RecordChange, Registration
 from support.chaos.waits import Waits
 from support.chaos.who import ENGINE, POLL, Poll
-from support.runs_witnessed import WitnessedRun
-from support.witness import Arrival
+from support.runs.witnessed import WitnessedRun
+from support.simulated.witness import Arrival
 
 STALE_S = 5.0
 """What a request rests on is no older when it leaves."""

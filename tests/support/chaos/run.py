@@ -53,13 +53,13 @@ from support.chaos.judge import Judge
 from support.chaos.ports import ChaosReader, ChaosWriter
 from support.chaos.waits import Waits
 from support.chaos.who import ENGINE, POLL, Poll
-from support.runs import OWNER, Replicas
-from support.runs_held_to_rules import Rules
-from support.runs_killed import Killed, KilledRun
-from support.runs_troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
-from support.runs_witnessed import WitnessedJournal
-from support.throttle_rules import Others, settings_in
-from support.witness import WitnessedWriter
+from support.runs.engine_runs import OWNER, Replicas
+from support.runs.held_to_rules import Rules
+from support.runs.killed import Killed, KilledRun
+from support.runs.throttle_rules import Others, settings_in
+from support.runs.troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
+from support.runs.witnessed import WitnessedJournal
+from support.simulated.witness import WitnessedWriter
 
 FAULTS_S = 400.0
 """For so long calls take their time."""

@@ -34,12 +34,12 @@ from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
 from ktui.simulated import events as acts
 from support.chaos.interposed import Call, Hook, Interposed
-from support.journals import a_start, started, written
-from support.moving_clusters import move, tp
-from support.runs_stories import Story
-from support.runs_throttled import ONE, RF3, ThrottledStory, broker, topic
-from support.throttle_rules import settings_in
-from support.throttled_journals import throttled
+from support.journals.journals import a_start, started, written
+from support.journals.throttled_journals import throttled
+from support.runs.stories import Story
+from support.runs.throttle_rules import settings_in
+from support.runs.throttled import ONE, RF3, ThrottledStory, broker, topic
+from support.simulated.moving_clusters import move, tp
 
 UNCLEAN = {"configs": {"unclean.leader.election.enable": "true"}, "messages": 10_000}
 STOP = CallOff(CancelKind.STOP)

@@ -15,8 +15,8 @@ from ktui.execution.run.unanswered import waits_in_words
 from ktui.pacing.limits import Mode
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
-from support.runs_witnessed import WitnessedRun
-from support.throttle_rules import settings_in
+from support.runs.throttle_rules import settings_in
+from support.runs.witnessed import WitnessedRun
 
 _STANDS = frozenset({State.BLOCKED, State.REFUSED, State.FOREIGN})
 

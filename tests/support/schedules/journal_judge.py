@@ -18,8 +18,8 @@ from ktui.fileproblem import FileProblem
 from ktui.recording.playing import PlayedPoll as Poll
 from ktui.recording.playing import observations
 from ktui.recording.reading import recordings
-from support.cancel_rules import CancelRules
-from support.runs_held_to_rules import Rules
+from support.runs.cancel_rules import CancelRules
+from support.runs.held_to_rules import Rules
 
 Seen = tuple[datetime, Observation]
 

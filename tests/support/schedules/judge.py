@@ -16,8 +16,9 @@ from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.transport.client_logging import hush
-from support.real_runs import described
-from support.real_throttles import changed
+from support.kafka.real_runs import described
+from support.kafka.real_throttles import changed
+from support.kafka.run_ends import otherwise_than_told, steps_against_cancels
 from support.schedules.journal_judge import Replayed, recorded_looks
 from support.schedules.log_judge import (
     TopicLog,
@@ -31,7 +32,6 @@ from support.schedules.log_judge import (
 )
 from support.schedules.play import Play
 from support.schedules.schedule import BROKERS, PARTITIONS, Asked, Fault
-from support.told_at_the_end import otherwise_than_told, steps_against_cancels
 
 _READ_S = 60.0
 _ENDS = frozenset({State.DONE, State.STOPPED, State.ROLLED_BACK})

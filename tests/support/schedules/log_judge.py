@@ -14,8 +14,8 @@ from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
 from ktui.cluster.throttle_settings import entry as listed_as
 from ktui.execution.run.events import Answered, Cancel, Ended, JournalEntry, Request, StepBegun
 from ktui.lab.layout import Lab
-from support.metadata_log import PartitionRecord, dumped_with_times
-from support.throttle_log import ThrottleLog
+from support.kafka.metadata_log import PartitionRecord, dumped_with_times
+from support.kafka.throttle_log import ThrottleLog
 
 WINDOW_MS = 15_000
 """As long as a request may be on its way: 5 s after its read, and until its answer is given up."""

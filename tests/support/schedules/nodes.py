@@ -12,7 +12,7 @@ from ktui.lab.properties import CLIENT_LISTENER
 from ktui.lab.security import PLAIN_MODULE, login
 from ktui.lab.up import LabRequest
 from ktui.lab.users import ADMIN
-from support.outage import Outage
+from support.kafka.outage import Outage
 
 _EVERY_5_S, _EVERY_HOUR = "5000", "3600000"
 WANTED = LabRequest(

@@ -29,8 +29,9 @@ from ktui.kafka.workload import create_topic, fill
 from ktui.lab.clients import librdkafka
 from ktui.lab.processes import wait_for
 from ktui.lab.users import ADMIN
-from support.acked_messages import AckedMessages, Writing
-from support.real_throttles import Settings, all_settings
+from support.cli.shell import Shell
+from support.kafka.acked_messages import AckedMessages, Writing
+from support.kafka.real_throttles import Settings, all_settings
 from support.schedules.held import Held
 from support.schedules.nodes import Nodes, lasting_login
 from support.schedules.schedule import (
@@ -42,7 +43,6 @@ from support.schedules.schedule import (
     Schedule,
     Topic,
 )
-from support.shell import Shell
 
 BOUND_S = 90.0
 """By then a run has ended, or says what it waits for."""

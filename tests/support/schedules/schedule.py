@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ktui.pacing.limits import Shape
-from support.acked_messages import Writing
+from support.kafka.acked_messages import Writing
 
 BROKERS = (1, 2, 3)
 PARTITIONS = 4

@@ -14,9 +14,9 @@ from ktui.lab import class_archive, control, jars, nodes
 from ktui.lab.clients import librdkafka
 from ktui.lab.java import find_java, needed_release, run_java
 from ktui.lab.layout import Lab, Node
-from support.metadata_log import log_bytes
+from support.contract.world import until
+from support.kafka.metadata_log import log_bytes
 from support.schedules.nodes import Nodes
-from support.world import until
 
 _STOPS_S, _LIMIT_S = 60.0, 120.0
 _FEATURES = "org.apache.kafka.tools.FeatureCommand"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.office import Office
-from support.plan_desk import Desk
+from support.cli.plan_desk import Desk
+from support.cli.start_desk import Office
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from ktui.execution.journal.commands import Answer
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import By, Left, Paused
 from ktui.simulated.clock import VirtualClock
-from support.journals import a_start, over, step
+from support.journals.journals import a_start, over, step
 
 ASKED = "interrupted: the run is being paused. Interrupt again to leave at once"
 PAUSED = "paused: nothing more is submitted, and 1 step in flight may finish"

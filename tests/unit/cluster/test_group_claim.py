@@ -15,8 +15,8 @@ from ktui.cluster.membership import INSTANCE, HeartbeatAnswer, Member, SeenGroup
 from ktui.cluster.ownership import ClusterOwner, Free, Others, OwnedHere, Unknown
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
-from support.clusters import a_cluster, wait
-from support.owners import Owners, owner
+from support.journals.owners import Owners, owner
+from support.simulated.clusters import a_cluster, wait
 
 ADA, BOB = owner("ada"), owner("bob")
 CLUSTER = "prod"

@@ -9,7 +9,14 @@ import pytest
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.partition import Replica
 from ktui.simulated import events
-from support.looking import EVERYONE, MESSAGES, ORDERS, a_topic, looking, looking_at_a_move
+from support.simulated.polled_cluster import (
+    EVERYONE,
+    MESSAGES,
+    ORDERS,
+    a_topic,
+    looking,
+    looking_at_a_move,
+)
 
 
 async def test_a_quiet_cluster_costs_two_calls_however_many_partitions_it_holds() -> None:

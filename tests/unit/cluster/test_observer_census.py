@@ -10,7 +10,7 @@ from ktui.cluster.errors import Operation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated import events
-from support.looking import EVERYONE, ORDERS, a_topic, looking
+from support.simulated.polled_cluster import EVERYONE, ORDERS, a_topic, looking
 
 
 async def test_a_census_that_failed_is_no_longer_told_once_nobody_wants_one() -> None:

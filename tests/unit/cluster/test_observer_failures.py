@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import Replica
 from ktui.simulated import events
-from support.looking import MESSAGES, ORDERS, a_topic, looking_at_a_move
+from support.simulated.polled_cluster import MESSAGES, ORDERS, a_topic, looking_at_a_move
 
 
 async def test_an_error_is_no_longer_told_once_nobody_asks() -> None:

@@ -8,7 +8,14 @@ from ktui.cluster.errors import Unreachable
 from ktui.cluster.following import CLOSELY_S, FOLLOW_S, MOST, SELDOM_S
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated import events
-from support.looking import EVERYONE, MESSAGES, ORDERS, a_topic, looking, looking_at_a_move
+from support.simulated.polled_cluster import (
+    EVERYONE,
+    MESSAGES,
+    ORDERS,
+    a_topic,
+    looking,
+    looking_at_a_move,
+)
 
 
 async def test_a_partition_that_left_the_list_is_looked_at_closely_for_a_while() -> None:

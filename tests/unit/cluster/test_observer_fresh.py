@@ -7,7 +7,7 @@ import asyncio
 from ktui.cluster.fresh_read import FRESH_AGAIN_S
 from ktui.cluster.observer import Interest
 from ktui.simulated import events
-from support.looking import ORDERS, a_topic, looking
+from support.simulated.polled_cluster import ORDERS, a_topic, looking
 
 FRESH = Interest(partitions=frozenset({ORDERS}), fresh=True)
 

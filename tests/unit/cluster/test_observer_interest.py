@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated import events
-from support.looking import ORDERS, a_topic, looking
+from support.simulated.polled_cluster import ORDERS, a_topic, looking
 
 
 async def test_chosen_topics_are_shown_whole() -> None:

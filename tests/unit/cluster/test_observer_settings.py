@@ -18,7 +18,7 @@ from ktui.cluster.ports import (
     TopicConfigsAnswer,
 )
 from ktui.simulated import events
-from support.looking import Looking, looking_at_a_move
+from support.simulated.polled_cluster import Looking, looking_at_a_move
 
 RATE = "follower.replication.throttled.rate"
 

@@ -7,7 +7,7 @@ import pytest
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import Replica
 from ktui.simulated import events
-from support.looking import MESSAGES, ORDERS, PATIENCE_S, looking_at_a_move
+from support.simulated.polled_cluster import MESSAGES, ORDERS, PATIENCE_S, looking_at_a_move
 
 
 async def test_a_slow_broker_costs_its_own_figures_only_and_is_named() -> None:

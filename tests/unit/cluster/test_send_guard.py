@@ -9,7 +9,7 @@ import pytest
 from ktui.cluster.ownership import Free, Others, OwnedHere, Standing, Unknown
 from ktui.cluster.send_guard import ANSWER_STALE_S, LATE_S, SendGuard
 from ktui.simulated.clock import VirtualClock
-from support.owners import owner
+from support.journals.owners import owner
 
 ADA, BOB = owner("ada"), owner("bob")
 

@@ -18,7 +18,7 @@ from ktui.insights.file import (
     share_insights,
 )
 from ktui.insights.insights import Insights
-from support.insights import insights, of_cluster
+from support.pipeline.insights import insights, of_cluster
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

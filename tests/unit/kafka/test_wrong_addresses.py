@@ -18,7 +18,7 @@ from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka, Ti
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import probe_confluent
 from ktui.kafka.reader import KafkaReader
-from support.certificates import Authority
+from support.kafka.certificates import Authority
 
 _API = ApiVersionsResponse.ApiVersion
 _FIELDS: dict[type, dict[str, object]] = {

@@ -14,7 +14,7 @@ import pytest
 
 from ktui.lab import nodes, processes
 from ktui.lab.down import down
-from support.lab_layout import written_lab
+from support.kafka.lab_layout import written_lab
 
 SLEEPER = "import time; time.sleep(600)"
 

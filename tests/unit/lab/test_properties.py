@@ -12,7 +12,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.lab import clients, security
 from ktui.lab.layout import Lab, Node, Security
 from ktui.lab.properties import render, server_properties
-from support.lab_layout import written_lab
+from support.kafka.lab_layout import written_lab
 
 
 def of_node(lab: Lab, node: int) -> dict[str, str]:

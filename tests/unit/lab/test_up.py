@@ -14,7 +14,7 @@ from ktui.lab import up as up_module
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.java import Java
 from ktui.lab.up import LabRequest, up
-from support.lab_layout import written_lab
+from support.kafka.lab_layout import written_lab
 
 
 class Usage(NamedTuple):

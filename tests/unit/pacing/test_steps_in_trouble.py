@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Situation, Why
 from ktui.pacing.steps import next_step
-from support.pacing import gentle, kip_435, on_the_way, step
+from support.runs.pacing import gentle, kip_435, on_the_way, step
 
 BOTH = pytest.mark.parametrize("limits", [kip_435(), gentle()])
 ALL = pytest.mark.parametrize("limits", [kip_435(), gentle(), kip_435(None)])

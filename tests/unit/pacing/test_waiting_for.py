@@ -20,7 +20,7 @@ from ktui.pacing.waiting_for import (
     WaveOver,
     waiting_for,
 )
-from support.pacing import Brokers, complete, replica_lists, roster_of, submit, tp
+from support.runs.pacing import Brokers, complete, replica_lists, roster_of, submit, tp
 
 ADDS_4, ADDS_5 = ((1, 2, 3), (1, 2, 4)), ((1, 2, 3), (1, 2, 5))
 MOVES_LEADER = ((1, 2), (2, 1))

@@ -10,7 +10,7 @@ from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done
 from ktui.pacing.steps import after
-from support.pacing import (
+from support.runs.pacing import (
     Brokers,
     broken,
     complete,

@@ -14,8 +14,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from ktui.pipeline.ingest import decode as decoding
 from ktui.pipeline.ingest.decode import ALL, KINDS, SegmentSelection, rows_of
 from ktui.recording.lines import Head, Line
-from support.faulty_segments import summed, unsummed
-from support.lake_recordings import looks, record
+from support.pipeline.lake_recordings import looks, record
+from support.recordings.faulty_segments import summed, unsummed
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.replay import EVERY_MS, PARTITION, RUN, EtaReplay, Forecast
 from ktui.pipeline.forecast.session_stream import session_events
-from support.drained_recordings import MB, drained
+from support.recordings.drained_recordings import MB, drained
 
 SIZES = [300 * MB, 500 * MB, 400 * MB, 600 * MB, 200 * MB, 800 * MB]
 

@@ -20,8 +20,8 @@ from ktui.pipeline.what_if.model import Model
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import AnyLine, Head, RunLine
-from support.journals import started
-from support.lake_recordings import looks
+from support.journals.journals import started
+from support.pipeline.lake_recordings import looks
 
 MODEL = Model(
     curve=RateCurve(most_bytes_s=1e6, half_at=0.0, most_at_once=1), joining_s=0, other_s=1

@@ -12,7 +12,7 @@ from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import PlayableRun, PlayedCell, advise, play, recorded_run
 from ktui.planning.throttle_rates import rates_from
-from support.journals import started
+from support.journals.journals import started
 
 MB = 1_000_000
 MODEL = Model(

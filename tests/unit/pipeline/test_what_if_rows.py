@@ -18,7 +18,7 @@ from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import PlayableRun, recorded_run
 from ktui.pipeline.what_if.table import Lasted, advised_rows, played_rows, spelled
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
-from support.journals import started
+from support.journals.journals import started
 
 MB = 1_000_000
 SEEN = Evidence(

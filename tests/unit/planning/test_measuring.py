@@ -18,8 +18,8 @@ from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.counting_reader import CountingReader
-from support.moving_clusters import a_cluster, throttle, tp, wait
+from support.simulated.counting_reader import CountingReader
+from support.simulated.moving_clusters import a_cluster, throttle, tp, wait
 
 PLAN = Plan(
     (

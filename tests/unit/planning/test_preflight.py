@@ -17,7 +17,7 @@ from ktui.planning.preflight.preflight import Ground, Preflight, ShapeCost, pref
 from ktui.planning.simulate import schedule as schedule_module
 from ktui.planning.simulate.copy_rates import BrokerThrottle, Span
 from ktui.units import Rate
-from support.preflights import GB, Way, a_plan, a_snapshot, tp
+from support.cli.preflights import GB, Way, a_plan, a_snapshot, tp
 
 ONE: Way = ((1, 2, 3), (4, 2, 3))
 ALL: Way = ((1, 2, 3), (4, 5, 6))

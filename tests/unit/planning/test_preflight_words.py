@@ -13,7 +13,7 @@ from ktui.planning.preflight.preflight import preflight
 from ktui.planning.preflight.text import lines, time_in_words
 from ktui.planning.simulate.copy_rates import Span
 from ktui.units import Rate
-from support.preflights import GB, Way, a_plan, a_snapshot
+from support.cli.preflights import GB, Way, a_plan, a_snapshot
 
 ONE: Way = ((1, 2, 3), (4, 2, 3))
 OTHER: Way = ((1, 2, 3), (5, 2, 3))

@@ -15,7 +15,7 @@ from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.reader import SimulatedReader
-from support.moving_clusters import a_cluster, move, throttle, tp, wait
+from support.simulated.moving_clusters import a_cluster, move, throttle, tp, wait
 
 PLAN = Plan((PartitionTarget("orders", 0, (4, 2, 3)), PartitionTarget("orders", 1, (2, 3, 1))))
 SIZE = 1_000_000_000

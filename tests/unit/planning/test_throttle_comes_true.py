@@ -16,7 +16,7 @@ from ktui.planning.throttle_rates import ThrottleRates
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.moving_clusters import a_cluster, throttle, tp, wait
+from support.simulated.moving_clusters import a_cluster, throttle, tp, wait
 
 MB = 10**6
 NAMES = ("orders-0", "orders-1", "orders-2")

@@ -19,7 +19,7 @@ from ktui.planning.simulate.copy_rates import BrokerThrottle
 from ktui.planning.throttle_rates import rates_from
 from ktui.progress import stalls
 from ktui.units import Rate
-from support.preflights import Way, a_plan, a_snapshot, tp
+from support.cli.preflights import Way, a_plan, a_snapshot, tp
 
 MB = 10**6
 ONE: Way = ((1, 2, 3), (4, 2, 3))

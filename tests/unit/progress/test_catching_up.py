@@ -11,9 +11,9 @@ from ktui.cluster.observation import Reading
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Lane, Progress, Role
 from ktui.simulated import events
-from support.moving_clusters import a_cluster, wait
-from support.observations import T0, a_move, a_partition, an_observation, at, folded
-from support.recorded import Recorder, moving
+from support.simulated.moving_clusters import a_cluster, wait
+from support.simulated.observations import T0, a_move, a_partition, an_observation, at, folded
+from support.simulated.seen_polls import Recorder, moving
 
 COMPACTED = {"orders": TopicConfig(compacted=True)}
 

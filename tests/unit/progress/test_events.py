@@ -12,9 +12,9 @@ from ktui.progress import fold as folding
 from ktui.progress.news import PER_TIMELINE, EventSeverity
 from ktui.progress.timeline import Progress
 from ktui.simulated import events as acts
-from support.moving_clusters import a_cluster
-from support.observations import START, T0, a_move, a_partition, an_observation, folded
-from support.recorded import Recorder
+from support.simulated.moving_clusters import a_cluster
+from support.simulated.observations import START, T0, a_move, a_partition, an_observation, folded
+from support.simulated.seen_polls import Recorder
 
 MIN_ISR_2 = {"orders": TopicConfig(min_insync_replicas=2)}
 

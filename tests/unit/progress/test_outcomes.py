@@ -8,7 +8,7 @@ import pytest
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
 from ktui.progress.timeline import Phase, Progress, Role, Timeline
-from support.observations import T0, T1, a_move, a_partition, an_observation, folded
+from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, folded
 
 MOVE = a_move(T0, (2, 1, 3), (4, 5, 3))
 

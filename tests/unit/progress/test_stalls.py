@@ -12,9 +12,9 @@ from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
 from ktui.simulated import events
-from support.moving_clusters import a_cluster, wait
-from support.observations import T0, a_move, a_partition, an_observation, at, folded
-from support.recorded import Recorder, moving
+from support.simulated.moving_clusters import a_cluster, wait
+from support.simulated.observations import T0, a_move, a_partition, an_observation, at, folded
+from support.simulated.seen_polls import Recorder, moving
 
 LISTED = {"orders": TopicConfig(follower_throttled_replicas="0:4", leader_throttled_replicas="*")}
 

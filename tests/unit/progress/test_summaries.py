@@ -12,8 +12,8 @@ from ktui.progress.states import state_word
 from ktui.progress.summary import Totals, broker_loads, totals
 from ktui.progress.timeline import Progress
 from ktui.simulated import events
-from support.moving_clusters import a_cluster, move
-from support.observations import (
+from support.simulated.moving_clusters import a_cluster, move
+from support.simulated.observations import (
     START,
     T0,
     T1,
@@ -22,7 +22,7 @@ from support.observations import (
     an_observation,
     folded,
 )
-from support.recorded import Recorder, moving
+from support.simulated.seen_polls import Recorder, moving
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ktui.recording import unzipping
 from ktui.recording.lines import End, Head
 from ktui.recording.playing import Damage, PlayedPoll, observations
 from ktui.recording.reading import Bad, lines, recordings, segments
-from support.recordings import (
+from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
     bad,

@@ -15,14 +15,20 @@ import pytest
 from ktui.recording import writing
 from ktui.recording.playing import PlayedPoll
 from ktui.recording.sealing import seal
-from support.recordings import Recording, all_to_the_millisecond, files_in, happenings, seen_in
+from support.recordings.recordings import (
+    Recording,
+    all_to_the_millisecond,
+    files_in,
+    happenings,
+    seen_in,
+)
 
 TESTS = Path(__file__).parents[2]
 MOST_BYTES = 3_000
 UNTIL_TOO_LARGE = f"""
 import resource, sys
 from pathlib import Path
-from support.recordings import Recording
+from support.recordings.recordings import Recording
 
 resource.setrlimit(resource.RLIMIT_FSIZE, ({MOST_BYTES}, {MOST_BYTES}))
 recording = Recording(Path(sys.argv[1]))

@@ -18,7 +18,7 @@ from ktui.recording.reading import MOST_BAD, Bad, lines, recordings, segments
 from ktui.recording.sealing import seal
 from ktui.recording.segments import session_folder
 from ktui.recording.unzipping import Unzipped
-from support.recordings import Recording, bad, files_in, good
+from support.recordings.recordings import Recording, bad, files_in, good
 
 MIB = 1024 * 1024
 FEW_BYTES = 4 * MIB

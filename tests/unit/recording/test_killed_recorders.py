@@ -17,8 +17,7 @@ from ktui.recording.lines import Head
 from ktui.recording.playing import Damage, PlayedPoll
 from ktui.recording.reading import lines
 from ktui.recording.sealing import Sealed, seal
-from support.observations import START
-from support.recordings import (
+from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
     bad,
@@ -27,12 +26,13 @@ from support.recordings import (
     happenings,
     seen_in,
 )
+from support.simulated.observations import START
 
 TESTS = Path(__file__).parents[2]
 RECORD_FOR_EVER = """
 import sys
 from pathlib import Path
-from support.recordings import Recording
+from support.recordings.recordings import Recording
 
 recording = Recording(Path(sys.argv[1]), longest_s=40.0)
 while True:

@@ -17,8 +17,8 @@ from ktui.recording.playing import PlayedPoll
 from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
 from ktui.simulated import events
-from support.looking import EVERYONE, Looking, looking_at_a_move
-from support.recordings import all_to_the_millisecond, happenings, seen_in
+from support.recordings.recordings import all_to_the_millisecond, happenings, seen_in
+from support.simulated.polled_cluster import EVERYONE, Looking, looking_at_a_move
 
 EVERYTHING = Interest(topics=frozenset({"orders"}), fresh=True, unhealthy=True, census=True)
 

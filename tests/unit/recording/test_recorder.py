@@ -14,8 +14,7 @@ from ktui.cluster.observation import Observation
 from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
 from ktui.recording.playing import PlayedPoll, observations
 from ktui.recording.reading import Good, recordings
-from support.observations import START, an_observation
-from support.recordings import (
+from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
     files_in,
@@ -25,6 +24,7 @@ from support.recordings import (
     seen_in,
     the_session,
 )
+from support.simulated.observations import START, an_observation
 from unit.recording.test_old_versions import FIRST
 
 

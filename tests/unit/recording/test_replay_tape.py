@@ -19,8 +19,8 @@ from ktui.recording.recorder import Recorder
 from ktui.recording.replay_moment import second_of
 from ktui.recording.replay_tape import Axis, Passing, Tape
 from ktui.simulated.clock import VirtualClock
-from support.observations import START, T0, a_move, an_observation
-from support.recorded_history import a_recording, damaged, files_of
+from support.recordings.recorded_history import a_recording, damaged, files_of
+from support.simulated.observations import START, T0, a_move, an_observation
 
 
 def a_history(first_s: float = 100.0, looks: int = 60, step_s: float = 10.0) -> list[Observation]:

@@ -13,8 +13,8 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
 from ktui.recording.lines import CensusLine, End, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.playing import PlayedPoll
-from support.looking import ORDERS
-from support.recordings import happenings
+from support.recordings.recordings import happenings
+from support.simulated.polled_cluster import ORDERS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "recording.md").read_text(encoding="utf-8")
 TOLD = [Head, PollLine, LostPollLine, RunLine, End, CensusLine]

@@ -8,7 +8,7 @@ from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.registration import Registration
 from ktui.simulated.layout import GIB, MIB, BrokerSpec, TopicSpec
-from support.clusters import ORDERS, a_cluster, wait
+from support.simulated.clusters import ORDERS, a_cluster, wait
 
 
 def known(cluster: SimulatedCluster) -> Registration:

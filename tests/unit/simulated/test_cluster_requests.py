@@ -18,7 +18,7 @@ from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
-from support.clusters import ORDERS, a_cluster, wait
+from support.simulated.clusters import ORDERS, a_cluster, wait
 
 TARGET = (1, 2, 4)
 

@@ -8,7 +8,7 @@ from ktui.cluster.errors import Refused
 from ktui.cluster.membership import HeartbeatAnswer, Member
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
-from support.clusters import a_cluster, wait
+from support.simulated.clusters import a_cluster, wait
 
 GROUP = "ktui-prod"
 SESSION_S = 60.0

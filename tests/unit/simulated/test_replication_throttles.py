@@ -7,7 +7,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.data.events import CaughtUp
 from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE, WINDOW_S, ThrottledReplicas
-from support.data_plane import MB, DataPlane, data_plane, topic
+from support.simulated.data_plane import MB, DataPlane, data_plane, topic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -8,7 +8,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Cause, Phase, Progress, StallKind
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped, shipped_path
 from ktui.simulated.scenario.record import Scenario
-from support.playing import Play, phases, playing
+from support.simulated.scenario_play import Play, phases, playing
 
 LARGE = "hundred-thousand-partitions"
 UNTIL_CURED = "throttle-too-low"

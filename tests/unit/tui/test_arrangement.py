@@ -12,7 +12,7 @@ from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_filter import RowFilter
 from ktui.tui.screens.watch.row_model import Arrangement
 from ktui.tui.screens.watch.sort import Ordering
-from support.screens import timeline
+from support.views.screens import timeline
 
 NOW = RowContext(0.0)
 NAMES = [TopicPartition(topic, number) for topic in "abc" for number in range(3)]

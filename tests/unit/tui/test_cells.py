@@ -26,7 +26,7 @@ from ktui.tui.draw.cells import (
     timeline_width,
 )
 from ktui.tui.draw.roles import ROLES
-from support.observations import T0, a_move, a_partition
+from support.simulated.observations import T0, a_move, a_partition
 
 any_mark = st.integers(0, 100) | st.sampled_from(list(Mark))
 rows = st.lists(any_mark, min_size=1, max_size=RECENT_SLOTS).map(bytes)

@@ -8,7 +8,7 @@ from ktui.tui.draw.themes import DEFAULT, load_themes
 from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.strip_cache import DrawnFrom, DrawnRows
-from support.screens import BEGAN_S, TP, timeline
+from support.views.screens import BEGAN_S, TP, timeline
 
 WIDTH = 120
 LAYOUT = layout(WIDTH, Extents())

@@ -11,7 +11,7 @@ from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.progress.left_behind import left_behind
 from ktui.tui.poll.stale_throttles import STALE_S, Leftovers
-from support.observations import T0, a_move, a_partition, an_observation
+from support.simulated.observations import T0, a_move, a_partition, an_observation
 
 RATE = ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE
 LIST = ConfigResource(ConfigScope.TOPIC, T0.topic), FOLLOWER_REPLICAS

@@ -14,9 +14,9 @@ from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.row import row_pieces
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_filter import RowFilter
-from support.journals import started
-from support.moving_clusters import tp
-from support.screens import BEGAN, BEGAN_S, timeline
+from support.journals.journals import started
+from support.simulated.moving_clusters import tp
+from support.views.screens import BEGAN, BEGAN_S, timeline
 
 
 def test_a_replica_that_waits_for_its_turn_leaves_its_partition_moving() -> None:

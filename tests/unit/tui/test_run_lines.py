@@ -12,7 +12,7 @@ from ktui.execution.run.states import State
 from ktui.progress.timeline import Range
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.screens.watch.run_banner import first_line
-from support.screens import BEGAN
+from support.views.screens import BEGAN
 
 STATUS = RunStatus(
     name="drain-b3",

@@ -30,7 +30,7 @@ from ktui.progress.timeline import Lane, Phase, Progress, Role, Slots, Timeline
 from ktui.tui.poll.requested_replicas import informed
 from ktui.tui.run_view.attached import limits_after
 from ktui.tui.run_view.rows import Places, RunRows, steps_to_come
-from support.journals import started
+from support.journals.journals import started
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 GB = 10**9

@@ -13,8 +13,8 @@ from ktui.tui.draw.cells import Piece
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import lists_in_words, rates_now, throttle_now
 from ktui.tui.screens.watch.run_banner import first_line
-from support.screens import BEGAN
-from support.throttled_journals import a_run, all_over, run_of, throttled
+from support.journals.throttled_journals import a_run, all_over, run_of, throttled
+from support.views.screens import BEGAN
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from ktui.pacing.waiting_for import NothingElse, OneAlone, OthersOfCut, WaitsFor
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.run_view.wait_reasons import ViewHold, Waits
 from ktui.tui.screens.watch.words import waiting_words
-from support.journals import owned, started
+from support.journals.journals import owned, started
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 FIRST, LAST = TopicPartition("a", 0), TopicPartition("a", 2)

@@ -1,0 +1,1 @@
+"""The contract tests' worlds, and sequences of changes played on each."""

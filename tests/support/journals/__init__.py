@@ -1,0 +1,1 @@
+"""Journals with something in them."""

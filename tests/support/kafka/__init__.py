@@ -1,0 +1,1 @@
+"""Real clusters: load, faults, and what their controllers have on record."""

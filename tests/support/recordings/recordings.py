@@ -1,0 +1,110 @@
+"""Recordings of hand-made observations, and what is read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ktui.cluster.observation import Observation, Reading
+from ktui.recording.lines import PollLine
+from ktui.recording.milliseconds import to_ms, to_s
+from ktui.recording.playing import Damage, Happening, PlayedPoll, observations
+from ktui.recording.reading import Bad, Good, Session, lines, recordings
+from ktui.recording.recorder import Recorder
+from ktui.simulated.clock import VirtualClock
+from support.simulated.observations import START, T0, T1, a_move, an_observation
+
+K = TypeVar("K")
+
+
+class Recording:
+    """A recorder, its clock, and what it was shown."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.folder = folder
+        self.clock = VirtualClock(START)
+        self.recorder = Recorder(folder, self.clock, **{"program": "ktui of a test", **options})
+        self.shown: list[Observation] = []
+
+    def looks(self, count: int, every_s: float = 1.0, **more: Any) -> None:
+        """Show so many observations, each a while after the one before."""
+        for _ in range(count):
+            seen = copying(self.clock.monotonic(), **more)
+            self.shown.append(seen)
+            self.recorder.look(seen)
+            self.clock.pass_time(every_s)
+
+    def die(self) -> None:
+        """What the system does when the recorder's process dies."""
+        if self.recorder._session is not None:
+            self.recorder._session.abandon()
+
+
+def copying(at_s: float, **more: Any) -> Observation:
+    """Two partitions move, and what they have copied differs from second to second."""
+    done = round(at_s * 1_000)
+    return an_observation(
+        [a_move(T0), a_move(T1)],
+        at_s,
+        ends={(tp, broker): 10_000_000 + done * broker for tp in (T0, T1) for broker in (1, 4)},
+        **more,
+    )
+
+
+def the_session(path: Path) -> Session:
+    """The only session in a folder."""
+    (session,) = recordings(path)
+    return session
+
+
+def happenings(path: Path) -> list[Happening]:
+    """All that the only session in a folder tells."""
+    return list(observations(the_session(path)))
+
+
+def seen_in(path: Path) -> list[Observation]:
+    """The observations of the only session in a folder, of which nothing may be damaged."""
+    told = happenings(path)
+    assert [each for each in told if isinstance(each, Damage)] == []
+    return [each.observation for each in told if isinstance(each, PlayedPoll)]
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files somewhere in a folder, by name."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def good(content: bytes | Path) -> list[Good]:
+    return [each for each in lines(content) if isinstance(each, Good)]
+
+
+def bad(content: bytes | Path) -> list[Bad]:
+    return [each for each in lines(content) if isinstance(each, Bad)]
+
+
+def look_lines(content: bytes | Path) -> Iterator[PollLine]:
+    return (each.line for each in good(content) if isinstance(each.line, PollLine))
+
+
+def to_the_millisecond(seen: Observation) -> Observation:
+    """An observation as a recording has it."""
+
+    def rounded(readings: Mapping[K, Reading]) -> dict[K, Reading]:
+        return {key: Reading(r.value, to_s(to_ms(r.at_s))) for key, r in readings.items()}
+
+    return msgspec.structs.replace(
+        seen,
+        ends=rounded(seen.ends),
+        starts=rounded(seen.starts),
+        sizes=rounded(seen.sizes),
+        monotonic_s=to_s(to_ms(seen.monotonic_s)),
+        took_s=to_s(to_ms(seen.took_s)),
+        at=seen.at.replace(microsecond=round(seen.at.microsecond / 1000) % 1000 * 1000),
+    )
+
+
+def all_to_the_millisecond(seen: Iterable[Observation]) -> list[Observation]:
+    return [to_the_millisecond(each) for each in seen]

@@ -1,0 +1,157 @@
+"""Stories of runs that are called off at a certain stage, and what was foreseen of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.cancel.preview import Foreseen, foreseen
+from ktui.execution.engine.observed import Observed
+from ktui.execution.journal.commands import CallOff, Command
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import in_scope
+from ktui.execution.run.events import Answered, AnyRunEvent, NowIn, Request, StepBegun, StepOver
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits
+from ktui.simulated.cluster import SimulatedCluster
+from support.runs.cancel_rules import CancelRules
+from support.runs.engine_runs import Replicas
+from support.runs.stories import Story
+from support.simulated.moving_clusters import tp
+
+Such = Callable[[AnyRunEvent], bool]
+"""The event on which something is asked, at once."""
+
+
+class CalledOffStory(Story):
+    """A story in which something is called off just as an event has been written.
+
+    Attributes:
+        before: the replicas and the leader of each partition before the run.
+        foreseen: what was said to become of each partition called off, when it was asked.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        ways: Mapping[str, tuple[Replicas, Replicas]],
+        limits: Limits | None = None,
+        cluster: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(folder, ways, limits=limits, cluster=cluster, **options)
+        self.cancel_rules = CancelRules(self)
+        self.before = {each: (self.replicas(each), self.leader(each)) for each in self.targets}
+        self.foreseen: dict[TopicPartition, Foreseen] = {}
+        self._sent_before: dict[TopicPartition, int] = {}
+        self._waiting: list[tuple[Such, Callable[[], None]]] = []
+
+    def then(self, such: Such, act: Callable[[], None]) -> None:
+        """Have something happen as soon as such an event has been written."""
+        self._waiting.append((such, act))
+
+    def called_off(self, such: Such, command: CallOff) -> None:
+        """Have something called off as soon as such an event has been written."""
+
+        def call_off() -> None:
+            self._foresee(command)
+            self.ask(command)
+
+        self.then(such, call_off)
+
+    def ask(self, command: Command) -> None:
+        """Ask something of the run now."""
+        with Journal.open(self.path, self.clock) as journal:
+            journal.ask(command, "somebody@here (2)")
+
+    def written(self, entries: Any) -> None:
+        super().written(entries)
+        for entry in entries:
+            for one in [one for one in self._waiting if one[0](entry.event)]:
+                self._waiting.remove(one)
+                one[1]()
+
+    def _foresee(self, command: CallOff) -> None:
+        look = self._look()
+        for track in in_scope(self.folded, command.topics, command.partitions):
+            self._sent_before[track.tp] = len(self.sent(str(track.tp)))
+            self.foreseen[track.tp] = foreseen(track, command.kind, self.folded.limits, look)
+
+    def _look(self) -> Observed:
+        assert self.seen is not None
+        now = {each: state_of(self.cluster, each) for each in self.targets}
+        return Observed(msgspec.structs.replace(self.seen, partitions=now))
+
+    @property
+    def all_came(self) -> bool:
+        """Whether each event came that something was to happen on."""
+        return not self._waiting
+
+    def now(self, each: TopicPartition) -> tuple[Replicas, int | None]:
+        return self.replicas(each), self.leader(each)
+
+    def assert_as_foreseen(self) -> None:
+        """Hold what became of each partition to what was foreseen, and of the others to the plan.
+
+        So is what was sent for it. Where it was rolled back, it is as it was before the run.
+        """
+        for each, track in self.folded.tracks.items():
+            said = self.foreseen.get(each)
+            if said is None:
+                assert track.state is State.DONE, each
+                assert self.now(each) == (track.planned.target, track.planned.target[0]), each
+                continue
+            assert self.now(each) == (said.replicas, said.leader), said
+            targets = [step.target for step in said.steps if step.alters]
+            sent = self.sent(str(each))[self._sent_before[each] :]
+            assert sent == [*([None] if said.cancels else []), *targets], said
+            if track.cancel is CancelKind.ROLLBACK:
+                assert self.now(each) == self.before[each], said
+
+
+def state_of(cluster: SimulatedCluster, each: TopicPartition) -> PartitionState:
+    """Give a partition as the controller has it."""
+    known = cluster.controller.get(each)
+    assert known is not None
+    return PartitionState(
+        each, None, known.replicas, known.isr, known.leader, known.leader_epoch,
+        known.adding, known.removing,
+    )  # fmt: skip
+
+
+def nth(number: int, such: Such) -> Such:
+    """Choose the event that is such for the so manieth time."""
+    count = 0
+
+    def chosen(event: AnyRunEvent) -> bool:
+        nonlocal count
+        count += such(event)
+        return such(event) and count == number
+
+    return chosen
+
+
+def begun(name: str) -> Such:
+    return lambda event: isinstance(event, StepBegun) and event.tp == tp(name)
+
+
+def altered(name: str) -> Such:
+    """Choose the answers to alters of a partition."""
+    return lambda event: (
+        isinstance(event, Answered) and event.request is Request.ALTER and event.tp == tp(name)
+    )
+
+
+def step_over(name: str) -> Such:
+    return lambda event: isinstance(event, StepOver) and event.tp == tp(name)
+
+
+def done(name: str) -> Such:
+    return lambda event: (
+        isinstance(event, NowIn) and event.state is State.DONE and event.tp == tp(name)
+    )

@@ -1,0 +1,1 @@
+"""Simulated clusters, and what polls of them see."""

@@ -1,0 +1,42 @@
+"""The cancel dialog of a view that is attached to a run, and what came of it."""
+
+from __future__ import annotations
+
+from ktui.execution.run.states import State
+from ktui.simulated.controller.registration import Registration
+from support.simulated.moving_clusters import tp
+from support.views.running import RunWatched
+
+
+async def open_dialog(watch: RunWatched, *keys: str) -> None:
+    """Open the cancel dialog, choose, and let what is chosen be looked at."""
+    await watch.press("c", *keys)
+    await watch.see()
+    await watch.see()
+
+
+async def carry_out(watch: RunWatched, *keys: str) -> None:
+    """Choose in the cancel dialog, and ask for it."""
+    await open_dialog(watch, *keys)
+    await watch.press("y")
+    await watch.see()
+    await watch.see()
+
+
+def state_of(watch: RunWatched, name: str) -> State:
+    """Where a partition of the run stands."""
+    assert watch.app.attached is not None
+    return watch.app.attached.run.tracks[tp(name)].state
+
+
+def asked(watch: RunWatched) -> list[object]:
+    """What was asked of the run so far, and is not answered."""
+    assert watch.app.attached is not None
+    return [each.command for each in watch.app.attached._commands.asked()]
+
+
+def known(watch: RunWatched, name: str) -> Registration:
+    """A partition as the cluster has it."""
+    found = watch.cluster.controller.get(tp(name))
+    assert found is not None
+    return found
