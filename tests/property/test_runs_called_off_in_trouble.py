@@ -64,7 +64,7 @@ def _says_why(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
     assert known is not None
     match track.state:
         case State.BLOCKED | State.REFUSED:
-            return track.reason == "it is offline: no replica leads" and known.leader is None
+            return track.reason.startswith("it is offline: ") and known.leader is None
         case State.FOREIGN:
             return track.tp in moving
         case State.QUEUED | State.ROLLING_BACK | State.STOPPING:

@@ -68,7 +68,7 @@ def _says_why(run: TroubledRun, outcome: Run, track: Track) -> bool:
     assert known is not None
     match track.state:
         case State.BLOCKED:
-            return track.reason == "it is offline: no replica leads" and known.leader is None
+            return track.reason.startswith("it is offline: ") and known.leader is None
         case State.FOREIGN:
             return track.tp in moving
         case State.QUEUED:

@@ -33,6 +33,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a step completes only when every replica of its target is in sync: before 4.3."""
     reassigning: bool = False
     """Whether the controller lists it: somebody's step is under way."""
+    eligible: Brokers = ()
+    """Eligible leader replicas (KIP-966), as far as the cluster tells."""
     intermediate: Brokers = ()
     """Replicas of a target that was given up on the way: of the excess they go first (KIP-236)."""
 
@@ -55,6 +57,14 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     def can_lead(self) -> bool:
         """Whether the final leader could lead now."""
         return self.in_sync(self.first)
+
+    @property
+    def eligible_gone(self) -> Brokers:
+        """The eligible leaders of which none is a replica any more: Kafka elects nobody then.
+
+        Kafka 4.3.1 leaves a removed replica among them where fewer than the minimum are in sync.
+        """
+        return () if {*self.eligible} & {*self.replicas} else self.eligible
 
     @property
     def missing(self) -> Brokers:
@@ -113,6 +123,7 @@ class Why(enum.StrEnum):
 
     REASSIGNING = "reassigning"
     PARTITION_OFFLINE = "partition offline"
+    ELIGIBLE_GONE = "eligible leader removed"
     TARGET_OFFLINE = "target offline"
     KEPT_OFFLINE = "kept replica offline"
     TARGET_NOT_IN_SYNC = "target not in sync"
@@ -123,6 +134,8 @@ class Why(enum.StrEnum):
 _SENTENCES = {
     Why.REASSIGNING: "it is being reassigned: nothing is altered until that is over",
     Why.PARTITION_OFFLINE: "it is offline: no replica leads",
+    Why.ELIGIBLE_GONE: "it is offline: Kafka waits for {brokers}, no replica of it any more. "
+    "Elect a leader by hand: kafka-leader-election.sh --election-type unclean",
     Why.TARGET_OFFLINE: "{brokers}, of its {goal}, {is_} offline",
     Why.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} offline: it would not complete",
     Why.TARGET_NOT_IN_SYNC: "{brokers}, of its {goal}, {is_} not in sync",

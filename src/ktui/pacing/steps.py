@@ -23,10 +23,16 @@ def next_step(now: Situation, limits: Limits) -> Next:
     if now.replicas == now.target and now.leads:
         return DONE
     if now.leader is None or now.leader not in now.online or not now.isr:
-        return Blocked(Why.PARTITION_OFFLINE)
+        return _offline(now)
     if now.replicas == now.target:
         return reorder_and_elect(now) if now.can_lead else blocked(now)
     return _shaped(now, limits)
+
+
+def _offline(now: Situation) -> Blocked:
+    if now.leader is None and now.eligible_gone:
+        return Blocked(Why.ELIGIBLE_GONE, now.eligible_gone)
+    return Blocked(Why.PARTITION_OFFLINE)
 
 
 def _first_to_lead_first(now: Situation) -> Situation:

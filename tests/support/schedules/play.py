@@ -15,6 +15,9 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+from confluent_kafka import ElectionType
+from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import AdminClient
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
@@ -23,8 +26,10 @@ from ktui.execution.host.ownership import holder
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Answered, JournalEntry
 from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.kafka.connection.connection import Connection
+from ktui.kafka.transport.client_logging import hush
 from ktui.kafka.workload import create_topic, fill
 from ktui.lab.clients import librdkafka
 from ktui.lab.processes import wait_for
@@ -102,6 +107,7 @@ class Play:
         self.dice = random.Random(f"play {schedule.number}")  # noqa: S311 - a test's dice
         self._due: list[tuple[float, Callable[[], None]]] = []
         self._traps: list[Callable[[], bool]] = []
+        self._elected: set[TopicPartition] = set()
         self._began_s = 0.0
         self._journal: Journal | None = None
         self.took_s = 0.0
@@ -338,6 +344,7 @@ class Play:
         whole_s, judged = self.now_s, False
         while not self.ended and self.now_s < whole_s + END_S:
             self._look()
+            self._elect_where_kafka_does_not()
             if not judged and self.now_s > BOUND_S:
                 judged = True
                 self._says_what_it_waits_for()
@@ -348,6 +355,21 @@ class Play:
         if not self.ended:
             waits = [f"{t.tp} {t.state}: {t.reason}" for t in self.run.tracks.values()]
             self.problems.append(f"it has not ended {END_S:.0f} s after all was whole: {waits}")
+
+    def _elect_where_kafka_does_not(self) -> None:
+        """Do what the reason of a partition says whose eligible leader is no replica any more."""
+        waiting = {
+            track.tp
+            for track in self.run.tracks.values()
+            if track.state is State.BLOCKED and "--election-type unclean" in track.reason
+        } - self._elected
+        if not waiting:
+            return
+        self._elected |= waiting
+        self.told(f"elected by hand: {', '.join(map(str, sorted(waiting)))}")
+        admin = AdminClient({**self.connection.for_confluent()}, logger=hush("librdkafka"))
+        asked = [ConfluentPartition(tp.topic, tp.partition) for tp in sorted(waiting)]
+        admin.elect_leaders(ElectionType.UNCLEAN, asked).result(30)
 
     @property
     def _is_owned(self) -> bool:

@@ -145,6 +145,19 @@ def test_a_partition_without_a_leader_waits(limits: Limits) -> None:
 
 
 @ALL
+def test_an_offline_partition_names_the_eligible_leader_that_is_no_replica(limits: Limits) -> None:
+    offline = replace(on_the_way((1, 2), (4, 5), leader=None), isr=(), eligible=(3,))
+
+    found = next_step(offline, limits)
+
+    assert isinstance(found, Blocked)
+    assert (found.why, found.brokers) == (Why.ELIGIBLE_GONE, (3,))
+    assert "waits for broker 3, no replica of it any more" in found.sentence
+    among_replicas = replace(offline, eligible=(2, 3))
+    assert refusal(among_replicas, limits) == (Why.PARTITION_OFFLINE, ())
+
+
+@ALL
 def test_a_partition_that_somebody_moves_is_never_altered(limits: Limits) -> None:
     now = replace(on_the_way((0, 1), (2, 3)), reassigning=True)
 

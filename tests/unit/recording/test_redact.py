@@ -158,8 +158,9 @@ def test_every_error_of_kafkas_is_told_by_its_name() -> None:
 
 HIDDEN = {
     "Broker.host", "Broker.rack", "CensusLine.unhealthy", "Failure.answer", "Failure.topic",
-    "Head.cluster", "Head.cluster_id", "Head.session", "LogDir.error", "LogDir.path", "Look.names",
-    "Look.topic_configs", "Lost.reason", "RunLine.run", "RunLine.run_id",
+    "Head.cluster", "Head.cluster_id", "Head.session", "LogDir.error", "LogDir.path",
+    "LostPollLine.reason",
+    "PollLine.names", "PollLine.topic_configs", "RunLine.run", "RunLine.run_id",
     "TopicConfig.follower_throttled_replicas", "TopicConfig.leader_throttled_replicas",
 }  # fmt: skip
 SHOWN = {"Head.program"}

@@ -70,6 +70,7 @@ class Observed:
             min_insync_replicas=config.min_insync_replicas,
             waits_for_kept=self.seen.waits_for_kept,
             reassigning=state.reassigning,
+            eligible=state.elr or (),
             intermediate=track.intermediate if track.cancel is None else (),
         )
 

@@ -74,6 +74,16 @@ def test_a_replica_whose_log_dir_has_failed_counts_as_offline() -> None:
     assert situation.online == {1, 2, 4, 5}
 
 
+def test_a_partition_without_a_leader_knows_that_its_eligible_one_was_removed() -> None:
+    state = PartitionState(ORDERS, "a", (1, 2), (), None, elr=(3,))
+    track = first_track(Planned("orders", 0, "a", (1, 4), (1, 2), 1), 0, FIRST_MOMENT)
+
+    situation = Observed(an_observation(state)).situation(track, state)
+
+    assert situation is not None
+    assert situation.eligible_gone == (3,)
+
+
 def test_a_broker_in_a_restart_is_not_taken_for_dead() -> None:
     absent = AbsentBrokers()
     absent.look({1, 2, 3}, 0.0)
