@@ -1,4 +1,4 @@
-"""The intervals of pipeline/intervals.py, in Polars' words."""
+"""The intervals of pipeline/tables/intervals.py, in Polars' words."""
 
 from __future__ import annotations
 

@@ -451,7 +451,7 @@ class Judge:
         if self.ended is not None:
             named = {TopicPartition(each.topic, each.partition) for each in self.ended.open}
             for tp, target in arrival.partitions.items():
-                if target == ():  # see execution/unanswered.py
+                if target == ():  # see execution/run/unanswered.py
                     self.changed_since[LATE_ELECTION] += 1
                 else:
                     assert tp in named, f"{tp}: {arrival} arrives after an end that names it not"
