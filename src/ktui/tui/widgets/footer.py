@@ -40,7 +40,7 @@ class FooterKeys(Footer):
     """
 
     DEFAULT_CSS = """
-    Keys {
+    FooterKeys {
         padding-left: 2;
         & > #news { display: none; width: 1fr; height: auto; }
         &.-news { height: auto; max-height: 3; padding: 0 2; }

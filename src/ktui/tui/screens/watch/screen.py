@@ -165,7 +165,7 @@ class WatchScreen(WatchedScreen):
         &.-empty > #empty { display: block; }
         &.-empty > PartitionList { height: 1; }
         &.-empty > Headings { display: none; }
-        &.-filtering > Keys { display: none; }
+        &.-filtering > FooterKeys { display: none; }
     }
     """
     AUTO_FOCUS = "PartitionList"
