@@ -72,7 +72,7 @@ async def a_demo(
 
 
 def told(demo: Demo) -> str:
-    return "" if demo.app.news is None else demo.app.news.words
+    return "" if demo.app.notification is None else demo.app.notification.words
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
@@ -136,8 +136,8 @@ async def test_the_story_of_a_throttle_that_is_too_low_is_cured_with_a_key(tmp_p
 
 async def throttles_of(demo: Demo) -> dict[str, object]:
     """Give the throttles that are set on brokers and topics."""
-    assert isinstance(demo.app.engines, SimulatedEngines)
-    reader = demo.app.engines._cluster.reader()
+    assert isinstance(demo.app._runs.engines, SimulatedEngines)
+    reader = demo.app._runs.engines._cluster.reader()
     asked = [
         *(ConfigResource(ConfigScope.BROKER, str(broker)) for broker in range(1, 6)),
         *(ConfigResource(ConfigScope.TOPIC, topic) for topic in ("orders", "clicks", "audit")),

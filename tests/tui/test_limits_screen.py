@@ -47,7 +47,7 @@ async def test_limits_that_are_not_in_force_yet_are_shown_beside_those_that_are(
         await watch.type("3")
         await watch.press("enter")
         await watch.say("Asked for")
-        watch.app.refresh_run(watch.app.progress)
+        watch.app.refresh_run()
         await watch.pilot.pause()
         assert "1 > 3" in watch.line("P partitions")
         assert "P 1 (3 at the next step)" in watch.line("limits  R")

@@ -64,8 +64,8 @@ async def test_a_recording_that_cannot_be_read_is_told_and_the_view_goes_on(
         file.write_bytes(gzip.compress(b"no line\n"))
     async with watching_runs(cluster, tmp_path, run=run.path) as watch:
         await watch.until(lambda: "is not shown" in watch.text)
-        assert watch.app.news is not None
-        words = watch.app.news.words
+        assert watch.app.notification is not None
+        words = watch.app.notification.words
         assert words.startswith("What was seen of run drain-3 before is not shown: ")
         assert f"{files_of(run.recording)[0]}:1" in words
         await watch.see()

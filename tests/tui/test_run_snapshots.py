@@ -103,7 +103,7 @@ class Scene:
             limits = Limits(replicas=1, partitions=4, per_broker=3)
             folder = await self._engines.start(a_new_run(PLAN, limits, "drain-b3", throttle))
             self._cluster.do(move("payments-2", 8, 1, 2))
-            self.app.call_later(self.app.attach, folder)
+            self.app.call_later(self.app.attach_to, folder)
             await watch.until(lambda: self.app.attached is not None)
             await watch.pass_time(seconds)
             await watch.press(*keys)

@@ -32,7 +32,7 @@ async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
     async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
         await watch.pass_until("ENDED")
         run = await watch.engines.start(a_new_run(moved("b-0"), ONE_BY_ONE, "other"))
-        watch.app.call_later(watch.app.attach, run)
+        watch.app.call_later(watch.app.attach_to, run)
         await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
         await watch.see()
         assert watch.rows == ["b-0"]

@@ -149,7 +149,7 @@ class Replaying:
 
     @property
     def told(self) -> str:
-        return "" if self.app.news is None else self.app.news.words
+        return "" if self.app.notification is None else self.app.notification.words
 
     def line(self, words: str) -> str:
         """The line of the screen that has these words in it."""

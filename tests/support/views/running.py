@@ -105,7 +105,7 @@ async def watching_run(
     """Start a run, and see it in the app that is attached to it."""
     async with watching_runs(cluster, folder, **how) as watch:
         run = await watch.engines.start(a_new_run(targets, limits, throttle=throttle))
-        watch.app.call_later(watch.app.attach, run)
+        watch.app.call_later(watch.app.attach_to, run)
         await watch.until(lambda: watch.app.attached is not None)
         await watch.see()
         yield watch

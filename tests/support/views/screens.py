@@ -27,6 +27,7 @@ from ktui.progress.timeline import (
     Timeline,
 )
 from ktui.tui.draw.themes import DEFAULT, load_themes, role_defaults
+from ktui.tui.widgets.services import Services
 
 S = TypeVar("S", bound=Screen[None])
 
@@ -40,7 +41,7 @@ HOSTILE = "[bold]x[/bold][@click=app.quit]y[/]\\x1b[31m $adding"
 """What a cluster might call something: Textual's and Rich's markup, and a cleaned escape."""
 
 
-class Host(App[None], Generic[S]):
+class Host(App[None], Services, Generic[S]):
     """An app with one screen on it, themed as the real one."""
 
     def __init__(self, screen: S, theme: str = DEFAULT) -> None:

@@ -183,7 +183,7 @@ async def _pace(
     except (ClusterError, RunProblem) as error:
         app.report_refusals((str(error),))
     else:
-        app.call_later(app.attach, run)
+        app.call_later(app.attach_to, run)
 
 
 async def _carry_out(

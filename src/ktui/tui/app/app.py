@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 from rich.text import Text
 from textual import on
+from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
@@ -16,17 +17,22 @@ from textual.theme import BUILTIN_THEMES
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import Interest, Observations
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.host.state_dir import StateDir
+from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.progress.timeline import Progress
 from ktui.tui.app import terminal_title
-from ktui.tui.app.cancel_controller import CancelApp
+from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
+from ktui.tui.app.feed import Permission
 from ktui.tui.app.help_groups import help_groups
+from ktui.tui.app.notifications import Notifications
+from ktui.tui.app.run_catalog import RunCatalog
+from ktui.tui.app.run_controller import RunController
 from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, wrong_with
 from ktui.tui.poll.outages import Outages
 from ktui.tui.poll.overview import Overview
 from ktui.tui.poll.polling import Looking, Polled, PollFailed, Polling
 from ktui.tui.poll.stale_throttles import Leftovers
+from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import Engines
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.detail.screen import DetailScreen
@@ -38,13 +44,14 @@ from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.screens.services import Shows, ShowsRun
+from ktui.tui.screens.shows import Shows, ShowsRun
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
-from ktui.tui.widgets.header import Status, StatusHeader
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import Notification, Services, Status
 
 
-class KtuiApp(CancelApp):
+class KtuiApp(App[None], Services):
     """Watches a cluster until it is quit.
 
     Args:
@@ -60,6 +67,9 @@ class KtuiApp(CancelApp):
         run: the folder of the run to show; None for the cluster's live one, if there is one.
         state_dir: where runs are remembered; None for nowhere.
         engines: starts and resumes runs; None where that cannot be done from here.
+        why_read_only: why nothing can be changed, where the usual text is not true.
+        finds_runs: whether the cluster's runs are looked for.
+        place_of_runs: what the place of the runs is called; None for the state directory.
     """
 
     TITLE = "ktui"
@@ -82,19 +92,28 @@ class KtuiApp(CancelApp):
         run: Path | None = None,
         state_dir: StateDir | None = None,
         engines: Engines | None = None,
+        why_read_only: str | None = None,
+        finds_runs: bool = True,
+        place_of_runs: str | None = None,
     ) -> None:
+        super().__init__()
         self._themes = themes
         self._clock = clock or SystemClock()
-        super().__init__(
-            clock=self._clock,
-            write=not read_only,
-            state_dir=state_dir,
-            run=run,
-            engines=engines,
-        )
+        self._footer_messages = Notifications(self)
+        self._permission = Permission(write=not read_only, why=why_read_only)
+        self._run = RunController(self, self._clock, self, self._permission)
+        self._runs = RunCatalog(
+            self, self, self._permission, self._run,
+            state_dir=state_dir, engines=engines, place=place_of_runs,
+        )  # fmt: skip
+        self._cancels = CancelController(
+            self, self._clock, feed=self, selection=self,
+            permission=self._permission, run=self._run, runs=self._runs,
+        )  # fmt: skip
+        self._first_run, self._finds_runs = run, finds_runs
         self._wanted_theme = theme
         self._use_themes()
-        self.progress, self.overview = Progress(), Overview()
+        self.overview = Overview()
         self.watch_screen = WatchScreen(
             cluster_name=cluster_name,
             interval_s=poll_interval_s,
@@ -104,7 +123,7 @@ class KtuiApp(CancelApp):
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified
         self._outages, self._leftovers = Outages(), Leftovers()
-        self._polled = Progress()
+        self._polled = self._progress = Progress()
         self._looking = (
             source
             if isinstance(source, Looking)
@@ -114,7 +133,7 @@ class KtuiApp(CancelApp):
                 poll_interval_s,
                 interest=self._interest,
                 tell=self.post_message,
-                informed=self.informed,
+                informed=self._run.informed,
             )
         )
 
@@ -137,10 +156,11 @@ class KtuiApp(CancelApp):
     def on_mount(self) -> None:
         """Begin to poll, and say what is wrong with themes."""
         self._write(terminal_title.KEEP_TITLE)
-        self.begin_with_run()
+        if self._first_run is not None:
+            self._runs.begin_with(self._first_run)
         self.run_worker(self._looking.run(), group="polling", exclusive=True, exit_on_error=False)
         for words in wrong_with(self._themes, self._wanted_theme):
-            self.tell(words, severity="warning")
+            self.notify(words, severity="warning")
 
     def _interest(self) -> Interest:
         wanted = self.watch_screen.interest
@@ -160,31 +180,107 @@ class KtuiApp(CancelApp):
     def take_in(self, progress: Progress, overview: Overview) -> None:
         """Take in what is seen now, and have every screen draw it."""
         self._polled, self.overview = progress, overview
-        self.refresh_run(self._polled)
+        self.refresh_run()
         if progress.last is not None:
-            self._leftovers.note(progress.last, self.throttles_of_run)
+            self._leftovers.note(progress.last, self._run.throttles)
         self._show_all()
         self._set_terminal_title(terminal_title.title(overview, self.run_status))
+
+    def refresh_run(self) -> None:
+        """Read new events of the run, and look for runs that have come."""
+        self._run.refresh(self._polled)
+        if self._finds_runs:
+            self._runs.find_runs(self._polled)
 
     @on(PollFailed)
     def _show_lost(self, message: PollFailed) -> None:
         last = self._polled.last
         since_s = None if last is None else last.monotonic_s
         now = self._clock.now(), self._clock.monotonic()
-        self.refresh_run(self._polled)
+        self.refresh_run()
         self._outages.lost(message.outage, now[0], since_s, now[1])
         self._show_all()
         self._set_terminal_title("cluster lost")
 
     def _show_all(self) -> None:
         """Hand every screen what was seen last, and whether that is current."""
-        events = self.desk.among(self._outages.among(self._polled.events))
-        self.progress = msgspec.structs.replace(self._polled, events=events)
+        events = self._run.desk.among(self._outages.among(self._polled.events))
+        self._progress = msgspec.structs.replace(self._polled, events=events)
         for screen in self.screen_stack:
             if isinstance(screen, Shows):
                 screen.show(self.progress, self._outages.current)
             for header in screen.query(StatusHeader):
                 header.update_status()
+
+    # ------------------------------------------------- for controllers and screens
+
+    @property
+    def progress(self) -> Progress:
+        """What was polled last, with the events of the run and of outages among the others."""
+        return self._progress
+
+    @property
+    def notification(self) -> Notification | None:
+        """The message in place of the footer's keys."""
+        return self._footer_messages.shown
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: str = "information",
+        timeout: float | None = None,
+        **_how: Any,
+    ) -> None:
+        """Show a message in place of the footer's keys, without markup."""
+        self._footer_messages.add(": ".join(filter(None, (title, message))), severity, timeout)
+
+    def clear_notifications(self) -> None:
+        """Show the footer's keys again."""
+        self._footer_messages.clear()
+
+    @property
+    def attached(self) -> AttachedRun | None:
+        """The run that the view follows."""
+        return self._run.attached
+
+    @property
+    def cancel_gate(self) -> str:
+        """Who shut the cluster's cancel gate; empty while it is open."""
+        return self._cancels.gate
+
+    @property
+    def why_read_only(self) -> str | None:
+        """Why nothing can be changed from this view, where the usual text is not true."""
+        return self._permission.why
+
+    @property
+    def selected(self) -> TopicPartition | None:
+        """The partition under the cursor, or the one whose detail is open."""
+        detail = next((s for s in self.screen_stack if isinstance(s, DetailScreen)), None)
+        return self.watch_screen.partition_list.cursor if detail is None else detail.tp
+
+    @property
+    def marked(self) -> Collection[TopicPartition]:
+        """The partitions that are marked."""
+        return self.watch_screen.partition_list.marked
+
+    def pause_partition(self, tp: TopicPartition | None) -> None:
+        """Pause a partition of the run, or continue it."""
+        self._run.pause_partition(tp)
+
+    def attach_to(self, folder: RunDir) -> None:
+        """Follow a run, and show it."""
+        self._runs.attach_to(folder)
+
+    def resume_run(self, folder: RunDir) -> None:
+        """Start an engine for a run that has none, and follow the run."""
+        self._runs.resume(folder)
+
+    def roll_back_run(self, folder: RunDir) -> None:
+        """Follow a run, and open the cancel dialog on all of it."""
+        self._cancels.roll_back_all(folder)
 
     @property
     def cluster_id(self) -> str | None:
@@ -192,14 +288,14 @@ class KtuiApp(CancelApp):
         return None if self._polled.last is None else self._polled.last.cluster_id
 
     @on(WatchScreen.InterestChanged)
-    def look_now(self) -> None:
-        """Look at once, for what is to be looked at has changed."""
+    def poll_now(self) -> None:
+        """Poll at once: what is polled has changed."""
         self._looking.look_now()
 
     def show_again(self) -> None:
         """Hand every screen what is known, as it is when a run has come."""
         self._show_all()
-        self.look_now()
+        self.poll_now()
 
     def begin_with(self, past: Progress) -> None:
         """Take what was seen before as what this view begins with."""
@@ -232,7 +328,7 @@ class KtuiApp(CancelApp):
     async def action_show_brokers(self) -> None:
         """Show the brokers."""
         await self._open(BrokersScreen())
-        self.look_now()
+        self.poll_now()
 
     async def action_show_events(self) -> None:
         """Show what has happened."""
@@ -258,6 +354,44 @@ class KtuiApp(CancelApp):
         if isinstance(screen, Shows):
             screen.show(self.progress, self._outages.current)
 
+    # -------------------------------------------------------------------- the keys
+
+    async def action_show_limits(self) -> None:
+        """Show the limits of the run, to change them."""
+        await self._run.show_limits()
+
+    async def action_show_throttle(self) -> None:
+        """Show the throttle of the run, to change it."""
+        await self._run.show_throttle()
+
+    def action_pause(self) -> None:
+        """Pause the run, or continue it."""
+        self._run.pause()
+
+    async def action_show_runs(self) -> None:
+        """Show all runs there are."""
+        await self._runs.show_runs()
+
+    async def action_show_insights(self) -> None:
+        """Show what earlier runs tell of this cluster."""
+        await self._runs.show_insights()
+
+    async def action_start_plan(self) -> None:
+        """Choose a plan: for the attached run if it is live, else for a run of its own."""
+        await self._runs.choose_plan()
+
+    async def action_cancel(self) -> None:
+        """Open the cancel dialog."""
+        await self._cancels.cancel()
+
+    def action_open_gate(self) -> None:
+        """Open the cancel gate."""
+        self._cancels.open_gate()
+
+    def action_cancel_foreign(self) -> None:
+        """Cancel a reassignment that no run has begun."""
+        self._cancels.cancel_foreign()
+
     def help_groups(self) -> list[HelpGroup]:
         """Give every key of every screen."""
         return help_groups(self.BINDINGS)
@@ -272,7 +406,7 @@ class KtuiApp(CancelApp):
 
     def action_quit_view(self) -> None:
         """Close the view, saying what goes on without it."""
-        words = terminal_title.closed(self.overview, self.run_status, write=self.write)
+        words = terminal_title.closed(self.overview, self.run_status, write=self._permission.write)
         self.exit(message=Text(words))
 
     def _set_terminal_title(self, words: str) -> None:
@@ -284,7 +418,7 @@ class KtuiApp(CancelApp):
 
     def on_unmount(self) -> None:
         """Give the terminal its own title back, and let go of the run's journal."""
-        self.desk.detach()
+        self._run.desk.detach()
         self._write(terminal_title.RESTORE_TITLE)
 
 

@@ -15,7 +15,7 @@ from ktui.tui.draw import format as figures
 from ktui.tui.poll.polling import Polled
 from ktui.tui.screens.story import StoryScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS
-from ktui.tui.widgets.header import Status
+from ktui.tui.widgets.services import Status
 
 _TITLE_S, _REFUSED_S = 6.0, 20.0
 """How long the story's title, and what was refused, stay on the screen by themselves."""

@@ -1,4 +1,4 @@
-"""What the app tells in a line, in place of the keys: no row is ever covered."""
+"""Footer notifications; they never cover a row."""
 
 from __future__ import annotations
 
@@ -7,59 +7,49 @@ from typing import Any
 from textual.app import App
 from textual.timer import Timer
 
-from ktui.tui.widgets.footer import FooterKeys, Notification
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.services import Notification
 
 _FOR_S = {"information": 6.0, "warning": 8.0, "error": 12.0}
 
 
-class NewsApp(App[None]):
-    """The part of the app that tells news; each stays for a while, or until one as grave comes.
+class Notifications:
+    """Shows one notification at a time, each for a while.
 
-    What is less grave waits until that while is over.
+    A graver one takes the place of the one shown; a lesser one waits until that is over. Of those
+    that wait only the last is kept.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.news: Notification | None = None
-        """What is told at the moment."""
-        self._waiting: tuple[Notification, float] | None = None
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self.shown: Notification | None = None
+        self._pending: tuple[Notification, float] | None = None
         self._until: Timer | None = None
 
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: str = "information",
-        timeout: float | None = None,
-        **_how: Any,
-    ) -> None:
-        """Tell something in a line, as it is."""
-        words = ": ".join(filter(None, (title, message)))
-        news, lasts_s = Notification(" ".join(words.split()), severity), timeout or _FOR_S[severity]
-        if self.news is not None and _FOR_S[severity] < _FOR_S[self.news.severity]:
-            self._waiting = (news, lasts_s)
+    def add(self, words: str, severity: str, timeout_s: float | None = None) -> None:
+        """Show a text, or let it wait for a graver one."""
+        notification = Notification(" ".join(words.split()), severity)
+        lasts_s = timeout_s or _FOR_S[severity]
+        if self.shown is not None and _FOR_S[severity] < _FOR_S[self.shown.severity]:
+            self._pending = (notification, lasts_s)
         else:
-            self._show_news(news, lasts_s)
+            self._show(notification, lasts_s)
 
-    def clear_notifications(self) -> None:
-        """Let go of all that is told, or waits to be."""
-        self._waiting = None
-        self._show_news(None)
+    def clear(self) -> None:
+        """Drop the one shown, and the one that waits."""
+        self._pending = None
+        self._show(None)
 
-    def _next_news(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        self._show_news(*waiting or (None,))
+    def _next(self) -> None:
+        pending, self._pending = self._pending, None
+        self._show(*pending or (None,))
 
-    def _show_news(self, news: Notification | None, lasts_s: float = 0.0) -> None:
+    def _show(self, notification: Notification | None, lasts_s: float = 0.0) -> None:
         if self._until is not None:
             self._until.stop()
-        self._until = self.set_timer(lasts_s, self._next_news) if news is not None else None
-        self.news = news
-        for screen in self.screen_stack:
+        shows = notification is not None
+        self._until = self._app.set_timer(lasts_s, self._next) if shows else None
+        self.shown = notification
+        for screen in self._app.screen_stack:
             for keys in screen.query(FooterKeys):
-                keys.show_news(news)
-
-    def tell(self, words: str, **how: Any) -> None:
-        """Tell the operator something, as it is."""
-        self.notify(words, **how)
+                keys.show_notification(notification)

@@ -11,7 +11,7 @@ from ktui.cluster.observer import Observations
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.poll.polling import Polled, PollFailed
-from ktui.tui.widgets.header import Status
+from ktui.tui.widgets.services import Status
 
 
 class RecordingApp(KtuiApp):

@@ -13,18 +13,16 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.progress.timeline import Progress
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.app.run_controller import RunApp
 from ktui.tui.poll.stale_throttles import Leftovers
 from ktui.tui.replay.line import ReplayLine, as_position
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.moment_prompt import MomentPrompt
 from ktui.tui.replay.player import Playing, Way
 from ktui.tui.widgets.bindings import APP_BINDINGS
-from ktui.tui.widgets.header import Status, StatusHeader
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import Status
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0)
 _CHANGES_NOTHING = "This is a replay: nothing can be changed in what has been."
@@ -94,8 +92,6 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         Binding("q", "quit_view", "quit", tooltip="Close the replay"),
         Binding("ctrl+c,ctrl+q", "quit_view", "quit", show=False, priority=True),
     ]
-    keys_left_out_first = ("mark", "show_throttle", "show_limits", "show_runs", "freeze", "sort")
-    """Where the line of keys is too short: those that a replay needs least."""
 
     def __init__(
         self,
@@ -114,12 +110,14 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             poll_interval_s=_USUAL_POLL_S,
             clock=playing.clock,
             state_dir=state_dir,
+            why_read_only=_CHANGES_NOTHING,
+            finds_runs=False,
+            place_of_runs=f"in the recording {recording}",
             **how,
         )
         self._playing = playing
-        self._recording, self._again = recording, again
+        self._again = again
         self._newest: RunDir | None = None
-        self.why_read_only = _CHANGES_NOTHING
         self.watch_screen.when_not_looked_at = (
             "The recording does not tell of these: whoever made it did not look at them."
         )
@@ -148,30 +146,20 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             return
         self._newest = newest
         if newest is None:
-            self.desk.detach()
-            self.hand_out_run(set())
+            self._run.detach()
         else:
-            self.run_worker(self.attach(newest), group="attach", exit_on_error=False)
-
-    def refresh_run(self, progress: Progress) -> None:
-        """Read what is new of the run; none is offered."""
-        RunApp.refresh_run(self, progress)
-
-    def place_of_runs(self, state_dir: StateDir) -> str:
-        """Name the recording: the folder that its runs are put into is nobody's concern."""
-        del state_dir
-        return f"in the recording {self._recording}"
+            self.attach_to(newest)
 
     def show_again(self) -> None:
         """Show a run that has come as it is at the moment played, which may stand."""
-        self.refresh_run(self._polled)
+        self.refresh_run()
         super().show_again()
 
     @on(ReplayNotice)
     def _tell_of_it(self, message: ReplayNotice) -> None:
         if message.instead:
             self.clear_notifications()
-        self.tell(message.words, severity=message.severity)
+        self.notify(message.words, severity=message.severity)
 
     @on(Surveyed)
     def _draw_lines(self) -> None:
@@ -195,6 +183,11 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         opened = super().push_screen(*args, **how)
         self.call_after_refresh(self._draw_lines)
         return opened
+
+    @property
+    def keys_left_out_first(self) -> tuple[str, ...]:
+        """The actions that a replay needs least."""
+        return ("mark", "show_throttle", "show_limits", "show_runs", "freeze", "sort")
 
     def cluster_status(self) -> Status:
         """Tell how the cluster was, and that this is a replay."""
@@ -262,15 +255,10 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     def _go_where_clicked(self, message: ReplayLine.Clicked) -> None:
         self._playing.go_to(message.at_s)
 
-    def pause_partition(self, tp: TopicPartition | None) -> None:
-        """Say that nothing can be changed."""
-        del tp
-        self.tell(_CHANGES_NOTHING, severity="warning")
-
     def roll_back_run(self, folder: RunDir) -> None:
         """Say that nothing can be changed."""
         del folder
-        self.tell(_CHANGES_NOTHING, severity="warning")
+        self.notify(_CHANGES_NOTHING, severity="warning")
 
     def action_quit_view(self) -> None:
         """Close the replay, and say how to go on from here."""

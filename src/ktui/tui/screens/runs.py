@@ -25,6 +25,7 @@ from ktui.tui.draw.roles import role_style
 from ktui.tui.screens.watch.run_banner import state_words
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 
 EVERY_S = 5.0
 """Between two looks: each reads the journals of all runs."""
@@ -180,17 +181,14 @@ class RunsScreen(Screen[None]):
             self._refused = (run.name, f"Run {run.name} {_NOT_RESUMED[run.state]}.")
             self._draw_panel()
             return
-        attach = getattr(self.app, "attach", None)
+        app = services(self)
         self.dismiss()
-        if attach is not None:
-            folder = self._state_dir.run(run.name)
-            self.app.run_worker(attach(folder), group="attach", exit_on_error=False)
+        app.attach_to(self._state_dir.run(run.name))
 
     def action_resume(self) -> None:
         """Have a process go on with the run under the cursor."""
         run = self.selected
-        resume = getattr(self.app, "resume", None)
-        if run is None or resume is None:
+        if run is None:
             return
         problem = self._problem
         if problem is None and run.state is not RunState.RESUMABLE:
@@ -199,20 +197,21 @@ class RunsScreen(Screen[None]):
             self._refused = (run.name, problem)
             self._draw_panel()
             return
+        app = services(self)
         self.dismiss()
-        resume(self._state_dir.run(run.name))
+        app.resume_run(self._state_dir.run(run.name))
 
     def action_roll_back(self) -> None:
         """Show the run under the cursor, and what its rollback would come to."""
         run = self.selected
-        roll_back = getattr(self.app, "roll_back_run", None)
-        if run is None or roll_back is None:
+        if run is None:
             return
         if run.state is RunState.UNREADABLE:
             self.notify(run.problem or "It cannot be read.", severity="error", markup=False)
             return
+        app = services(self)
         self.dismiss()
-        roll_back(self._state_dir.run(run.name))
+        app.roll_back_run(self._state_dir.run(run.name))
 
     def action_back(self) -> None:
         """Go back to where this was opened."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Footer, Static
 from textual.widgets._footer import FooterKey
+
+from ktui.tui.widgets.services import Notification, services
 
 _LEFT_OUT_FIRST = (
     "freeze", "play_again", "sort", "tell_story", "show_events", "show_brokers", "filter", "view",
@@ -23,14 +23,6 @@ _SEVERITIES = {
     "warning": ("!", "$warning"),
     "error": ("!", "bold $error"),
 }
-
-
-class Notification(NamedTuple):
-    """Something to be told."""
-
-    words: str
-    severity: str = "information"
-    """As Textual names them: information, warning, error."""
 
 
 class FooterKeys(Footer):
@@ -54,21 +46,22 @@ class FooterKeys(Footer):
 
     def on_mount(self) -> None:
         """Show what is told already."""
-        self.show_news(getattr(self.app, "news", None))
+        self.show_notification(services(self).notification)
 
-    def show_news(self, news: Notification | None) -> None:
+    def show_notification(self, notification: Notification | None) -> None:
         """Tell something in place of the keys; None for the keys."""
-        self.set_class(news is not None, "-news")
+        self.set_class(notification is not None, "-news")
         for line in self.query("#news").results(Static):
-            line.update(_drawn(news))
+            line.update(_drawn(notification))
 
     def compose(self) -> ComposeResult:
         """Lay out the keys that have room, and what is told in their place."""
-        yield Static(_drawn(getattr(self.app, "news", None)), id="news", markup=False)
+        yield Static(_drawn(services(self).notification), id="news", markup=False)
         keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
         room = (self.size.width or self.app.size.width) - 2
-        attached = getattr(self.app, "attached", None) is not None
-        first = getattr(self.app, "keys_left_out_first", () if attached else _OF_A_RUN)
+        app = services(self)
+        usual = _OF_A_RUN if app.attached is None else ()
+        first = usual if app.keys_left_out_first is None else app.keys_left_out_first
         for action in (*first, *_LEFT_OUT_FIRST):
             if sum(map(_width, keys)) - 1 <= room:
                 break
@@ -85,8 +78,8 @@ def _width(key: FooterKey) -> int:
     return cell_len(f" {key.key_display} {key.description}")
 
 
-def _drawn(news: Notification | None) -> Content:
-    if news is None:
+def _drawn(notification: Notification | None) -> Content:
+    if notification is None:
         return Content("")
-    sign, colour = _SEVERITIES[news.severity]
-    return Content.styled(f"{sign} {news.words}", colour)
+    sign, colour = _SEVERITIES[notification.severity]
+    return Content.styled(f"{sign} {notification.words}", colour)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
-from ktui.cluster.observation import Observation
 from ktui.progress.summary import Totals
 from ktui.progress.timeline import Range
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
+from ktui.tui.widgets.services import Status, services
 
 _NAMED = 4
 """Brokers that are down and named; of more there is no room to tell."""
@@ -35,34 +34,8 @@ class HeaderPart(msgspec.Struct, frozen=True):
     """Cells between it and the part before."""
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the header tells of."""
-
-    cluster_name: str
-    read_only: bool
-    tls_unverified: bool = False
-    """Whether TLS is used, and does not verify who answers."""
-    interval_s: float
-    now: datetime
-    now_s: float
-    seen: Observation | None
-    overview: Overview
-    left_behind: int = 0
-    """Throttles that nobody needs, of what is looked at."""
-    cancel_gate: str = ""
-    """By whom the cluster's cancel gate is shut; empty while it is open."""
-    outage: ClusterOutage | None = None
-    """Why the last poll failed as a whole; None while the cluster answers."""
-    recorded: bool | None = None
-    """Whether what is seen is recorded, or can be no more; None where nobody asked for that."""
-    until_seen: str = ""
-    """What is told before anything is seen; empty to tell what is being connected to."""
-    badge: str = ""
-    """What it is, where it is not a live view of a real cluster: "SIMULATED x10"."""
-
-
 class StatusHeader(Widget):
-    """Draws the `cluster_status` of an app that has one: in one line, or with the sums in two."""
+    """Draws the status of the cluster: in one line, or with the sums in two."""
 
     DEFAULT_CSS = """
     StatusHeader { height: 1; background: $background; }
@@ -92,8 +65,7 @@ class StatusHeader(Widget):
 
     def update_status(self) -> None:
         """Take in how the cluster is now."""
-        tell: Callable[[], Status] | None = getattr(self.app, "cluster_status", None)
-        status = None if tell is None else tell()
+        status = services(self).cluster_status()
         if status != self._status:
             self._status = status
             self.refresh()

@@ -26,6 +26,7 @@ from ktui.tui.screens.brokers.panel import broker_panel
 from ktui.tui.screens.brokers.row import COLUMNS, BrokerColumn, BrokerView, broker_views
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 
 NOTHING_YET = "Waiting for the first answer of the cluster."
 NO_BROKERS = "The cluster names no brokers."
@@ -143,10 +144,9 @@ class BrokersScreen(Screen[None]):
         broker = self.selected
         if broker is None:
             return
-        filter_by_broker = getattr(self.app, "filter_by_broker", None)
+        app = services(self)
         self.dismiss()
-        if filter_by_broker is not None:
-            filter_by_broker(broker)
+        app.filter_by_broker(broker)
 
     def action_first(self) -> None:
         """Go to the first broker."""

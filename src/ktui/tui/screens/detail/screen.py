@@ -28,6 +28,7 @@ from ktui.tui.screens.watch.row_context import moment_of
 from ktui.tui.screens.watch.words import run_waits
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 
 Neighbour = Callable[[TopicPartition, int], TopicPartition | None]
 
@@ -123,8 +124,7 @@ class DetailScreen(Screen[None]):
         self.refresh_bindings()
 
     def _neighbour(self, step: int) -> TopicPartition | None:
-        neighbour: Neighbour | None = getattr(self.app, "neighbour", None)
-        return None if neighbour is None else neighbour(self.tp, step)
+        return services(self).neighbour(self.tp, step)
 
     @on(Resize)
     def _draw(self) -> None:

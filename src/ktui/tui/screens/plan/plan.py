@@ -30,6 +30,7 @@ from ktui.tui.screens.plan.path_suggester import PathSuggester
 from ktui.tui.widgets.choices import Choices, Picked
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
 _SIDE_BY_SIDE = 144
@@ -171,7 +172,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
     @property
     def gate_words(self) -> str:
         """Say that the cancel gate is shut; empty while it is open."""
-        gate = getattr(self.app, "cancel_gate", "")
+        gate = services(self).cancel_gate
         return messages.GATE_SHUT.format(gate) if gate else ""
 
     def on_key(self, event: Key) -> None:
@@ -202,7 +203,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
         self._chosen = None
         await self.look_around()
         self.report([(f"Reading {typed}, and looking at the cluster …", "$dim")])
-        cluster_id = getattr(self.app, "cluster_id", None) or ""
+        cluster_id = services(self).cluster_id or ""
         try:
             chosen = await choose(from_home(typed), self._engines, self._state_dir, cluster_id)
         except (BadPlan, ClusterError, RunProblem) as problem:

@@ -25,6 +25,7 @@ from ktui.tui.screens.forms.allowances import Allowance, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
 
@@ -108,14 +109,14 @@ class StartScreen(PlanScreen):
 
     async def look_around(self) -> None:
         """Say that the cancel gate is shut, which run is live, or why the one shown is not."""
-        cluster_id = getattr(self.app, "cluster_id", None) or ""
+        cluster_id = services(self).cluster_id or ""
         try:
             live, _ = await asyncio.to_thread(unfinished, self._state_dir, cluster_id)
         except RunProblem:  # told by whatever is done with the state directory next
             return
         self._live = live[0].name if live else ""
         self.query_one("#allow-concurrent").set_class(not live, "-away")
-        shown = getattr(self.app, "run_status", None)
+        shown = services(self).run_status
         told = [
             self.gate_words,
             messages.beside(self._live, self._taker) if live else "",

@@ -34,6 +34,7 @@ from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.choices import Choices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 
 _HEADINGS = ("partition", "state", "what is sent", "replicas after", "RF", "leader")
 _NUMERIC = (4, 5)
@@ -236,7 +237,7 @@ class CancelScreen(ModalScreen[Chosen | None]):
         if deed.kind is not None:
             self._outlook = CancelOutlook(self._attached.run, scope, deed.kind)
             self._outlook.look((), self._seen)
-            self.app.look_now()  # type: ignore[attr-defined]  # the app's, which polls
+            services(self).poll_now()
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self._draw()
 

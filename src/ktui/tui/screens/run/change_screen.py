@@ -17,6 +17,7 @@ from ktui.execution.journal.commands import Command
 from ktui.execution.run.throttle_standing import stays
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.services import services
 
 
 class AskingScreen(Screen[None]):
@@ -115,7 +116,7 @@ class AskingScreen(Screen[None]):
     def _standing(self) -> str:
         status = self.status
         if not self.write:
-            return getattr(self.app, "why_read_only", None) or self.READ_ONLY
+            return services(self).why_read_only or self.READ_ONLY
         if status is None or status.state is RunState.ENDED:
             return self.ENDED
         if not status.owned:

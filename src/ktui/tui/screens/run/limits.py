@@ -19,6 +19,7 @@ from ktui.tui.screens.run.change_screen import AskingScreen
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 
 
 class LimitsScreen(AskingScreen):
@@ -42,7 +43,7 @@ class LimitsScreen(AskingScreen):
         yield StatusHeader()
         yield RunLines()
         yield Static(id="limits-title", classes="asking-title", markup=False)
-        attached = getattr(self.app, "attached", None)
+        attached = services(self).attached
         limits = attached.run.limits if attached is not None else None
         if limits is not None:
             yield LimitsForm(limits, disabled=not self.write)

@@ -18,6 +18,7 @@ from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.header import HeaderPart, line
+from ktui.tui.widgets.services import services
 
 LETTERS = {
     "replicas": "R",
@@ -68,8 +69,10 @@ class RunLines(Widget):
         if self._status is None:
             return Content("")
         width = self.size.width
-        now = self.app.cluster_status().now  # type: ignore[attr-defined]  # the app's, as the header's
-        first = first_line(self._status, now, width)
+        seen = services(self).cluster_status()
+        if seen is None:
+            return Content("")
+        first = first_line(self._status, seen.now, width)
         second = line(list(_second(self._status)), _NONE, width)
         return Content("\n").join([content(first), content(second)])
 

@@ -38,6 +38,7 @@ from ktui.tui.screens.watch.views import View
 from ktui.tui.widgets.bindings import WATCH_BINDINGS
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 
 
 class WatchedScreen(Screen[None]):
@@ -321,9 +322,7 @@ class WatchScreen(WatchedScreen):
 
     def action_pause_partition(self) -> None:
         """Pause the partition under the cursor, or let it go on."""
-        pause = getattr(self.app, "pause_partition", None)
-        if pause is not None:
-            pause(self.partition_list.cursor)
+        services(self).pause_partition(self.partition_list.cursor)
 
     def _look_at(self, view: View, topics: frozenset[str]) -> None:
         self.view, self.topics = view, topics
