@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -21,9 +20,9 @@ from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.launch import make_run, may_begin
 from ktui.execution.host.ownership import LiveRun, OwnedElsewhere, starting
 from ktui.execution.host.process import EngineProcess, spawn
-from ktui.execution.host.rollback_plan import write_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
@@ -177,17 +176,18 @@ def begin(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
             gate is shut, another run is live on it, or another state directory owns it.
         RunProblem: the journal cannot be written, or the process has died.
     """
-    with starting(launch.state, launch.cluster_id) as live:
+    throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
+
+    def beside(live: Sequence[LiveRun]) -> None:
         refuse_shut(launch.state, launch.cluster_id, of_cluster(launch.names))
-        throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
         _beside(live, launch)
-        if throttled:
-            check_one_throttle(launch.state, launch.cluster_id, launch.name)
-        launch.state.free_name(launch.name)
-        with launch.owned():
-            run = launch.state.create_run(launch.name)
-            _write(run, first)
-            return spawn(run, launch.arguments)
+
+    state, name = launch.state, launch.name
+    with (
+        may_begin(state, launch.cluster_id, name, throttled=throttled, beside=beside),
+        launch.owned(),
+    ):
+        return spawn(make_run(state, name, first, SystemClock()), launch.arguments)
 
 
 def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EngineProcess:
@@ -276,14 +276,3 @@ def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
 def _first(run: RunDir) -> JournalEntry | None:
     with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
         return journal.first()
-
-
-def _write(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
-    """Write a journal's beginning, and the way back; without them, there is no run."""
-    try:
-        with Journal.create(run.journal, SystemClock()) as journal:
-            journal.append(first)
-        write_rollback(run, first)
-    except BaseException:
-        shutil.rmtree(run.path, ignore_errors=True)
-        raise
