@@ -81,6 +81,9 @@ COUNTS = (
 )
 """The options that take a number or `none`, as the command line names them, without dashes."""
 
+LETTERS = dict(zip(COUNTS, "RPLMBEC", strict=True))
+"""The letter of each of these: KIP-435's, and ours."""
+
 CHOICES: Mapping[str, type[Shape | Mode | Order]] = {"shape": Shape, "mode": Mode, "order": Order}
 """The options that take a word."""
 

@@ -74,7 +74,7 @@ class CancelledRun:
         self.reader = self.cluster.reader
         for module in ("ktui.cli.cancel.preview", "ktui.cli.cancel.run"):
             monkeypatch.setattr(f"{module}.SystemClock", lambda: self.story.clock)
-        for module in ("ktui.cli.process.launch", "ktui.cli.cancel.gate"):
+        for module in ("ktui.cli.context.target", "ktui.cli.cancel.gate"):
             monkeypatch.setattr(f"{module}.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
         self._monkeypatch = monkeypatch

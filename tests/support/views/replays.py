@@ -15,6 +15,7 @@ from ktui.cli.record.replay import choices, stage
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Observer
+from ktui.execution.host.launch import NewRun
 from ktui.execution.host.recording import RunRecording
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
@@ -25,7 +26,6 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.events import OutsideEvent
 from ktui.tui.replay.app import ReplayApp
-from ktui.tui.run_view.launchers import NewRun
 from support.views.screens import screen_text
 from support.views.watching import MIDDLE
 

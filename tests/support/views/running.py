@@ -9,12 +9,12 @@ from typing import Any
 
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.throttle_rates import rates_from
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.run_view.launchers import NewRun
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import a_cluster, tp
 from support.views.watching import MIDDLE, Looks, Watching, an_app

@@ -17,8 +17,8 @@ from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.context.claim import claiming, refuse_another
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.context.errors import INTERRUPTED, BadInput
+from ktui.cli.context.target import target
 from ktui.cli.output.json_form import encode
-from ktui.cli.process.launch import target
 from ktui.cli.process.send_command import asker
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.clock import Clock, SystemClock

@@ -8,9 +8,9 @@ import click
 import msgspec
 
 from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.target import Names
 from ktui.cli.output.gate import CancelGateJson, gate_json
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.process.launch import Names
 from ktui.cluster.text import clean
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem

@@ -11,10 +11,12 @@ from ktui.cli.cancel.preview_json import cancel_json
 from ktui.cli.cancel.preview_text import preview_text
 from ktui.cli.context.claim import claiming
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import Names, Target, run_names, target
+from ktui.cli.context.terminal import say
 from ktui.cli.options.common import check_scope
 from ktui.cli.output.gate import gate_json, gate_line, gate_of
 from ktui.cli.output.json_form import encode
-from ktui.cli.process.launch import Launch, Names, Target, run_names, say, take_up, target
+from ktui.cli.process.launch import Launch, take_up
 from ktui.cli.process.left_run import LeftRun, found_run
 from ktui.cli.process.send_command import answer_json, answer_to, asker, end_if_refused, put, tell
 from ktui.cluster.clock import SystemClock

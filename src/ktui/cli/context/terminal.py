@@ -95,3 +95,8 @@ def _outward(text: str) -> str:
     ours = re.compile("(" + "|".join(map(re.escape, _styled)) + ")")
     parts = ours.split(text)
     return erased + "".join(p if p in _styled else clean_lines(p) for p in parts)
+
+
+def say(line: str) -> None:
+    """Tell the operator something beside what the verb is for."""
+    click.echo(line, err=True)

@@ -13,6 +13,7 @@ import msgspec
 from ktui.cli.context.claim import TAKE_OVER, look_claim, take_over_option
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import TLS_UNVERIFIED, target
 from ktui.cli.context.terminal import styled
 from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor.clear_throttles import clear
@@ -24,7 +25,6 @@ from ktui.cli.doctor.throttle_findings import judge_throttles
 from ktui.cli.doctor.throttle_scan import claims_of, look_at_throttles
 from ktui.cli.options import common
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.process.launch import TLS_UNVERIFIED, target
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.errors import RunProblem

@@ -9,8 +9,9 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import Target, check_cluster, run_names, target
+from ktui.cli.context.terminal import say
 from ktui.cli.doctor.abilities import grant_command
-from ktui.cli.process.launch import Target, check_cluster, run_names, say, target
 from ktui.cluster.errors import ClusterError, Unsupported
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.run import Run

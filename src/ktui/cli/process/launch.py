@@ -2,141 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from pathlib import Path
 
-import click
 import msgspec
 
 from ktui.cli.context.claim import NO_OWNERSHIP, Claiming, owned
-from ktui.cli.context.cluster import Cluster, choose_cluster, named
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import say
 from ktui.cli.options.common import state_option
 from ktui.cli.output.gate import cluster_options, of_cluster, refuse_shut
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.launch import make_run, may_begin
 from ktui.execution.host.ownership import LiveRun, OwnedElsewhere, starting
 from ktui.execution.host.process import EngineProcess, spawn
-from ktui.execution.host.rollback_plan import write_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Started
-from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.snapshot import take_snapshot
-from ktui.planning.plan import Plan
-
-TLS_UNVERIFIED = "TLS unverified"
-
-Names = tuple[str | None, Path | None, str | None]
-"""How a cluster is named: bootstrap_server, command_config, context."""
-
-
-class Target(msgspec.Struct, frozen=True):
-    """The cluster of a run, and how it was named: a process of its own finds it by that."""
-
-    cluster: Cluster
-    names: Mapping[str, str]
-    """bootstrap_server, command_config (absolute), context: those that were given."""
-
-
-def target(
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
-    *,
-    changes: bool = True,
-) -> Target:
-    """Choose a cluster that may be changed; or any, where nothing is to be.
-
-    Raises:
-        BadInput: none is named, its settings cannot be used, or the context is read-only.
-        FileProblem: the config file cannot be used.
-    """
-    bootstrap_server, command_config, context = named(bootstrap_server, command_config, context)
-    cluster = choose_cluster(bootstrap_server, command_config, context)
-    if changes and cluster.context.read_only:
-        raise BadInput(
-            f"context {context} is read_only: nothing may be changed on it. Take that line out of "
-            "config.yaml, or name another context"
-        )
-    names = {
-        "bootstrap_server": bootstrap_server,
-        "command_config": None if command_config is None else str(command_config.absolute()),
-        "context": context,
-    }
-    given = {name: value for name, value in names.items() if value is not None}
-    for name, value in given.items():
-        _check_text(f"--{name.replace('_', '-')}", value)
-    return Target(cluster, given)
-
-
-def run_names(names: Names, begun: Started) -> Names:
-    """Name the cluster of a run as at its start, unless an option names one."""
-    if any(name is not None for name in names):
-        return names
-    then = begun.connection
-    config = Path(then["command_config"]) if "command_config" in then else None
-    return then.get("bootstrap_server"), config, then.get("context")
-
-
-def _check_text(option: str, value: str) -> None:
-    """See that a run can keep in mind what names its cluster.
-
-    Raises:
-        BadInput: it has bytes that are no text.
-    """
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise BadInput(
-            f"{option} {clean(value)}: is not UTF-8, and is to be kept with the run. Rename it"
-        ) from None
-
-
-async def look(where: Target, plan: Plan, *, measure: bool = False) -> tuple[str, ClusterSnapshot]:
-    """Give the cluster's id, and all that a plan is about.
-
-    Args:
-        where: the cluster.
-        plan: what is asked for.
-        measure: also what a throttle is held against, which takes some seconds.
-
-    Raises:
-        ClusterError: it cannot be asked.
-    """
-    reader = where.cluster.reader()
-    try:
-        cluster = await reader.describe_cluster()
-        seen = await take_snapshot(reader, plan, SystemClock() if measure else None)
-        return cluster.cluster_id, seen
-    finally:
-        await reader.aclose()
-
-
-async def check_cluster(where: Target, cluster_id: str) -> None:
-    """See that a cluster is the one that a run is of.
-
-    Raises:
-        RunRefused: it is another.
-        ClusterError: it cannot be asked.
-    """
-    reader = where.cluster.reader()
-    try:
-        found = (await reader.describe_cluster()).cluster_id
-    finally:
-        await reader.aclose()
-    if found != cluster_id:
-        raise RunRefused(
-            f"{where.cluster.name} is cluster {found}, and the run is of {cluster_id}. Name that "
-            "one with --bootstrap-server, --command-config or --context"
-        )
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,17 +63,18 @@ def begin(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
             gate is shut, another run is live on it, or another state directory owns it.
         RunProblem: the journal cannot be written, or the process has died.
     """
-    with starting(launch.state, launch.cluster_id) as live:
+    throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
+
+    def beside(live: Sequence[LiveRun]) -> None:
         refuse_shut(launch.state, launch.cluster_id, of_cluster(launch.names))
-        throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
         _beside(live, launch)
-        if throttled:
-            check_one_throttle(launch.state, launch.cluster_id, launch.name)
-        launch.state.free_name(launch.name)
-        with launch.owned():
-            run = launch.state.create_run(launch.name)
-            _write(run, first)
-            return spawn(run, launch.arguments)
+
+    state, name = launch.state, launch.name
+    with (
+        may_begin(state, launch.cluster_id, name, throttled=throttled, beside=beside),
+        launch.owned(),
+    ):
+        return spawn(make_run(state, name, first, SystemClock()), launch.arguments)
 
 
 def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EngineProcess:
@@ -217,17 +104,6 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
         with launch.owned():
             ask()
             return spawn(run, launch.arguments)
-
-
-def say(line: str) -> None:
-    """Tell the operator something beside what the verb is for."""
-    click.echo(line, err=True)
-
-
-def warn_of_tls(cluster: Cluster) -> None:
-    """Warn the operator of what TLS does not verify."""
-    for sentence in cluster.unverified:
-        say(f"warning: {TLS_UNVERIFIED}: {sentence}")
 
 
 def resume_command(state: StateDir, name: str) -> str:
@@ -276,14 +152,3 @@ def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
 def _first(run: RunDir) -> JournalEntry | None:
     with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
         return journal.first()
-
-
-def _write(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
-    """Write a journal's beginning, and the way back; without them, there is no run."""
-    try:
-        with Journal.create(run.journal, SystemClock()) as journal:
-            journal.append(first)
-        write_rollback(run, first)
-    except BaseException:
-        shutil.rmtree(run.path, ignore_errors=True)
-        raise

@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from ktui.cli.context.redaction_key import redaction
+from ktui.cli.context.terminal import say
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.json_form import encode as as_json
-from ktui.cli.process.launch import say
 from ktui.durable import make_folder
 from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem

@@ -12,6 +12,8 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import Target, look, run_names, target
+from ktui.cli.context.terminal import say
 from ktui.cli.doctor.permissions import NeededPermission, missing_for, topics_of
 from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, given_plan
@@ -19,7 +21,6 @@ from ktui.cli.output.gate import refuse_shut
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_json import CheckJson, FindingJson, check_json, findings_json
 from ktui.cli.output.plan_report import Checked, finding_line, report
-from ktui.cli.process.launch import Target, look, run_names, say, target
 from ktui.cli.process.left_run import LeftRun, found_run
 from ktui.cli.process.send_command import (
     AnswerJson,

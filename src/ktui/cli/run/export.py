@@ -9,9 +9,10 @@ import click
 import msgspec
 
 from ktui.cli.context.claim import NO_OWNERSHIP, Claiming, claiming, given_up, no_ownership_option
+from ktui.cli.context.target import Target, check_cluster, run_names, target
+from ktui.cli.context.terminal import say
 from ktui.cli.options import common
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.process.launch import Target, check_cluster, run_names, say, target
 from ktui.cli.process.left_run import found_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError

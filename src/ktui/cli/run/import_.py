@@ -13,10 +13,11 @@ import msgspec
 
 from ktui.cli.context.claim import claiming, owned, ownership_options
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import check_cluster, run_names, target, warn_of_tls
 from ktui.cli.options import common
 from ktui.cli.output.gate import cluster_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.process.launch import check_cluster, resume_command, run_names, target, warn_of_tls
+from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.host.catalog import check_one_throttle

@@ -18,6 +18,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import UNTOLD, Estimate
+from ktui.execution.forecast.wait_text import reasons
 from ktui.execution.host.catalog import RunState, find_run, run_state
 from ktui.execution.host.heartbeat import last_look_at, silence
 from ktui.execution.host.ownership import holder
@@ -58,12 +59,22 @@ def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None
     estimate.look(now)
     copied = estimate.copied if run_state(run, owner) is RunState.RUNNING else UNTOLD
     gate = None if run.started is None else gate_of(state, run.started.cluster_id)
+    waits = reasons(run, estimate.pace, now, owned=owner is not None)
     if json:
-        click.echo(encode(status_json(run, owner, follower.damage, copied, gate, last_look)))
+        shown = status_json(
+            run,
+            owner,
+            follower.damage,
+            copied,
+            cancel_gate=gate,
+            last_look=last_look,
+            reasons=waits,
+        )
+        click.echo(encode(shown))
     else:
         shut = None if gate is None else gate_line(gate, state, run.name)
         silent = silence(run, owner, last_look, now)
-        click.echo(status_text(run, owner, copied, shut, silent))
+        click.echo(status_text(run, owner, copied, shut, silent, waits))
     return follower.damage
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -20,6 +21,7 @@ from ktui.cli.run.runs import (
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.cancel.gate import Shut
 from ktui.execution.forecast.estimate import UNTOLD, CopiedBytes
+from ktui.execution.forecast.wait_text import Waiting
 from ktui.execution.host.catalog import RunState, recording_now, run_state
 from ktui.execution.host.ownership import Holder
 from ktui.execution.run.additions import AddedPlan
@@ -102,6 +104,18 @@ class TroubledJson(msgspec.Struct, frozen=True, kw_only=True):
     original: Brokers
 
 
+class WaitingJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition that waits for its next step, and why."""
+
+    topic: str
+    partition: int
+    state: State
+    since: str | None
+    waits_for: str
+    """What holds it ("paused", "health gate shut"), or the limit without room ("partitions")."""
+    reason: str
+
+
 class CalledOffJson(msgspec.Struct, frozen=True, kw_only=True):
     """A partition that an operator has called off."""
 
@@ -165,6 +179,8 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     left_by_earlier_runs: bool
     """Whether that goes by the rates of earlier runs: this one has no rate of its own yet."""
     in_flight: tuple[FlyingJson, ...]
+    waiting: tuple[WaitingJson, ...]
+    """The partitions that have begun and wait for a step, then the next one to begin."""
     troubled: tuple[TroubledJson, ...]
     called_off: tuple[CalledOffJson, ...]
     damage: str | None
@@ -176,8 +192,10 @@ def status_json(
     owner: Holder | None,
     damage: str | None,
     copied: CopiedBytes = UNTOLD,
+    *,
     cancel_gate: Shut | None = None,
     last_look: datetime | None = None,
+    reasons: Sequence[Waiting] = (),
 ) -> StatusJson:
     """Put a run in its JSON form."""
     started = run.started
@@ -215,6 +233,7 @@ def status_json(
         left_s=copied.left_s,
         left_by_earlier_runs=copied.by_earlier_runs,
         in_flight=tuple(_flying(track) for track in run.flying.values()),
+        waiting=tuple(map(_waiting, reasons)),
         troubled=tuple(_troubled(track) for track in run.troubled.values()),
         called_off=tuple(filter(None, map(_called_off, run.tracks.values()))),
         damage=damage or run.damage,
@@ -258,6 +277,18 @@ def _flying(track: Track) -> FlyingJson:
         elect=None if begun is None else begun.elect,
         target=track.target,
         original=track.original,
+    )
+
+
+def _waiting(waiting: Waiting) -> WaitingJson:
+    track = waiting.track
+    return WaitingJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        state=track.state,
+        since=_utc(track.since),
+        waits_for=waiting.code,
+        reason=waiting.reason.sentence,
     )
 
 

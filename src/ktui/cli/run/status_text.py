@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ktui.cli.output.table import table
 from ktui.cli.run.runs import moment, state_in_words
 from ktui.cluster.text import clean
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, CopiedBytes
 from ktui.execution.forecast.progress_text import lost_since
+from ktui.execution.forecast.wait_text import Waiting
 from ktui.execution.host.catalog import RunState, recording_now, run_state
 from ktui.execution.host.ownership import Holder
 from ktui.execution.run.event_text import (
@@ -28,7 +29,7 @@ from ktui.progress.timeline import Range
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_ROWS = 40
-"""Of the partitions that were called off."""
+"""Of the partitions that wait, and of those that were cancelled."""
 
 
 def status_text(
@@ -37,6 +38,7 @@ def status_text(
     copied: CopiedBytes = UNTOLD,
     cancel_gate: str | None = None,
     silent: str | None = None,
+    waits: Sequence[Waiting] = (),
 ) -> str:
     """Give what the run is first, then how far it is, what moves, and what is not well.
 
@@ -46,12 +48,14 @@ def status_text(
         copied: how long it takes yet, where that can be told.
         cancel_gate: who has shut the cluster's cancel gate.
         silent: for how long its process has not looked at the cluster.
+        waits: the partitions that wait, and why.
     """
     sections = [
         _head(run, owner, cancel_gate, silent),
         _progress(run, copied),
         _in_flight(run),
         _troubled(run),
+        _waiting(waits),
         _called_off(run),
     ]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines)
@@ -186,6 +190,21 @@ def _flying(track: Track) -> tuple[str, ...]:
         brokers(track.target),
         moment(track.since),
     )
+
+
+def _waiting(waits: Sequence[Waiting]) -> list[str]:
+    if not waits:
+        return []
+    rows = [
+        (str(each.track.tp), each.track.state.words, moment(each.track.since), each.reason.sentence)
+        for each in waits[:MOST_ROWS]
+    ]
+    more = [f"and {len(waits) - MOST_ROWS:,} more"] if len(waits) > MOST_ROWS else []
+    return [
+        "waiting for their next step",
+        table(("PARTITION", "STATE", "SINCE", "WHY"), rows),
+        *more,
+    ]
 
 
 def _troubled(run: Run) -> list[str]:

@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from ktui.cli.context.claim import claiming, owner_findings, ownership_options
+from ktui.cli.context.target import look, target, warn_of_tls
+from ktui.cli.context.terminal import say
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
 from ktui.cli.options.limits import given_limits, limits_for, limits_options
@@ -24,7 +26,7 @@ from ktui.cli.options.run import (
 from ktui.cli.options.throttle import given_throttle, throttle_options, throttled
 from ktui.cli.output.gate import gate_findings, of_cluster
 from ktui.cli.output.plan_report import finding_line
-from ktui.cli.process.launch import Launch, begin, look, say, target, warn_of_tls
+from ktui.cli.process.launch import Launch, begin
 from ktui.cli.start.dry_run import DryRun, fitting
 from ktui.cli.start.follow import is_headless, shown
 from ktui.cli.start.request import StartRequest

@@ -14,10 +14,12 @@ from types import FrameType
 import click
 
 from ktui.cli.context.errors import FAILED, INTERRUPTED
+from ktui.cli.context.target import Target
+from ktui.cli.context.terminal import say
 from ktui.cli.engine.log import Warnings
 from ktui.cli.output.json_form import event_line
 from ktui.cli.output.progress_line import ProgressLine
-from ktui.cli.process.launch import Target, resume_command, say
+from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate

@@ -9,19 +9,13 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.claim import claiming, ownership_options
+from ktui.cli.context.target import check_cluster, run_names, target, warn_of_tls
+from ktui.cli.context.terminal import say
 from ktui.cli.options import common
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.options.run import given_until, until_option
 from ktui.cli.output.gate import gate_line, gate_of
-from ktui.cli.process.launch import (
-    Launch,
-    check_cluster,
-    run_names,
-    say,
-    take_up,
-    target,
-    warn_of_tls,
-)
+from ktui.cli.process.launch import Launch, take_up
 from ktui.cli.process.left_run import left_run, opens_anew
 from ktui.cli.run.runs import moment
 from ktui.cli.start.follow import EXIT_CODES, is_headless, shown

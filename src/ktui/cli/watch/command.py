@@ -13,11 +13,11 @@ import msgspec
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.context.config import config_dir
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import target
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.options.recording import in_words, recorder, recording_options
 from ktui.cli.output.view import show_app
-from ktui.cli.process.launch import target
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cluster.clock import Clock, SystemClock

@@ -23,6 +23,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir, default_name
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
@@ -35,7 +36,6 @@ from ktui.simulated.scenario.record import FASTEST, Scenario
 from ktui.simulated.scenario.submission import carry_out
 from ktui.tui.app.demo import DemoApp, Story
 from ktui.tui.draw.themes import load_themes
-from ktui.tui.run_view.launchers import NewRun
 
 POLL_EVERY_S = 1.0
 """Of our seconds, unless the next would come first."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+
+import msgspec
 
 from ktui.cli.output.gate import refuse_shut
 from ktui.cli.watch.cancel_foreign import cancel_one
@@ -17,22 +19,18 @@ from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import check_one_throttle
-from ktui.execution.host.ownership import Ownership, starting, take
-from ktui.execution.host.rollback_plan import write_rollback
+from ktui.execution.host.launch import NewRun, make_run, may_begin, prepare
+from ktui.execution.host.ownership import LiveRun, Ownership, take
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
-from ktui.execution.run.first_events import first_events
-from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, start_limits
-from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import ClusterSnapshot, Severity
+from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.run_view.launchers import NewRun
 
 
 def _nothing() -> None:
@@ -79,34 +77,22 @@ class SimulatedEngines:
             ClusterError: the cluster cannot be asked.
         """
         seen = await self.look(wanted.plan)
-        found = check_plan(wanted.plan, seen, wanted.allowed)
-        problems = [each.sentence for each in found if each.severity is Severity.PROBLEM]
-        if problems:
-            raise RunProblem("; ".join(problems))
         cluster_id = (await self._cluster.reader().describe_cluster()).cluster_id
-        first = first_events(
-            wanted.plan,
-            seen,
-            wanted.limits,
-            RunOptions(
-                throttle=wanted.throttle,
-                throttle_leaders=wanted.throttle_leaders,
-                record=False,  # the folder goes with the demo
-                poll_s=self._poll_s,
-            ),
-            cluster_id=cluster_id,
-            plan_name=wanted.plan_name,
+        options = msgspec.structs.replace(
+            wanted.options,
+            record=False,  # the folder goes with the demo
+            poll_s=self._poll_s,
         )
-        with starting(self._state_dir, cluster_id) as live:
+        first = prepare(wanted, seen, options, cluster_id=cluster_id)
+
+        def beside(live: Sequence[LiveRun]) -> None:
             if live and not wanted.concurrent:
                 raise RunProblem(f"run {live[0].name} is live on this cluster; wait for its end")
-            if wanted.throttle:
-                check_one_throttle(self._state_dir, cluster_id, wanted.name)
             refuse_shut(self._state_dir, cluster_id, "--cluster")
-            folder = self._state_dir.create_run(wanted.name)
-            with Journal.create(folder.journal, self._clock) as journal:
-                journal.append(first)
-            write_rollback(folder, first)
+
+        throttled, name = bool(wanted.throttle), wanted.name
+        with may_begin(self._state_dir, cluster_id, name, throttled=throttled, beside=beside):
+            folder = make_run(self._state_dir, name, first, self._clock)
             self._carry_on(folder)
         return folder
 

@@ -14,18 +14,15 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterPorts, ClusterReader
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.launch import NewRun, prepare
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
-from ktui.execution.run.first_events import first_events
-from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits, limits_from, start_limits
-from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import ClusterSnapshot, Severity
+from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
-from ktui.tui.run_view.launchers import NewRun
 
 
 class ProcessEngines:
@@ -73,25 +70,17 @@ class ProcessEngines:
             ClusterError: the cluster cannot be asked.
         """
         seen = await self.look(wanted.plan)
-        throttled = bool(wanted.throttle)
-        found = (
-            *await permission_findings(
-                self._cluster, wanted.plan, throttled=throttled, starts=True
-            ),
-            *check_plan(wanted.plan, seen, wanted.allowed),
+        lacking = await permission_findings(
+            self._cluster, wanted.plan, throttled=bool(wanted.throttle), starts=True
         )
-        problems = [each.sentence for each in found if each.severity is Severity.PROBLEM]
-        if problems:
-            raise RunProblem(f"nothing was sent: {'; '.join(problems)}")
         cluster_id = await self._cluster_id()
-        first = first_events(
-            wanted.plan,
+        first = prepare(
+            wanted,
             seen,
-            wanted.limits,
-            RunOptions(throttle=wanted.throttle, throttle_leaders=wanted.throttle_leaders),
+            wanted.options,
             cluster_id=cluster_id,
-            plan_name=wanted.plan_name,
             connection=self._names,
+            found=lacking,
         )
         launch = self._launch(wanted.name, cluster_id, concurrent=wanted.concurrent)
         engine = await asyncio.to_thread(begin, launch, first)

@@ -48,7 +48,7 @@ from ktui.execution.run.events import (
     ThrottleChanged,
     ThrottleEvent,
 )
-from ktui.pacing.limits import COUNTS, Limits, Mode
+from ktui.pacing.limits import LETTERS, Limits, Mode
 from ktui.planning.names import among
 from ktui.quantities import as_count
 
@@ -147,7 +147,6 @@ _CONFLICTS = {
 }
 
 
-_LETTERS = dict(zip(COUNTS, "RPLMBEC", strict=True))
 _WHO = {
     By.OPERATOR: "an operator",
     By.SIGNAL: "an interrupt (Ctrl-C)",
@@ -175,7 +174,7 @@ def limits_in_words(limits: Limits) -> str:
     The letters are those of KIP-435 and of the options' help.
     """
     counts = [
-        f"{letter} {_count(limits, o)}" for o, letter in _LETTERS.items() if _is_set(limits, o)
+        f"{letter} {_count(limits, o)}" for o, letter in LETTERS.items() if _is_set(limits, o)
     ]
     return ", ".join([*counts, limits.shape, limits.mode, f"by {limits.order}"])
 
@@ -354,7 +353,7 @@ def _of_pause(event: Paused | Continued) -> str:
 def _changes(event: LimitsChanged) -> str:
     counts = [
         f"{letter} {_count(event.old, o)} -> {_count(event.new, o)}"
-        for o, letter in _LETTERS.items()
+        for o, letter in LETTERS.items()
         if _count(event.old, o) != _count(event.new, o)
     ]
     words = [

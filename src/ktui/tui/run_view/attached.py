@@ -15,6 +15,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import CopiedBytes, Estimate
+from ktui.execution.forecast.waits import Waits
 from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.host.ownership import Holder, holder, this_process
 from ktui.execution.host.state_dir import RunDir
@@ -30,7 +31,6 @@ from ktui.tui.run_view.rows import RunRows
 from ktui.tui.run_view.run_events import called_off, news
 from ktui.tui.run_view.throttle import Inflows, ThrottleNow, inflows_of, throttle_now
 from ktui.tui.run_view.throttle_events import ThrottleNews
-from ktui.tui.run_view.wait_reasons import Waits
 
 MOST_EVENTS = 10_000
 _TELLING = 0.1

@@ -5,29 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
-
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
+from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import Allowances, ClusterSnapshot
+from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import Plan
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
-
-
-class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that the operator wants started."""
-
-    name: str
-    plan: Plan
-    plan_name: str
-    """The file's name."""
-    limits: Limits
-    allowed: Allowances
-    throttle: ThrottleRates = NO_THROTTLE
-    throttle_leaders: bool = False
-    concurrent: bool = False
-    """Whether it may go on beside another live run of the cluster."""
 
 
 class Engines(Protocol):

@@ -10,6 +10,7 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.forecast.expected import situation
+from ktui.execution.forecast.waits import BETWEEN, Waits
 from ktui.execution.run.destination import goal
 from ktui.execution.run.events import (
     Cancel,
@@ -24,27 +25,24 @@ from ktui.execution.run.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
 from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, Timeline
-from ktui.tui.run_view.wait_reasons import BETWEEN, Waits
-
-RowRank = tuple[bool, int, str, int]
 
 
 class Places:
     """The partitions in the order in which they begin, and who of them still waits to begin."""
 
     def __init__(self, tracks: Iterable[Track], order: Order) -> None:
-        ranked = sorted(tracks, key=lambda track: _rank(track, order))
+        ranked = sorted(tracks, key=lambda track: queue_rank(track, order))
         self.order = order
         self._index = {track.tp: place for place, track in enumerate(ranked)}
-        self._gone = [place for place, track in enumerate(ranked) if not _waits(track)]
+        self._gone = [place for place, track in enumerate(ranked) if not is_queued(track)]
 
     def __len__(self) -> int:
         """Count the partitions, whether they wait or not."""
@@ -55,9 +53,9 @@ class Places:
         index = self._index[track.tp]
         at = bisect.bisect_left(self._gone, index)
         known = at < len(self._gone) and self._gone[at] == index
-        if known and _waits(track):
+        if known and is_queued(track):
             del self._gone[at]
-        elif not known and not _waits(track):
+        elif not known and not is_queued(track):
             self._gone.insert(at, index)
 
     def index(self, tp: TopicPartition) -> int:
@@ -66,25 +64,10 @@ class Places:
 
     def place(self, track: Track) -> int | None:
         """Give how many begin until it does, itself included; None for one that has begun."""
-        if not _waits(track):
+        if not is_queued(track):
             return None
         index = self._index[track.tp]
         return index - bisect.bisect_left(self._gone, index) + 1
-
-
-def _waits(track: Track) -> bool:
-    goes_back = track.cancel is not None and track.state in (State.ROLLING_BACK, State.STOPPING)
-    return not track.under_way and (track.state is State.QUEUED or goes_back)
-
-
-def _rank(track: Track, order: Order) -> RowRank:
-    """Rank as the engine does (KIP-1335, and the orders that are ours), the called off first."""
-    later = track.cancel is None
-    if order is Order.PLAN:
-        return (later, track.number, "", 0)
-    size = track.planned.size
-    first = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
-    return (later, first, track.tp.topic, track.tp.partition)
 
 
 _NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))

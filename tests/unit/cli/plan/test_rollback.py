@@ -112,7 +112,7 @@ def test_a_run_whose_way_back_cannot_be_written_is_not_made(
     def full(*_: object) -> None:
         raise RunProblem("rollback.json: cannot be written: No space left on device")
 
-    monkeypatch.setattr("ktui.cli.process.launch.write_rollback", full)
+    monkeypatch.setattr("ktui.execution.host.launch.write_rollback", full)
 
     with pytest.raises(RunProblem, match="No space left"):
         begun(here, monkeypatch)

@@ -143,7 +143,7 @@ def test_the_engines_log_and_its_followers_hear_that_it_had_to_stop(
 def test_whether_it_is_recorded_is_kept_in_the_journal_of_the_run(
     office: Office, monkeypatch: pytest.MonkeyPatch, words: list[str], *, record: bool
 ) -> None:
-    monkeypatch.setattr("ktui.cli.process.launch.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("ktui.execution.host.launch.shutil.rmtree", lambda *_, **__: None)
 
     office.start(office.plan(), "--headless", *words)
 

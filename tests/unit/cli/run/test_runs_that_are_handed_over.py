@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import check_cluster
 from ktui.cli.main import ktui
-from ktui.cli.process.launch import check_cluster
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import Free, Others, OwnedHere, Standing
@@ -53,7 +53,7 @@ class TwoHosts:
         self.cluster = a_cluster({"orders": [(1, 2, 3)]})
         self.engines: list[list[str]] = []
         self.chosen: list[tuple[object, ...]] = []
-        monkeypatch.setattr("ktui.cli.process.launch.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.context.target.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
         monkeypatch.setattr("ktui.cli.start.follow.follow", lambda start, *_, **_more: start() or 0)
 

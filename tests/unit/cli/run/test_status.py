@@ -106,6 +106,26 @@ def test_a_run_that_does_not_own_its_cluster_says_so(tmp_path: Path, *, off: boo
     assert ("does not ask who owns" in status(run, "--events").stdout) is off
 
 
+def test_a_partition_that_waits_says_why(tmp_path: Path) -> None:
+    begun = step(0, 4)
+    run = a_run(tmp_path, begun, accepted(0), Paused(by=By.OPERATOR, topics=("orders",)))
+
+    with take(run):
+        lines, waiting = text(status(run)), told(status(run, "--json"))["waiting"]
+
+    assert waiting == [
+        {
+            "topic": "orders", "partition": 1, "state": "queued", "since": waiting[0]["since"],
+            "waits_for": "paused", "reason": "It is paused, or its topic, by the operator.",
+        }
+    ]  # fmt: skip
+    assert "waiting for their next step" in lines
+    assert any(line.startswith("orders-1 queued") and "It is paused" in line for line in lines)
+    (unowned,) = told(status(run, "--json"))["waiting"]
+    assert unowned["waits_for"] == "no engine"
+    assert unowned["reason"] == "The run has no engine. ktui resume drain-b3 starts one."
+
+
 def test_pauses_and_the_gate_are_told_with_their_reasons(tmp_path: Path) -> None:
     run = a_run(
         tmp_path,

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
+from ktui.cli.context.target import target
 from ktui.cli.main import ktui
-from ktui.cli.process.launch import Launch, resume_command, target
+from ktui.cli.process.launch import Launch, resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.ownership import take
@@ -42,7 +43,7 @@ class Office:
         self.context = Context()
         self.chosen: list[tuple[Any, ...]] = []
         self.arguments: list[str] = []
-        monkeypatch.setattr("ktui.cli.process.launch.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.context.target.choose_cluster", self._choose)
         self.unverified: tuple[str, ...] = ()
         monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
 

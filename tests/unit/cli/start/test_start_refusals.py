@@ -185,7 +185,7 @@ def test_without_a_journal_there_is_no_run(office: Office, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise JournalProblem("the disk is full")
 
-    monkeypatch.setattr("ktui.cli.process.launch.Journal.append", full)
+    monkeypatch.setattr("ktui.execution.host.launch.Journal.append", full)
 
     assert str(office.start(office.plan()).exception) == "the disk is full"
     assert office.runs == []

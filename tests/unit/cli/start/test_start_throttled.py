@@ -36,7 +36,7 @@ def begun(result: Result) -> None:
 @pytest.fixture
 def kept(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
     """Give a desk at which a run whose engine does not begin is kept."""
-    monkeypatch.setattr("ktui.cli.process.launch.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("ktui.execution.host.launch.shutil.rmtree", lambda *_, **__: None)
     return office
 
 

@@ -15,11 +15,10 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
-from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, limits_from
+from ktui.pacing.limits import CHOICES, COUNTS, LETTERS, Limits, LimitsProblem, limits_from
 from ktui.tui.draw import format as figures
 from ktui.tui.widgets.text_field import TextField
 
-LETTERS = dict(zip(COUNTS, "RPLMBEC", strict=True))
 OPTIONS = (*COUNTS, *CHOICES)
 _MEANINGS = {
     "replicas": "replicas of one partition added at once",

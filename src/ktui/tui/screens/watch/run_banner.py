@@ -12,7 +12,7 @@ from textual.widget import Widget
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, CopiedBytes
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
-from ktui.pacing.limits import Limits, Order
+from ktui.pacing.limits import LETTERS, Limits, Order
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
@@ -20,16 +20,6 @@ from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.header import HeaderPart, line
 from ktui.tui.widgets.services import services
 
-LETTERS = {
-    "replicas": "R",
-    "partitions": "P",
-    "leader_movements": "L",
-    "replica_movements": "M",
-    "per_broker": "B",
-    "extra_replicas": "E",
-    "cut_together": "C",
-}
-"""The letter of each limit that is a number, by its field."""
 _STATES = {
     RunState.RUNNING: ("RUNNING", "moving"),
     RunState.PAUSED: ("PAUSED", "falling-behind"),
@@ -198,7 +188,8 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         yield HeaderPart((Piece(f"! {alarm}", "stalled", bold=True),))
     yield HeaderPart((Piece("limits", "dim"),), rank=8)
     limits, coming = status.limits, status.coming
-    for field, letter in LETTERS.items():
+    for option, letter in LETTERS.items():
+        field = option.replace("-", "_")
         value, new = getattr(limits, field), None if coming is None else getattr(coming, field)
         changes = coming is not None and new != value
         if value is not None or changes:

@@ -1,4 +1,4 @@
-"""What each partition of a run waits for, as its journal and the last look tell."""
+"""Why each partition of a run waits, by its journal and the last poll: the rules of the engine."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ktui.cluster.observation import Observation
 from ktui.execution.engine.observed import Observed
 from ktui.execution.forecast.expected import situation
 from ktui.execution.run.pace import Pace
+from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
@@ -23,38 +24,40 @@ from ktui.pacing.steps import next_step
 from ktui.pacing.waiting_for import WaitsFor, waiting_for
 
 
-class ViewHold(enum.Enum):
-    """Why nothing is submitted for a partition, whatever room the limits leave."""
+class HeldBy(enum.StrEnum):
+    """What keeps a partition from its next step, whatever room the limits leave."""
 
-    NO_PROCESS = enum.auto()
-    """No process carries the run on."""
-    CLUSTER_LOST = enum.auto()
-    CANCEL_GATE_SHUT = enum.auto()
+    NO_ENGINE = "no engine"
+    CLUSTER_LOST = "cluster lost"
+    CANCEL_GATE_SHUT = "cancel gate shut"
     """An operator has cancelled everything on the cluster, and nothing new is submitted on it."""
-    RUN_PAUSED = enum.auto()
-    GATE_SHUT = enum.auto()
-    TIME_UP = enum.auto()
+    RUN_PAUSED = "run paused"
+    GATE_SHUT = "health gate shut"
+    TIME_UP = "time up"
     """The time given with --until has come."""
-    PAUSED = enum.auto()
-    """The partition is, or its topic."""
-    TOO_LATE = enum.auto()
+    PAUSED = "paused"
+    """The partition is paused, or its topic."""
+    TOO_LATE = "too late"
     """It is not expected to end by the time given with --until."""
-    TOO_LATE_AS_ASSUMED = enum.auto()
-    """The same, and no copy has shown yet how fast it goes."""
+    TOO_LATE_AS_ASSUMED = "too late, as assumed"
+    """The same, at an assumed rate: no copy has shown its rate yet."""
 
+
+WaitCause = HeldBy | WaitsFor
+"""What holds a partition, or what its limits have no room for."""
 
 BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
-"""Where a partition stands that waits for its next step."""
+"""The states of a partition that waits for its next step."""
 
 
 class Waits:
-    """Tells who waits for what, by the rules of the engine.
+    """Finds why a partition waits.
 
     Args:
         run: the run.
         between: its partitions that have begun, and have no step in flight.
         pace: how fast it copies.
-        seen: the last look; None before the first.
+        seen: the last poll; None where there was none.
         now: the moment.
         owned: whether a process carries the run on.
     """
@@ -76,39 +79,38 @@ class Waits:
         self._now = now
         self._owned = owned
 
-    def of(self, track: Track) -> ViewHold | WaitsFor | None:
-        """Say what a partition waits for; None for one that does not, or goes next."""
+    def of(self, track: Track) -> WaitCause | None:
+        """Return why a partition waits; None for one that does not, or goes next."""
         if track.step is not None or track.state not in BETWEEN:
             return None
         step = next_step(self._situation(track), self._run.limits)
         adds = isinstance(step, Step) and bool(step.adds)
         return self._held(track, adds=adds) or self._waits(track, step)
 
-    def _held(self, track: Track, *, adds: bool) -> ViewHold | None:
-        """Say what holds a partition; one that is called off is bound by less than others."""
+    def _held(self, track: Track, *, adds: bool) -> HeldBy | None:
+        """A cancelled partition is bound by less than others."""
         run, onward = self._run, track.cancel is None
         holds = (
-            (ViewHold.NO_PROCESS, not self._owned),
-            (ViewHold.CLUSTER_LOST, run.outage is not None),
-            (ViewHold.CANCEL_GATE_SHUT, run.cancel_gate.shut and onward),
-            (ViewHold.RUN_PAUSED, bool(run.pauses.whole) and run.pauses.stop(track.tp)),
-            (ViewHold.GATE_SHUT, run.gate.shut and (onward or adds)),
-            (ViewHold.PAUSED, run.pauses.holds(track.tp)),
+            (HeldBy.NO_ENGINE, not self._owned),
+            (HeldBy.CLUSTER_LOST, run.outage is not None),
+            (HeldBy.CANCEL_GATE_SHUT, run.cancel_gate.shut and onward),
+            (HeldBy.RUN_PAUSED, bool(run.pauses.whole) and run.pauses.stop(track.tp)),
+            (HeldBy.GATE_SHUT, run.gate.shut and (onward or adds)),
+            (HeldBy.PAUSED, run.pauses.holds(track.tp)),
         )
         held = next((hold for hold, holds_it in holds if holds_it), None)
         return held or (self._late(track) if onward else None)
 
-    def _late(self, track: Track) -> ViewHold | None:
-        """Say whether the time given with --until has come, or comes too soon."""
+    def _late(self, track: Track) -> HeldBy | None:
         if self._run.until is None:
             return None
         left_s = (self._run.until - self._now).total_seconds()
         if left_s <= 0:
-            return ViewHold.TIME_UP
+            return HeldBy.TIME_UP
         needed_s = self._pace.needed_s(track, self._run.throttled.rates)
         if needed_s <= left_s:
             return None
-        return ViewHold.TOO_LATE_AS_ASSUMED if self._pace.assumed else ViewHold.TOO_LATE
+        return HeldBy.TOO_LATE_AS_ASSUMED if self._pace.assumed else HeldBy.TOO_LATE
 
     def _waits(self, track: Track, step: Next) -> WaitsFor | None:
         if not isinstance(step, Step):
@@ -116,7 +118,7 @@ class Waits:
         return waiting_for(self._roster, track.tp, step, self._others)
 
     def _situation(self, track: Track) -> Situation:
-        """Give a partition as it was seen, where the run knows it so, too."""
+        """Prefer what was polled, where the run agrees about the replicas."""
         state = None if self._look is None else self._look.state(track.tp)
         if self._look is not None and state is not None and state.replicas == track.replicas:
             seen = self._look.situation(track, state)
@@ -130,7 +132,7 @@ class Waits:
 
     @cached_property
     def _roster(self) -> Roster:
-        """Give those that have begun: who has not takes no room."""
+        """Hold those that have begun: the others take no room."""
         run = self._run
         roster = Roster(run.limits)
         flying = {track.tp: track.step for track in run.flying.values() if track.step is not None}
@@ -167,5 +169,14 @@ class Waits:
 
 
 def _flying(track: Track) -> Situation:
-    """Give a partition as it is while its step is in flight: not done, whatever comes of it."""
+    """Count a partition as not done while its step is in flight, whatever comes of it."""
     return msgspec.structs.replace(situation(track), reassigning=True)
+
+
+def waiting(run: Run) -> list[Track]:
+    """Return the partitions that have begun and wait for a step, then the next one to begin."""
+    tracks = run.tracks.values()
+    between = [t for t in tracks if t.under_way and t.step is None and t.state in BETWEEN]
+    queued = (track for track in tracks if is_queued(track))
+    following = min(queued, key=lambda track: queue_rank(track, run.limits.order), default=None)
+    return between if following is None else [*between, following]

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
@@ -31,7 +32,6 @@ from ktui.pacing.limits import Limits
 from ktui.pacing.room import Full
 from ktui.pacing.waiting_for import NothingElse, OneAlone, OthersOfCut, WaitsFor, WaveOver
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.run_view.wait_reasons import ViewHold, Waits
 from ktui.tui.screens.watch.words import waiting_words
 from support.journals.journals import owned, started
 
@@ -56,7 +56,7 @@ def a_run(
 
 def waits_for(
     run: Run, tp: TopicPartition = LAST, *, owned_by_one: bool = True, pace: Pace | None = None
-) -> ViewHold | WaitsFor | None:
+) -> WaitCause | None:
     rows = RunRows(run)
     track = run.tracks[tp]
     between = [each for each in run.tracks.values() if each.under_way and each.step is None]
@@ -76,18 +76,18 @@ def test_a_row_waits_for_a_place_or_for_a_broker() -> None:
 @pytest.mark.parametrize(
     ("event", "hold"),
     [
-        (Paused(by=By.OPERATOR), ViewHold.RUN_PAUSED),
-        (Paused(by=By.OPERATOR, topics=("a",)), ViewHold.PAUSED),
-        (Gate(shut=True, reason="2 are offline"), ViewHold.GATE_SHUT),
-        (Outage(lost=True, reason="connection refused"), ViewHold.CLUSTER_LOST),
+        (Paused(by=By.OPERATOR), HeldBy.RUN_PAUSED),
+        (Paused(by=By.OPERATOR, topics=("a",)), HeldBy.PAUSED),
+        (Gate(shut=True, reason="2 are offline"), HeldBy.GATE_SHUT),
+        (Outage(lost=True, reason="connection refused"), HeldBy.CLUSTER_LOST),
     ],
 )
-def test_what_holds_the_run_is_told_before_any_limit(event: AnyRunEvent, hold: ViewHold) -> None:
+def test_what_holds_the_run_is_told_before_any_limit(event: AnyRunEvent, hold: HeldBy) -> None:
     assert waits_for(a_run(event)) is hold
 
 
 def test_a_run_without_a_process_waits_for_one() -> None:
-    assert waits_for(a_run(), owned_by_one=False) is ViewHold.NO_PROCESS
+    assert waits_for(a_run(), owned_by_one=False) is HeldBy.NO_ENGINE
 
 
 def test_what_would_not_end_in_time_is_told_by_the_pace_that_decides() -> None:
@@ -96,17 +96,17 @@ def test_what_would_not_end_in_time_is_told_by_the_pace_that_decides() -> None:
     slow, quick = Pace(), Pace()
     slow.learn_step(10**9, 100)
     quick.learn_step(10**9, 10)
-    assert waits_for(run, pace=slow) is ViewHold.TOO_LATE
+    assert waits_for(run, pace=slow) is HeldBy.TOO_LATE
     assert waits_for(run, pace=quick) == Full("partitions", 1, 1)
     run.until = AT
-    assert waits_for(run, pace=quick) is ViewHold.TIME_UP
+    assert waits_for(run, pace=quick) is HeldBy.TIME_UP
 
 
 def test_that_nothing_was_copied_yet_is_told_of_what_would_not_end_in_time() -> None:
     run = a_run()
     run.until = AT + timedelta(seconds=5)
     waits = waits_for(run, pace=Pace())
-    assert waits is ViewHold.TOO_LATE_AS_ASSUMED
+    assert waits is HeldBy.TOO_LATE_AS_ASSUMED
     words = waiting_words(waits, run, run.tracks[LAST])
     assert "at 50 MB/s a replica. That is assumed" in words.sentence
 
@@ -138,11 +138,11 @@ def test_who_is_ready_waits_for_the_others_of_its_cut() -> None:
         (NothingElse(3, 2), "adds 3, M is 2", "once nothing else is in flight"),
         (OthersOfCut(2, 4), "cut: 2 of 4 ready", "with 3 others, when 4 are ready (2 are by now)"),
         (OthersOfCut(2, None), "cut when nothing adds", "when nothing is adding any more"),
-        (ViewHold.RUN_PAUSED, "the run is paused", "The run is paused: by the operator."),
-        (ViewHold.NO_PROCESS, "the run waits for resume", "ktui resume drain"),
+        (HeldBy.RUN_PAUSED, "the run is paused", "The run is paused: by the operator."),
+        (HeldBy.NO_ENGINE, "the run waits for resume", "ktui resume drain"),
     ],
 )
-def test_it_is_told_shortly_and_in_full(waits: ViewHold | WaitsFor, short: str, words: str) -> None:
+def test_it_is_told_shortly_and_in_full(waits: HeldBy | WaitsFor, short: str, words: str) -> None:
     run = a_run(Paused(by=By.OPERATOR))
     told = waiting_words(waits, run, run.tracks[LAST])
     assert told.short == short
@@ -177,8 +177,8 @@ def test_what_is_called_off_is_not_held_by_a_pause_from_before_but_by_a_later_on
         CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,)),
     )
     assert waits_for(before, FIRST) is None
-    assert waits_for(before) is ViewHold.RUN_PAUSED
-    assert waits_for(a_run_going_back(Paused(by=By.OPERATOR)), FIRST) is ViewHold.RUN_PAUSED
+    assert waits_for(before) is HeldBy.RUN_PAUSED
+    assert waits_for(a_run_going_back(Paused(by=By.OPERATOR)), FIRST) is HeldBy.RUN_PAUSED
 
 
 def test_what_is_called_off_does_not_wait_for_the_places_of_those_that_are_paused() -> None:
@@ -199,12 +199,12 @@ def test_what_is_called_off_does_not_wait_for_the_places_of_those_that_are_pause
 def test_the_cancel_gate_holds_all_but_what_is_called_off_and_says_how_it_opens() -> None:
     run = a_run_going_back(CancelGate(shut=True, reason="ada@ops1 (4711) at 14:02"))
     assert waits_for(run, FIRST) is None
-    assert waits_for(run) is ViewHold.CANCEL_GATE_SHUT
-    words = waiting_words(ViewHold.CANCEL_GATE_SHUT, run, run.tracks[LAST])
+    assert waits_for(run) is HeldBy.CANCEL_GATE_SHUT
+    words = waiting_words(HeldBy.CANCEL_GATE_SHUT, run, run.tracks[LAST])
     assert words.sentence == "The cancel gate is shut by ada@ops1 (4711) at 14:02. O opens it."
 
 
 def test_the_gate_of_the_clusters_health_holds_only_what_adds_of_what_is_called_off() -> None:
     gate = Gate(shut=True, reason="3 partitions under-replicated")
     assert waits_for(a_run_going_back(gate), FIRST) is None
-    assert waits_for(a_run_going_back(gate)) is ViewHold.GATE_SHUT
+    assert waits_for(a_run_going_back(gate)) is HeldBy.GATE_SHUT
