@@ -141,7 +141,7 @@ async def test_it_goes_to_a_time_that_is_typed(run: RunDir) -> None:
         await replay.press("p", "a")
         await replay.until_told("The recording goes from 2026-01-01")
         await replay.press(*"soon", "enter")
-        await replay.until_told("'soon' is no moment. Give 14:02:31")
+        await replay.until_told("'soon' is not a moment. Use 14:02:31")
         await replay.press(*["backspace"] * 4, "plus", *"25s", "enter")
         assert line(replay).lstrip().startswith("0:25")
         await replay.press("a", "escape")

@@ -98,7 +98,7 @@ def test_a_file_larger_than_a_mebibyte_is_refused_with_the_bound(
         read(path)
 
     assert str(path) in str(refused.value)
-    assert "it is larger than 1 MiB, the most that is read" in str(refused.value)
+    assert "it is larger than 1 MiB, the limit" in str(refused.value)
 
 
 @pytest.mark.parametrize("read", [read_plan, _as_authority])

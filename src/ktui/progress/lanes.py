@@ -1,4 +1,4 @@
-"""The lanes of a partition: what each broker's replica is, and how far it has come."""
+"""The lanes of a partition: the role of each broker's replica, and how far it has come."""
 
 from __future__ import annotations
 
@@ -24,32 +24,35 @@ _MARKS = {
 
 
 class Scene(msgspec.Struct, frozen=True, gc=False):
-    """What all lanes of one partition share in one fold."""
+    """The input that all lanes of one partition share in one fold."""
 
     state: PartitionState
     adding: tuple[int, ...]
     removing: tuple[int, ...]
-    """As listed now, or last while it is not certain what became of the move."""
+    """As listed now; while the outcome of the move is uncertain, as listed last."""
     source: Source
     grid: Grid
-    """Of the histories."""
+    """The grid of the histories."""
     poll: Poll
 
 
 def next_lanes(
     scene: Scene, before: Mapping[int, Lane], original: tuple[int, ...]
 ) -> dict[int, Lane]:
-    """Make the lanes of one fold: those known, in their order, then the new ones."""
+    """Return the lanes of one fold: the known ones in their order, then the new ones."""
     return {b: _next(scene, b, before.get(b)) for b in _order(before, original, scene.state)}
 
 
 def drawn_on(lanes: Mapping[int, Lane], grid: Grid) -> dict[int, Lane]:
-    """Draw lanes on up to a moment: nobody has looked since their move, or its step, ended."""
+    """Extend the histories of lanes up to a moment.
+
+    They have stood still since their move, or its step, ended.
+    """
     before = Grid(grid.slot_s, grid.index - 1, grid.end_s - grid.slot_s)
-    return {broker: _drawn_on(lane, before) for broker, lane in lanes.items()}
+    return {broker: _extended(lane, before) for broker, lane in lanes.items()}
 
 
-def _drawn_on(lane: Lane, grid: Grid) -> Lane:
+def _extended(lane: Lane, grid: Grid) -> Lane:
     if lane.history is None or grid.index < 0:
         return lane
     mark = lane.history.marks[-1] if lane.role is Role.ADDING else _MARKS[lane.role]
@@ -71,7 +74,7 @@ def _order(
 def role(
     state: PartitionState, broker: int, adding: tuple[int, ...], removing: tuple[int, ...]
 ) -> Role:
-    """Say what a broker's replica is to the partition."""
+    """Return the role of a broker's replica in the partition."""
     if broker not in state.replicas:
         return Role.GONE
     if broker == state.leader:

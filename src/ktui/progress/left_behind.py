@@ -1,4 +1,4 @@
-"""Which throttles nobody needs, by what moves now: judged alike by the view and by the doctor."""
+"""Throttles that no current move needs; the view and the doctor judge them alike."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class MovingPartition(Protocol):
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """All that it has now, those being removed too."""
+        """All current replicas, including the ones being removed."""
         ...
 
     @property
     def adding(self) -> tuple[int, ...]:
-        """Those that it gets."""
+        """The replicas being added."""
         ...
 
 
 def needed(
     topic: str, key: str, value: str, moving: Mapping[TopicPartition, MovingPartition]
 ) -> bool:
-    """Whether an entry of a topic's list is about a move in flight.
+    """Whether an entry of a topic's throttled-replicas list concerns a move in flight.
 
     Args:
-        topic: its name.
-        key: which of the lists, by Kafka's name.
+        topic: the topic's name.
+        key: the list, by Kafka's name.
         value: the entry, as `partition:broker`, or `*`.
         moving: every reassignment in flight.
     """
@@ -54,24 +54,29 @@ def needed(
     return int(broker) in (move.adding if key == FOLLOWER_REPLICAS else move.replicas)
 
 
-def left_behind(seen: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> set[SettingKey]:
-    """Give the settings that are there though nothing in flight needs them.
+def left_behind(
+    observation: Observation, ours: Mapping[SettingKey, frozenset[str]]
+) -> set[SettingKey]:
+    """Return the throttle settings that are set though nothing in flight needs them.
 
-    Only of the topics and brokers that were looked at. A rate may also come from a broker's file,
-    or hold for every broker, which an observation does not tell.
+    Covers only the topics and brokers of the observation. A rate may also come from a broker's
+    file, or apply to every broker; an observation does not show which.
 
     Args:
-        seen: the last look.
-        ours: what a run that is known has set, by setting: it needs that, or takes it off.
+        observation: the last observation.
+        ours: the values that known runs have set, by setting. A run needs its values, or removes
+            them.
     """
-    return {*_rates(seen, ours), *_lists(seen, ours)}
+    return {*_rates(observation, ours), *_lists(observation, ours)}
 
 
-def _rates(seen: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> Iterator[SettingKey]:
-    """A rate may be needed by whatever moves."""
-    if seen.reassigning:
+def _rates(
+    observation: Observation, ours: Mapping[SettingKey, frozenset[str]]
+) -> Iterator[SettingKey]:
+    """Yield leftover rates, only while nothing moves: any move may need a rate."""
+    if observation.reassigning:
         return
-    for broker, config in seen.broker_configs.items():
+    for broker, config in observation.broker_configs.items():
         resource = of_broker(broker)
         rates = {
             FOLLOWER_RATE: config.follower_throttle_rate,
@@ -82,9 +87,11 @@ def _rates(seen: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> Iter
                 yield resource, key
 
 
-def _lists(seen: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> Iterator[SettingKey]:
-    moving = seen.reassigning
-    for topic, config in seen.topic_configs.items():
+def _lists(
+    observation: Observation, ours: Mapping[SettingKey, frozenset[str]]
+) -> Iterator[SettingKey]:
+    moving = observation.reassigning
+    for topic, config in observation.topic_configs.items():
         resource = of_topic(topic)
         lists = {
             FOLLOWER_REPLICAS: config.follower_throttled_replicas,

@@ -1,4 +1,4 @@
-"""A move under way, from one observation to the next."""
+"""Fold a move under way, from one observation to the next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ktui.progress.timeline import Lane, Phase, Role, StallKind, Timeline
 
 
 class _Step(msgspec.Struct, frozen=True, gc=False):
-    """Where the move stands by the controller's list."""
+    """The state of the move by the controller's list."""
 
     phase: Phase
     target: tuple[int, ...]
@@ -28,12 +28,14 @@ class _Step(msgspec.Struct, frozen=True, gc=False):
     unlisted_polls: int
 
 
-def move(before: Timeline, state: PartitionState, poll: Poll, told: EventCollector) -> Timeline:
-    """Fold one observation of a partition that is listed, or was until lately."""
+def move(
+    before: Timeline, state: PartitionState, poll: Poll, collector: EventCollector
+) -> Timeline:
+    """Fold one observation of a partition that is listed, or was until recently."""
     memory = before.memory or MoveMemory()
     step = _step(before, memory, state, poll)
     if step.target != before.target:
-        news.retargeted(told, before.target, step.target)
+        news.retargeted(collector, before.target, step.target)
     leader = source(state, memory, poll)
     history = history_grid(before.began_s, poll.now_s)
     listed = state.reassigning
@@ -41,16 +43,16 @@ def move(before: Timeline, state: PartitionState, poll: Poll, told: EventCollect
     lanes = next_lanes(scene, before.lanes, before.original)
     held = _held(memory.held, state, poll)
     if held is not None:
-        _alarm(lanes, state, held, poll)
+        _raise_alarm(lanes, state, held, poll)
     phase = Phase.STALLED if listed and _any_stalled(lanes) else step.phase
     if phase.ended:
-        news.ended(told, phase, state)
+        news.ended(collector, phase, state)
     elif listed:
-        _tell_stalls(told, before.lanes, lanes)
-    healthy = memory.health
+        _report_stalls(collector, before.lanes, lanes)
+    health = memory.health
     changed = state != before.state or before.phase is Phase.SETTLING
     if changed and not _uncertain(before, state, phase):
-        healthy = news.judged(told, state, poll.config(state.tp), healthy)
+        health = news.judged(collector, state, poll.config(state.tp), health)
     mark = int(row.next_mark(before, state, phase, lanes))
     return Timeline(
         state=state,
@@ -66,7 +68,7 @@ def move(before: Timeline, state: PartitionState, poll: Poll, told: EventCollect
         lanes=lanes,
         recent=extended_recent(before.recent, recent_grid(poll.now_s), mark, gap=poll.gap),
         lag_history=row.lag_history(before.lag_history, lanes, poll.now_s, history.slot_s),
-        events=told.after(before.events),
+        events=collector.after(before.events),
         inbound_messages_s=leader.messages_s,
         inbound_bytes_s=leader.bytes_s,
         memory=MoveMemory(
@@ -78,7 +80,7 @@ def move(before: Timeline, state: PartitionState, poll: Poll, told: EventCollect
             inbound=leader.ends,
             inbound_size=leader.sizes,
             held=held,
-            health=healthy,
+            health=health,
         ),
     )
 
@@ -96,7 +98,10 @@ def _step(before: Timeline, memory: MoveMemory, state: PartitionState, poll: Pol
 
 
 def _uncertain(before: Timeline, state: PartitionState, phase: Phase) -> bool:
-    """Whether the replicas still show one that was being added and is no more: it is not missed."""
+    """Whether the replicas may still include one that is no longer being added.
+
+    Such a replica must not count as missing.
+    """
     if phase.ended:
         return False
     known = {*state.isr, *state.adding, *before.original}
@@ -104,14 +109,16 @@ def _uncertain(before: Timeline, state: PartitionState, phase: Phase) -> bool:
 
 
 def _held(clock: StillClock | None, state: PartitionState, poll: Poll) -> StillClock | None:
-    """Count for how long it is listed although all that it adds is in sync."""
+    """Measure how long the move is listed although every adding replica is in sync."""
     waited_for = [b for b in state.adding if b not in state.isr and b not in state.removing]
     if waited_for or not state.reassigning or not state.described:
         return None
     return StillClock(poll.now_s) if clock is None else stalls.still_for(clock, poll.passed_s)
 
 
-def _alarm(lanes: dict[int, Lane], state: PartitionState, held: StillClock, poll: Poll) -> None:
+def _raise_alarm(
+    lanes: dict[int, Lane], state: PartitionState, held: StillClock, poll: Poll
+) -> None:
     stall = causes.of_held(state, held, poll)
     if stall is not None:
         lanes[stall.broker] = msgspec.structs.replace(lanes[stall.broker], stall=stall)
@@ -123,9 +130,11 @@ def _any_stalled(lanes: dict[int, Lane]) -> bool:
     )
 
 
-def _tell_stalls(told: EventCollector, before: Mapping[int, Lane], lanes: dict[int, Lane]) -> None:
+def _report_stalls(
+    collector: EventCollector, before: Mapping[int, Lane], lanes: dict[int, Lane]
+) -> None:
     for broker, lane in lanes.items():
         known = before.get(broker)
         was = known.stall if known is not None else None
         if lane.stall is not None or (was is not None and lane.role is Role.ADDING):
-            news.stall_changed(told, broker, was, lane.stall)
+            news.stall_changed(collector, broker, was, lane.stall)

@@ -1,4 +1,4 @@
-"""A partition that does not move: watched for its health, or with its move behind it."""
+"""Fold a partition that does not move: watched for its health, or after its move has ended."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from ktui.progress.slots import extended_recent, history_grid, recent_grid
 from ktui.progress.timeline import Phase, Timeline
 
 
-def rest(before: Timeline, state: PartitionState, poll: Poll, told: EventCollector) -> Timeline:
-    """Fold one observation of a partition at rest; where nothing changed, that costs nothing."""
+def rest(
+    before: Timeline, state: PartitionState, poll: Poll, collector: EventCollector
+) -> Timeline:
+    """Fold one observation of a partition at rest; cheap where nothing changed."""
     memory = before.memory or MoveMemory()
     if (state == before.state and not state.out_of_sync) or _stale(before, memory, state, poll):
         return _unchanged(before, poll)
-    news.changes(told, before.state, state)
+    news.changes(collector, before.state, state)
     if state.replicas != before.state.replicas:
-        news.replicas_changed(told, before.state.replicas, state.replicas)
+        news.replicas_changed(collector, before.state.replicas, state.replicas)
         if before.phase.ended:
-            return begin(state, poll, told, before)
-    healthy = news.judged(told, state, poll.config(state.tp), memory.health)
+            return begin(state, poll, collector, before)
+    health = news.judged(collector, state, poll.config(state.tp), memory.health)
     leader = source(state, memory, poll)
     until_s = poll.now_s if memory.ended_s is None else memory.ended_s
     history = history_grid(before.began_s, until_s)
@@ -45,15 +47,15 @@ def rest(before: Timeline, state: PartitionState, poll: Poll, told: EventCollect
         target=state.replicas if settled else before.target,
         lanes=lanes,
         recent=extended_recent(before.recent, recent_grid(poll.now_s), mark, gap=poll.gap),
-        events=told.after(before.events),
+        events=collector.after(before.events),
         inbound_messages_s=leader.messages_s,
         inbound_bytes_s=leader.bytes_s,
-        memory=_remembered(memory, leader, healthy),
+        memory=_remembered(memory, leader, health),
     )
 
 
 def _stale(before: Timeline, memory: MoveMemory, state: PartitionState, poll: Poll) -> bool:
-    """Whether, just after a move has ended, another broker's metadata still shows it."""
+    """Whether another broker's metadata still shows a move that has just ended."""
     just_ended = memory.ended_s is not None and poll.now_s - memory.ended_s < SETTLED_S
     return just_ended and state.replicas != before.state.replicas
 
@@ -69,11 +71,11 @@ def _unchanged(before: Timeline, poll: Poll) -> Timeline:
     return msgspec.structs.replace(before, recent=recent, memory=memory)
 
 
-def _remembered(memory: MoveMemory, leader: Source, healthy: Health | None) -> MoveMemory:
+def _remembered(memory: MoveMemory, leader: Source, health: Health | None) -> MoveMemory:
     return msgspec.structs.replace(
         memory,
         unseen_since_s=None,
         inbound=leader.ends,
         inbound_size=leader.sizes,
-        health=healthy,
+        health=health,
     )

@@ -1,4 +1,4 @@
-"""A session, played from its beginning: each observation as it was seen, and what is damaged."""
+"""Play a session from its beginning: each observation as recorded, and each damage."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ktui.recording.reading import Bad, Good, Session, lines
 
 
 class PlayedPoll(msgspec.Struct, frozen=True):
-    """A poll that was answered."""
+    """An answered poll and its observation."""
 
     line: PollLine
     observation: Observation
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """What a session does not tell, and where."""
+    """A part of a session that is missing or unreadable, and its place."""
 
     file: Path
     number: int
-    """Of the line, from 1."""
+    """The number of the line, from 1."""
     reason: str
 
     def __str__(self) -> str:
-        """Name the place first."""
+        """Return the place, then the reason."""
         return f"{self.file}:{self.number}: {self.reason}"
 
 
@@ -39,10 +39,10 @@ Happening = PlayedPoll | LostPollLine | RunLine | End | Damage
 
 
 def observations(session: Session) -> Iterator[Happening]:
-    """Give what a session tells, in its order; what comes twice, once.
+    """Yield the content of a session in its order, repeated lines only once.
 
-    After a damaged line the looks that build on it are left out, up to the next whole one. Never
-    raises because of what is in a file, or because there is none any more.
+    After a damaged line, the polls that build on it are skipped, up to the next whole one. Never
+    raises because of a file's content, or because a file is gone.
     """
     next_seq = 0
     for file in session.files:
@@ -55,18 +55,18 @@ def observations(session: Session) -> Iterator[Happening]:
 
 
 class _FilePlayer:
-    """Plays one segment's file, of which the first lines may have come from another."""
+    """Plays one segment's file; another file may have had its first lines already."""
 
     def __init__(self, file: Path, cluster_id: str, next_seq: int) -> None:
         self.next_seq = next_seq
         self._file = file
         self._decoder = Decoder(cluster_id)
         self._last_seq = -1
-        """Of this file."""
+        """The last good `seq` of this file."""
         self._damaged = 0
-        """Lines since the last good one that were told as damaged."""
-        self._left_out = 0
-        """Looks since the last one that could be told."""
+        """Lines reported as damaged since the last good one."""
+        self._skipped = 0
+        """Polls skipped since the last decoded one."""
 
     def play(self) -> Iterator[Happening]:
         number = 1
@@ -77,7 +77,7 @@ class _FilePlayer:
                 yield Damage(self._file, number, each.reason)
             else:
                 yield from self._good(each)
-        yield from self._told_left_out(number)
+        yield from self._report_skipped(number)
 
     def _good(self, good: Good) -> Iterator[Happening]:
         line, number = good.line, good.number
@@ -91,22 +91,24 @@ class _FilePlayer:
         self.next_seq = max(self.next_seq, line.seq + 1)
         self._damaged = 0
         if isinstance(line, PollLine):
-            yield from self._look(line, number, new=new)
+            yield from self._decoded(line, number, new=new)
         elif new and not isinstance(line, Head):
             yield line
 
-    def _look(self, look: PollLine, number: int, *, new: bool) -> Iterator[Happening]:
+    def _decoded(self, poll: PollLine, number: int, *, new: bool) -> Iterator[Happening]:
         try:
-            observation = self._decoder.observation(look)
+            observation = self._decoder.observation(poll)
         except Incoherent:
-            self._left_out += 1
+            self._skipped += 1
             return
-        yield from self._told_left_out(number)
+        yield from self._report_skipped(number)
         if new:
-            yield PlayedPoll(look, observation)
+            yield PlayedPoll(poll, observation)
 
-    def _told_left_out(self, number: int) -> Iterator[Damage]:
-        if self._left_out:
-            looks = as_count(self._left_out, "look")
-            yield Damage(self._file, number, f"{looks} left out up to here: one before is missing")
-            self._left_out = 0
+    def _report_skipped(self, number: int) -> Iterator[Damage]:
+        if self._skipped:
+            polls = as_count(self._skipped, "poll")
+            yield Damage(
+                self._file, number, f"{polls} skipped up to here: an earlier one is missing"
+            )
+            self._skipped = 0

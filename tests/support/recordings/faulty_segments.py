@@ -68,7 +68,7 @@ def put_faulty(folder: Path, scratch: Path) -> dict[str, str]:
         "headless.jsonl.gz": "there is no head before it",
         "nowhere.jsonl.gz": "its cluster's id can be no folder's name",
         "long-id.jsonl.gz": "its cluster's id can be no folder's name",
-        "old-time.jsonl.gz": "it is no line that this ktui knows",
+        "old-time.jsonl.gz": "not a line that this ktui knows",
         "bomb.jsonl.gz": "its checksum is missing or wrong",
         "a:b.jsonl.gz": "Spark reads no file with a colon in its name",
         "figure.jsonl.gz": "a figure in it is larger than a table holds",

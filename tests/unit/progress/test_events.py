@@ -93,7 +93,7 @@ def test_an_offline_partition_is_trouble_and_its_new_leader_is_news() -> None:
     offline = a_partition(isr=(1,), leader=None)
     now = folded(shown(a_partition(isr=(1,)), offline, a_partition(isr=(1,), leader_epoch=8)))
     assert told(now) == [
-        ("no leader any more, it was 1", 2),
+        ("lost its leader, broker 1", 2),
         ("partition offline", 2),
         ("broker 1 leads (epoch 8)", 0),
         ("under min ISR: 1 in sync, 2 needed", 2),
@@ -107,7 +107,7 @@ def test_a_leader_that_moves_is_told_with_its_epoch() -> None:
 
 def test_a_reorder_that_was_never_listed_is_told() -> None:
     now = folded(shown(a_partition(), a_partition(replicas=(2, 1, 3), leader=1)))
-    assert told(now) == [("replicas changed from [1,2,3] to [2,1,3] between two looks", 0)]
+    assert told(now) == [("replicas changed from [1,2,3] to [2,1,3] between two polls", 0)]
     assert now.timelines[T0].target == (2, 1, 3)
 
 

@@ -64,8 +64,8 @@ def test_a_line_that_was_changed_is_told_and_the_looks_that_build_on_it_are_left
     shown = all_to_the_millisecond(recording.shown)
     assert seen == shown[:6] + shown[10:]
     changed, left_out = (str(each) for each in told if isinstance(each, Damage))
-    assert changed == (f"{file}:8: its checksum is missing or wrong: it is not as it was written")
-    assert left_out == f"{file}:12: 3 looks left out up to here: one before is missing"
+    assert changed == (f"{file}:8: its checksum is missing or wrong: the line was changed")
+    assert left_out == f"{file}:12: 3 polls skipped up to here: an earlier one is missing"
     assert isinstance(told[-1], End)
 
 
@@ -77,7 +77,7 @@ def test_a_line_that_is_missing_is_told(recording: Recording) -> None:
 
     assert damage == [
         f"{file}:8: 2 lines of the session missing before this one",
-        f"{file}:10: 2 looks left out up to here: one before is missing",
+        f"{file}:10: 2 polls skipped up to here: an earlier one is missing",
     ]
 
 
@@ -134,7 +134,7 @@ def test_a_line_of_no_known_kind_is_told_and_reading_goes_on(recording: Recordin
 
     assert [each.number for each in told] == [6, 7, 8, 9]
     assert told[0].reason == (
-        "it is no line that this ktui knows: Invalid value 'weather' - at `$.kind`"
+        "not a line that this ktui knows: Invalid value 'weather' - at `$.kind`"
     )
     assert told[2].text == b"\xff\xfe"
     assert len(good(file)) == 22
@@ -159,7 +159,7 @@ def test_what_cannot_be_is_no_line(recording: Recording, text: bytes) -> None:
     (told,) = bad(file)
 
     assert told.number == 5
-    assert told.reason.startswith("it is no line that this ktui knows: ")
+    assert told.reason.startswith("not a line that this ktui knows: ")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_look_that_tells_of_what_cannot_be_is_left_out(recording: Recording, l
     *before, left_out = happenings(recording.folder)
 
     assert [type(each) for each in before] == [PlayedPoll] * 20
-    assert str(left_out) == f"{file}:23: 2 looks left out up to here: one before is missing"
+    assert str(left_out) == f"{file}:23: 2 polls skipped up to here: an earlier one is missing"
 
 
 def test_a_newer_version_is_told_and_nothing_of_it_is_believed(recording: Recording) -> None:
@@ -198,7 +198,7 @@ def test_a_newer_version_is_told_and_nothing_of_it_is_believed(recording: Record
     with pytest.raises(FileProblem) as told:
         recordings(recording.folder)
     assert str(told.value) == (
-        f"{file}:1: no recording that can be read: written by a newer ktui, as version 2; "
+        f"{file}:1: not a readable recording: written by a newer ktui, as version 2; "
         "this one reads up to 1. Use the ktui that wrote it, or a newer one"
     )
 
@@ -226,11 +226,11 @@ def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
         recordings(nothing)
     text = tmp_path / "notes.txt"
     text.write_text("a note")
-    with pytest.raises(FileProblem, match=r"notes.txt:1: no recording that can be read: it cannot"):
+    with pytest.raises(FileProblem, match=r"notes.txt:1: not a readable recording: it cannot"):
         recordings(text)
     empty = tmp_path / "empty.jsonl.gz"
     empty.touch()
-    with pytest.raises(FileProblem, match=r"empty.jsonl.gz:1: no recording that can be read"):
+    with pytest.raises(FileProblem, match=r"empty.jsonl.gz:1: not a readable recording"):
         recordings(empty)
     other = tmp_path / "other.jsonl.gz"
     other.write_bytes(gzip.compress(summed(b'{"kind":"end","seq":0,"at":1,"ms":1}') + b"\n"))

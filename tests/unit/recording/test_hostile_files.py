@@ -77,7 +77,7 @@ def test_a_file_of_line_feeds_is_given_up_after_a_thousand_of_them(
     told = bad(bomb)
 
     assert len(told) == MOST_BAD + 1
-    assert told[-1].reason == "after 1,000 bad lines the rest is left out"
+    assert told[-1].reason == "after 1,000 bad lines the rest is skipped"
     assert unzipped[0].text_bytes < FEW_BYTES
     (session,) = recordings(bomb)
     assert session.head.session == "s"
@@ -93,7 +93,7 @@ def test_what_is_unzipped_of_a_file_has_a_bound(
     told = list(lines(content))
 
     assert isinstance(told[-1], Bad)
-    assert told[-1].reason == "it unzips to more than 3,145,728 bytes: the rest is left out"
+    assert told[-1].reason == "it unzips to more than 3,145,728 bytes: the rest is skipped"
     assert len(told) > 2_000
     assert unzipped[0].text_bytes <= FEW_BYTES
 
@@ -106,7 +106,7 @@ def test_the_lines_of_a_file_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert len(told) == 51
     assert isinstance(told[-1], Bad)
-    assert told[-1].reason == "it has 50 lines or more: the rest is left out"
+    assert told[-1].reason == "it has 50 lines or more: the rest is skipped"
 
 
 def test_a_long_line_is_joined_once_however_small_its_pieces_are(
@@ -133,7 +133,7 @@ def test_sealing_gives_up_a_file_that_unzips_without_an_end(
     assert sealed.files == ()
     (problem,) = sealed.problems
     assert problem.path == left
-    assert problem.problem == "it has 5,000 lines or more: the rest is left out"
+    assert problem.problem == "it has 5,000 lines or more: the rest is skipped"
     assert unzipped[0].text_bytes < FEW_BYTES
     assert files_in(tmp_path) == [left]
 
@@ -155,7 +155,7 @@ def test_what_has_a_segments_name_and_is_no_file_is_named_and_passed_over(
     told = {problem.path.name: str(problem).split(": ", 1)[1] for problem in problems}
     assert told == {
         "device.jsonl.gz": "a device, not a file",
-        "empty.jsonl.gz": "no recording that can be read: there is nothing in it",
+        "empty.jsonl.gz": "not a readable recording: there is nothing in it",
         "fifo.jsonl.gz": "a FIFO, not a file",
         "fifo.jsonl.gz.tmp": "a FIFO, not a file",
         "folder.jsonl.gz": "cannot be read: Is a directory",
@@ -199,7 +199,7 @@ def test_a_head_that_tells_what_no_recorder_does_is_refused(more: bytes) -> None
     (told,) = lines(zipped(summed(HEAD + more)))
 
     assert isinstance(told, Bad)
-    assert told.reason.startswith("it is no line that this ktui knows: ")
+    assert told.reason.startswith("not a line that this ktui knows: ")
 
 
 @pytest.mark.parametrize(

@@ -148,13 +148,13 @@ def test_a_moment_can_be_given_in_several_ways(two_days: Tape, text: str, second
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("soon", "'soon' is no moment. Give 14:02:31, 2026-11-21 14:02, or"),
-        ("2026-01-02", "is no moment"),
-        ("+3d", "not in the recording, which goes from 2026-01-01 12:01:40 to 2026-01-03 00:01:40"),
+        ("soon", "'soon' is not a moment. Use 14:02:31, 2026-11-21 14:02, or"),
+        ("2026-01-02", "is not a moment"),
+        ("+3d", "not in the recording, which runs from 2026-01-01 12:01:40 to 2026-01-03 00:01:40"),
         ("+soon", "expected a time such as 90s, 5m, 1h30m"),
         ("2025-01-02 01:00", "is not in the recording"),
-        ("", "is no moment"),
-        ("25:00", "is no moment"),
+        ("", "is not a moment"),
+        ("25:00", "is not a moment"),
     ],
 )
 def test_what_is_no_moment_of_it_is_told_with_what_can_be_given(

@@ -79,9 +79,9 @@ def test_a_file_made_to_harm_is_left_out_and_does_not_keep_others_from_being_cop
     assert len(left_out) == 1_002
     assert (
         left_out[0]
-        == f"{source}/empty.jsonl.gz:1: no recording that can be read: there is nothing in it"
+        == f"{source}/empty.jsonl.gz:1: not a readable recording: there is nothing in it"
     )
-    assert left_out[-1].endswith(": after 1,000 bad lines the rest is left out")
+    assert left_out[-1].endswith(": after 1,000 bad lines the rest is skipped")
     assert len(texts(tmp_path / "given")) > whole
     assert "left out: 992 more places" in done.stderr
 

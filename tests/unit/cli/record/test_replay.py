@@ -102,8 +102,8 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--at", "soon"], "--at 'soon' is no moment. Give 14:02:31"),
-        (["--at", "+2h"], "--at +2h is not in the recording, which goes from 2026-01-01 12:00:00"),
+        (["--at", "soon"], "--at 'soon' is not a moment. Use 14:02:31"),
+        (["--at", "+2h"], "--at +2h is not in the recording, which runs from 2026-01-01 12:00:00"),
         (["--speed", "0"], "is not in the range"),
         (["--speed", "nan"], "nan is not a number"),
         (["--session", "zzz"], "--session 'zzz': there is no such session; there are"),
