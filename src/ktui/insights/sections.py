@@ -1,4 +1,4 @@
-"""Insights as tables of words: the same on the command line and in the live view."""
+"""Insights as text tables, the same on the command line and in the live view."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ NOTHING = (
     "move;\n`ktui pipeline run` then makes insights of the recordings."
 )
 MOST_PAIRS = 20
-"""Pairs of brokers that are shown, those first of which most is known."""
+"""The most pairs of brokers shown; pairs with the most copies win."""
 _RATES = ("P10", "P50", "P90", "COUNT")
 
 
 class Section(msgspec.Struct, frozen=True):
-    """One table; without a header, a sentence."""
+    """A table; without a header, the title alone as a sentence."""
 
     title: str
     header: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     left: tuple[int, ...] = (0,)
-    """Columns of words, which stand to the left; figures stand to the right."""
+    """Indexes of left-aligned columns, which hold words; figures are right-aligned."""
     more: str = ""
-    """What is not shown."""
+    """A note on rows that are not shown."""
 
     def lines(self) -> list[str]:
-        """Give the header and the rows, aligned by spaces."""
+        """Return the header and the rows, aligned with spaces."""
         table = [self.header, *self.rows] if self.header else []
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return [
@@ -45,7 +45,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 def sections(of: ClusterInsights) -> Iterator[Section]:
-    """Give all that is known of a cluster; what is not known is left out."""
+    """Yield the insights into a cluster as sections; unknown values are left out."""
     yield Section(_prior(of.prior))
     if of.pairs:
         yield _pairs(of)
@@ -81,13 +81,13 @@ def _prior(prior: Prior | None) -> str:
     rate = prior.replica_bytes_s
     low, middle, high = map(as_rate, (rate.p10, rate.p50, rate.p90))
     step = as_duration(prior.step_s)
-    told = f"a replica is copied at {middle} ({low} to {high}); a step takes {step} beside copying"
-    if prior.curve.known_to is None:
-        return told
-    most = as_rate(prior.curve.known_to)
-    return (
-        f"{told}; a throttle of {most} at most held each copy up: what more would do is not known"
+    summary = (
+        f"a replica is copied at {middle} ({low} to {high}); a step takes {step} beside copying"
     )
+    if prior.curve.known_to is None:
+        return summary
+    most = as_rate(prior.curve.known_to)
+    return f"{summary}; a throttle of at most {most} held every copy up, so the top rate is unknown"
 
 
 def _rates(spread: Spread) -> tuple[str, ...]:
@@ -137,10 +137,10 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
 
 
 def options_of(advice: RunAdvice) -> str:
-    """Write limits as `ktui start` takes them."""
-    given = {name: value for name, value in advice.limits.items() if value is not None}
+    """Format recommended limits as options of `ktui start`."""
+    limits = {name: value for name, value in advice.limits.items() if value is not None}
     throttle = {} if advice.throttle == "none" else {"throttle": advice.throttle}
-    return " ".join(f"--{name} {value}" for name, value in {**given, **throttle}.items())
+    return " ".join(f"--{name} {value}" for name, value in {**limits, **throttle}.items())
 
 
 def _percent(share: float | None) -> str:
