@@ -1,4 +1,4 @@
-"""What a check says to a person."""
+"""The sentences of a check's findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ktui.planning.names import among, joined, nearest
 from ktui.planning.plan import PartitionTarget, Plan
 
 _MOST_COMPARED = 20
-"""Unknown topics that are compared with all names: each costs a pass over them."""
+"""The most unknown topics compared with all names, as each costs a pass over them."""
 
 _FIXED = {
     FindingKind.TOO_MANY_REPLICAS: "{0} replicas for {names}, but the cluster has {brokers} "
@@ -30,7 +30,7 @@ _FIXED = {
 
 
 class Sentences:
-    """Puts findings of one plan into words."""
+    """Formats the findings of one plan as sentences."""
 
     def __init__(self, plan: Plan, rules: PlanRules, cluster: ClusterSnapshot) -> None:
         self._plan = plan
@@ -40,7 +40,7 @@ class Sentences:
 
     @property
     def plan_size(self) -> int:
-        """How many partitions the plan has."""
+        """The number of partitions in the plan."""
         return len(self._plan.partitions)
 
     def of(
@@ -50,7 +50,7 @@ class Sentences:
         partitions: list[TopicPartition],
         first: int,
     ) -> str:
-        """Say one finding; `first` is the index in the plan of the first of its partitions."""
+        """Return a finding's sentence; `first` is the plan index of its first partition."""
         if kind in _FIXED:
             brokers = len(self._rules.known_brokers)
             return _FIXED[kind].format(*cause, names=among(partitions), brokers=brokers)
@@ -82,8 +82,8 @@ class Sentences:
 
     def _settings(self, partitions: list[TopicPartition]) -> str:
         topics = list(dict.fromkeys(tp.topic for tp in partitions))
-        told = self._rules.settings_unreadable
-        why = next((f": {told[topic]}" for topic in topics if topic in told), "")
+        reasons = self._rules.settings_unreadable
+        why = next((f": {reasons[topic]}" for topic in topics if topic in reasons), "")
         lost = "so min.insync.replicas is not checked"
         return f"the settings of {among(topics)} could not be read, {lost}{why}"
 
@@ -107,7 +107,7 @@ class Sentences:
 
 
 def _spans(numbers: Iterable[int]) -> str:
-    """Give numbers in order, neighbours together: "1 to 5 and 9"."""
+    """Format numbers in order, with neighbours joined: "1 to 5 and 9"."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][-1] == number - 1:
