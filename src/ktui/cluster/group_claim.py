@@ -172,7 +172,7 @@ class GroupClaim:
             return Free()
         if claim.kind != KIND:
             kind = clean(claim.kind) or "no protocol type"
-            return Unknown(f"the consumer group {self._group} is in other use ({kind})")
+            return Unknown(f"the consumer group {self._group} is used by something else ({kind})")
         owner = _owner(claim)
         lives = _lives(owner, engine)
         if owner is not None and owner.state_dir == self._me.state_dir:
@@ -185,7 +185,7 @@ class GroupClaim:
             if seen.settled or not seen.members:
                 return seen
             await self._clock.sleep(_SETTLE_WAIT_S)
-        raise _Unsettled(f"somebody is joining the consumer group {group} all the time")
+        raise _Unsettled(f"members keep joining the consumer group {group}")
 
     async def _claimed(self, *, take_over: bool) -> Standing:
         before = await self._read_owner()

@@ -61,7 +61,7 @@ class Others(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """The ownership as a sentence."""
-        who = self.owner or "another state directory, which does not name itself,"
+        who = self.owner or "an unidentified state directory"
         return f"{who} owns the cluster; {_ENGINE_STATE[self.lives]}"
 
 
@@ -74,15 +74,15 @@ class Unknown(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """The ownership as a sentence."""
-        return f"it is not known who owns the cluster: {self.reason}"
+        return f"the owner of the cluster is unknown: {self.reason}"
 
 
 Standing = OwnedHere | Free | Others | Unknown
 
 _ENGINE_STATE = {
-    True: "its engine lives",
+    True: "its engine is alive",
     False: "its engine is silent",
-    None: "whether its engine lives is not known",
+    None: "it is not known whether its engine is alive",
 }
 
 

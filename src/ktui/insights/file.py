@@ -12,7 +12,7 @@ from ktui.insights.insights import SCHEMA_VERSION, ClusterInsights, Insights
 
 NAME = "insights.json"
 """The file's name in a lake, and in a state directory, where the live view finds it."""
-_FIX = "make it anew with: ktui pipeline run"
+_FIX = "make a new one: ktui pipeline run"
 
 
 class _Versioned(msgspec.Struct):
@@ -85,4 +85,4 @@ def _decoded(text: bytes, path: Path) -> Insights:
             raise FileProblem(path, None, problem)
         return msgspec.json.decode(text, type=Insights)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise FileProblem(path, None, f"these are no insights: {error}; {_FIX}") from None
+        raise FileProblem(path, None, f"this is not an insights file: {error}; {_FIX}") from None

@@ -12,8 +12,8 @@ from ktui.insights.spread import Spread
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 NOTHING = (
-    "No insights yet. Runs are recorded by themselves, and `ktui record` records what others "
-    "move;\n`ktui pipeline run` then makes insights of the recordings."
+    "No insights yet. Every run is recorded, and `ktui record` records other people's moves.\n"
+    "Derive insights from the recordings: ktui pipeline run"
 )
 MOST_PAIRS = 20
 """The most pairs of brokers shown; pairs with the most copies win."""
@@ -62,7 +62,7 @@ def sections(of: ClusterInsights) -> Iterator[Section]:
         yield _advice(of.advice)
     if of.withheld:
         rows = tuple((each.run, each.reason) for each in of.withheld)
-        yield Section("no limits are advised", ("RUN", "WHY"), rows, left=(0, 1))
+        yield Section("no limits are recommended", ("RUN", "WHY"), rows, left=(0, 1))
 
 
 def _pairs(of: ClusterInsights) -> Section:
@@ -77,7 +77,7 @@ def _pairs(of: ClusterInsights) -> Section:
 
 def _prior(prior: Prior | None) -> str:
     if prior is None:
-        return "too little was copied to tell how fast"
+        return "too little was copied to estimate a rate"
     rate = prior.replica_bytes_s
     low, middle, high = map(as_rate, (rate.p10, rate.p50, rate.p90))
     step = as_duration(prior.step_s)
@@ -87,7 +87,7 @@ def _prior(prior: Prior | None) -> str:
     if prior.curve.known_to is None:
         return summary
     most = as_rate(prior.curve.known_to)
-    return f"{summary}; a throttle of at most {most} held every copy up, so the top rate is unknown"
+    return f"{summary}; a throttle of at most {most} held every copy up: higher rates are unknown"
 
 
 def _rates(spread: Spread) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def _size(of: SizeRate) -> str:
 
 
 def _eta(errors: Sequence[EtaError]) -> Iterator[Section]:
-    header = ("DONE FROM", "KTUI", "LINEAR", "LAST 10 S", "TOLD", "MOMENTS")
+    header = ("DONE FROM", "KTUI", "LINEAR", "LAST 10 S", "SHOWN", "MOMENTS")
     for scope in ("run", "partition"):
         rows = tuple(
             (
@@ -114,7 +114,7 @@ def _eta(errors: Sequence[EtaError]) -> Iterator[Section]:
             if each.scope == scope
         )
         if rows:
-            title = f"how far off the time left of a {scope} was, median"
+            title = f"median error of the time left of a {scope}"
             yield Section(title, header, rows, left=())
 
 
@@ -133,7 +133,7 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
         for each in advised
     )
     header = ("RUN", "PARTITIONS", "TO COPY", "TOOK", "WOULD", "RANGE", "MODEL OFF", "WITH")
-    return Section("limits to take", header, rows, left=(0, len(header) - 1))
+    return Section("recommended limits", header, rows, left=(0, len(header) - 1))
 
 
 def options_of(advice: RunAdvice) -> str:

@@ -119,8 +119,8 @@ def limits_from(options: Mapping[str, object], base: Limits | None = None) -> Li
     limits = msgspec.structs.replace(base or Limits(), **fields)
     for option in _GENTLE_ONLY:
         if limits.shape is not Shape.GENTLE and getattr(limits, option.replace("-", "_")):
-            fix = f"Give --{option} none, or --shape gentle"
-            raise LimitsProblem(f"--{option}", f"it limits nothing in shape {limits.shape}", fix)
+            fix = f"Use --{option} none, or --shape gentle"
+            raise LimitsProblem(f"--{option}", f"it has no effect in shape {limits.shape}", fix)
     return limits
 
 
@@ -128,7 +128,7 @@ def _option(name: str) -> str:
     option = KIP_435_NAMES.get(name, name.removeprefix("--"))
     if option not in COUNTS and option not in CHOICES:
         known = ", ".join(f"--{known}" for known in (*COUNTS, *CHOICES))
-        raise LimitsProblem(name, "there is no such limit", f"Known are {known}")
+        raise LimitsProblem(name, "there is no such limit", f"The limits are {known}")
     return option
 
 
@@ -143,16 +143,14 @@ def _value(name: str, value: object) -> int | str | None:
 def _choice(shown: str, words: type[Shape | Mode | Order], value: object) -> str:
     known = [word.value for word in words]
     if value not in known:
-        raise LimitsProblem(
-            shown, f"{value!r} is not one of its words", f"Use {' or '.join(known)}"
-        )
+        raise LimitsProblem(shown, f"{value!r} is not a valid value", f"Use {' or '.join(known)}")
     return words(value)
 
 
 def _count(shown: str, value: object) -> int | None:
     if value is None or value == "none":
         return None
-    fix = "Give a whole number from 1, or none to lift the limit"
+    fix = "Use a whole number from 1, or none to lift the limit"
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

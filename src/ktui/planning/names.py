@@ -21,7 +21,7 @@ def topic_name_problem(name: str) -> str | None:
     if len(name) > LONGEST_TOPIC:
         return f"a topic's name has at most {LONGEST_TOPIC} characters, this one {len(name):,}"
     if _LEGAL.fullmatch(name) is None:
-        allowed = 'only letters A to Z, digits, ".", "_" and "-" may stand in a name'
+        allowed = 'only letters A to Z, digits, ".", "_" and "-" are allowed in a name'
         return f'no topic can be named "{shown(name)}": {allowed}'
     return None
 

@@ -11,7 +11,7 @@ from ktui.planning.names import joined
 from ktui.quantities import as_rate
 from ktui.units import Rate, read
 
-EXPECTED = "give a rate such as 50MB, one for single brokers such as 50MB,3=20MB, or none"
+EXPECTED = "use a rate such as 50MB, one for single brokers such as 50MB,3=20MB, or none"
 _LARGEST = 2**63 - 2
 """Kafka treats the next number as no throttle."""
 _BROKER = re.compile(r"[0-9]{1,10}")
@@ -85,7 +85,7 @@ def rates_from(text: str) -> ThrottleRates:
         if not equals:
             every.append(_read(rate))
         elif not _BROKER.fullmatch(name.strip()):
-            raise ThrottleProblem(f"{name.strip()!r:.40} is no broker id; {EXPECTED}")
+            raise ThrottleProblem(f"{name.strip()!r:.40} is not a broker id; {EXPECTED}")
         elif int(name) in brokers:
             raise ThrottleProblem(f"broker {int(name)} is given twice; {EXPECTED}")
         else:

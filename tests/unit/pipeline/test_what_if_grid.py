@@ -43,7 +43,7 @@ def test_the_usual_grid_has_each_cell_once() -> None:
     [
         ("limits:\n  partitions: [1, 0]\n", 2, "--partitions: 0 is too small"),
         ("limits:\n  replicas: [1]\n  partition: [1]\n", 3, "there is no such limit"),
-        ("limits:\n  shape: [round]\n", 2, "'round' is not one of its words"),
+        ("limits:\n  shape: [round]\n", 2, "'round' is not a valid value"),
         ("limits: {}\nthrottle: [50MB/s, fast]\n", 2, "throttle: 'fast'"),
         ("limit: {}\n", 1, "unknown key 'limit'; did you mean 'limits'?"),
         ("limits:\n  partitions: []\n", 1, "0 cells"),

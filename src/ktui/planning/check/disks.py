@@ -58,11 +58,11 @@ def log_dir_warnings(
         replicas = as_count(gains[broker], "replica")
         if failed := [each for each in held if each.error is not None]:
             paths = ", ".join(f"{each.path} ({each.error})" for each in failed)
-            text = f"broker {broker} shall have {replicas} more, and a log dir is offline: {paths}"
+            text = f"broker {broker} gets {replicas}, and a log dir is offline: {paths}"
             yield warning(FindingKind.LOG_DIR_OFFLINE, text)
         working = [each for each in held if each.error is None]
         if working and all(each.cordoned for each in working):
-            text = f"broker {broker} shall have {replicas} more, and all its log dirs are cordoned"
+            text = f"broker {broker} gets {replicas}, and all its log dirs are cordoned"
             yield warning(FindingKind.CORDONED, text)
 
 

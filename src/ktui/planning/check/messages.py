@@ -20,7 +20,7 @@ _FIXED = {
     "{names}",
     FindingKind.BELOW_MIN_ISR: "fewer replicas ({0}) than min.insync.replicas ({1}), so producers "
     "with acks=all are refused: {names}",
-    FindingKind.BROKER_DOWN: "broker {0} is down and shall have {names}: nothing is copied to it "
+    FindingKind.BROKER_DOWN: "broker {0} is down and gets {names}: nothing is copied to it "
     "until "
     "it is back",
     FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",

@@ -103,7 +103,7 @@ def _run(preflight: Preflight) -> list[str]:
     counted = as_count(preflight.batches, *nouns)
     if preflight.time_s is None:
         unknown = sizes_of(preflight.sizes_unknown)
-        return [f"time  unknown, for {unknown} not known; {counted} at least"]
+        return [f"time  unknown: {unknown} not known; at least {counted}"]
     never = any(found.kind is FindingKind.NEVER_ENDS for found in preflight.warnings)
     where = ", where the throttle lets it end" if never else ""
     rows = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
@@ -127,7 +127,7 @@ def _rates(preflight: Preflight) -> str:
     if any(load.gains and rates.throttle(load.broker) is None for load in preflight.brokers):
         some = "each other broker" if phrases else "each broker"
         span = f"{as_rate(assumed.low)} to {as_rate(assumed.high)}"
-        phrases.append(f"{as_rate(assumed.middle)} ({span}) into {some}, which is assumed")
+        phrases.append(f"{as_rate(assumed.middle)} ({span}) into {some} (assumed)")
     return ", ".join(phrases)
 
 

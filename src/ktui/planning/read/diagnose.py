@@ -20,8 +20,8 @@ _NEEDED = {
     "version": f'add "version": {VERSION}',
     "partitions": "name the partitions to move",
     "topic": "name the topic",
-    "partition": "give the partition's number",
-    "replicas": "name the brokers that shall have it",
+    "partition": "add the partition's number",
+    "replicas": "name the brokers for the replicas",
 }
 
 Handler = Callable[[], object]
@@ -223,7 +223,7 @@ def _instead(raw: str) -> str:
 
 def _hint(raw: str) -> str:
     if raw.startswith('"') and _WHOLE.fullmatch(raw[1:-1]):
-        return "; leave the quotes out"
+        return "; remove the quotes"
     whole, _, rest = raw.partition(".")
     if rest and not rest.strip("0"):
         return f"; write {shown(whole)}"

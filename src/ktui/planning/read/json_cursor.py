@@ -112,7 +112,7 @@ class JsonText:
             self.at = found.start()
             raise NotJson(
                 self.at,
-                f"not JSON: the plan ended before this; remove {self._token()} and all behind it",
+                f"not JSON: the plan ended before this; remove {self._token()} and all after it",
             )
 
     def _items(self, close: str) -> Iterator[int]:
