@@ -1,8 +1,8 @@
 """A claim made of two consumer groups: one shows the owner, one shows that its engine is alive.
 
-The member of the first group owns the cluster. Its session is as long as brokers allow, so that the
-owner can be read for half an hour after its engine died. The session of the second group's member
-is short: that member is present only while an engine is alive.
+The member of the first group owns the cluster. That member's session is as long as brokers allow.
+So the owner can still be read half an hour after its engine died. The session of the second group's
+member is short: that member is present only while an engine is alive.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class GroupClaim:
             kind = clean(claim.kind) or "no protocol type"
             return Unknown(f"the consumer group {self._group} is used by something else ({kind})")
         owner = _owner(claim)
-        lives = _lives(owner, engine)
+        lives = _is_alive(owner, engine)
         if owner is not None and owner.state_dir == self._me.state_dir:
             return OwnedHere(owner, lives)
         return Others(owner, lives)
@@ -282,7 +282,7 @@ def _owner(group: SeenGroup) -> ClusterOwner | None:
     )
 
 
-def _lives(owner: ClusterOwner | None, engine: SeenGroup | BaseException) -> bool | None:
+def _is_alive(owner: ClusterOwner | None, engine: SeenGroup | BaseException) -> bool | None:
     if isinstance(engine, ClusterError | _Unsettled) or owner is None:
         return None
     if isinstance(engine, BaseException):

@@ -1,8 +1,9 @@
 """The port to the consumer groups with one static member that a claim is made of.
 
-A group has one static member (KIP-345) at a time. A client that joins with its instance id replaces
-that member, and every later request of the replaced one is answered so. Brokers drop members whose
-session times out. kafka/ and simulated/ implement this port; `group_claim.py` builds on it.
+A group has one static member (KIP-345) at a time. A client that joins with the same instance id
+replaces that member. Brokers report this to the replaced member at each of its later requests. They
+drop members whose session times out. kafka/ and simulated/ implement this port, and
+`group_claim.py` builds a claim on it.
 """
 
 from __future__ import annotations

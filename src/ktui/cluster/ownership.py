@@ -61,8 +61,8 @@ class Others(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """The ownership as a sentence."""
-        who = self.owner or "an unidentified state directory"
-        return f"{who} owns the cluster; {_ENGINE_STATE[self.lives]}"
+        owner = self.owner or "an unidentified state directory"
+        return f"{owner} owns the cluster; {_ENGINE_STATE[self.lives]}"
 
 
 class Unknown(msgspec.Struct, frozen=True):

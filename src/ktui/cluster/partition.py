@@ -84,8 +84,8 @@ class PartitionState(msgspec.Struct, frozen=True):
         """Replicas out of the ISR, other than those being added or removed."""
         if not self.described:
             return ()
-        aside = (*self.isr, *self.adding, *self.removing)
-        return tuple(b for b in self.replicas if b not in aside)
+        excluded = (*self.isr, *self.adding, *self.removing)
+        return tuple(b for b in self.replicas if b not in excluded)
 
     @property
     def catching_up(self) -> tuple[int, ...]:

@@ -256,8 +256,8 @@ class ClusterWriter(Protocol):
     """Changes a cluster.
 
     No method raises once a request has left. A lost answer is `Verdict.UNKNOWN` for each part of
-    the request, and the caller reads the cluster to settle the outcome. A request that may have
-    been received is never retried, except on NOT_CONTROLLER: brokers answer that before acting.
+    the request; the caller then reads the cluster for the outcome. A request that may have been
+    received is never retried, except on NOT_CONTROLLER: brokers answer that before acting.
 
     The facts behind a request age while a connection is made. With `leaves_within_s`, the request
     leaves within that many seconds of the call, or not at all.

@@ -81,8 +81,8 @@ class Unguarded:
 class SendGuard:
     """Decides by the claim whether an engine may send. The first check makes the claim.
 
-    Once this engine has lost the cluster, it never sends again, whoever owns the cluster later.
-    This run must not undo what another owner did meanwhile. `ktui resume` starts a new engine.
+    An engine that has lost the cluster never sends again, even if its directory owns the cluster
+    later: this run must not undo another owner's changes. `ktui resume` starts a new engine.
     """
 
     def __init__(self, claim: ClusterClaim, clock: Clock) -> None:

@@ -7,7 +7,7 @@ def clean(text: str) -> str:
     r"""Escape characters that could control or deceive a terminal.
 
     Control characters (including ESC), bidirectional overrides, zero-width characters and unusual
-    spaces become escapes such as `\x1b`, so that a hostile name is visible as such.
+    spaces become escapes such as `\x1b`. A hostile name is then visible as such.
     """
     return text if text.isprintable() else "".join(map(_escaped, text))
 

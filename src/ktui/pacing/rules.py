@@ -11,9 +11,10 @@ from ktui.pacing.situation import Blocked, Situation, Step, Why
 def in_order(now: Situation, adds: Brokers, drops: Brokers, *, first_leads: bool) -> Brokers:
     """Return the replicas of a step in order.
 
-    The order is CR + NR - DR (KIP-435), with added replicas appended, until the step in which FTR's
-    first replica becomes leader. Otherwise the cluster's own preferred leader rebalancing would
-    elect behind our back. From then on FTR's members come in FTR's order, and the rest after them.
+    The order is CR + NR - DR (KIP-435), with added replicas appended. This holds until the step in
+    which FTR's first replica becomes leader. Otherwise the cluster's own preferred leader
+    rebalancing would elect behind our back. From then on FTR's members come in FTR's order, and the
+    rest after them.
     """
     kept = (*(b for b in now.replicas if b not in drops), *adds)
     if not first_leads:

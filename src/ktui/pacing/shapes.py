@@ -131,10 +131,10 @@ def drop_intermediate(now: Situation) -> Step | None:
     ones are in sync, "wasting network bandwidth and CPU". The rules of safe drops hold. Where too
     few replicas are in sync, adding comes first.
     """
-    going = tuple(b for b in now.excess if b in now.intermediate and b not in now.dead)
-    if not going or adds_below_min_isr(now, 1):
+    candidates = tuple(b for b in now.excess if b in now.intermediate and b not in now.dead)
+    if not candidates or adds_below_min_isr(now, 1):
         return None
-    drops = safe_drops(now, len(going), lambda _: (), first_leads=False, among=going)
+    drops = safe_drops(now, len(candidates), lambda _: (), first_leads=False, among=candidates)
     step = step_or_blocked(now, drops=drops, final_order=now.leads) if drops else None
     return step if isinstance(step, Step) else None
 

@@ -40,9 +40,8 @@ async def measure(
 
     The leaders' log ends are read twice, `MEASURED_S` apart. The inbound rate is their difference,
     times the bytes of a message on the leader's disk. The rate stays unknown for compacted and
-    tiered topics, for partitions of unknown size, and for leaders that do not answer. The cost is
-    two requests to each leader and one more to each broker concerned, whatever the number of
-    partitions.
+    tiered topics, partitions of unknown size, and leaders that do not answer. The cost is two
+    requests to each leader and one more to each broker concerned, however many partitions.
 
     Returns:
         The snapshot, with `inbound` and `rates`.

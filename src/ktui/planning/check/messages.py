@@ -67,7 +67,7 @@ class Sentences:
         if kind is FindingKind.TOPIC_UNREADABLE:
             return f"topic {name} could not be read: {self._rules.unreadable[name]}"
         if kind is FindingKind.TOPIC_UNKNOWN:
-            return f"the cluster has no topic {name}{self._meant(name)}"
+            return f"the cluster has no topic {name}{self._suggestion(name)}"
         if kind is FindingKind.PARTITION_UNKNOWN:
             count = self._rules.partition_counts[name]
             have = f"{name} has {count:,} partition{'' if count == 1 else 's'}"
@@ -75,7 +75,7 @@ class Sentences:
         brokers = _spans(self._rules.known_brokers)
         return f"the cluster has no broker {name}, only {brokers}; named for {among(partitions)}"
 
-    def _meant(self, name: str) -> str:
+    def _suggestion(self, name: str) -> str:
         self._compared += 1
         near = nearest(name, self._cluster.topics) if self._compared <= _MOST_COMPARED else []
         return f"; did you mean {joined(near, 'or')}?" if near else ""
@@ -93,12 +93,12 @@ class Sentences:
         if kind is FindingKind.ORIGINAL_DIFFERS:
             state = self._rules.state(target.tp)
             now = () if state is None else state.original
-            said = "original_replicas are not the replicas now, so the plan was made earlier"
-            of_first = f"{joined(target.original_replicas)} in the plan, {joined(now)} now"
+            problem = "original_replicas are not the replicas now, so the plan was made earlier"
+            example = f"{joined(target.original_replicas)} in the plan, {joined(now)} now"
         else:
-            said = "replicas share a rack, though there are racks without one"
-            of_first = f"in racks {joined(self._rules.racks[b] for b in target.replicas)}"
-        return f"{said}: {among([f'{target.tp} ({of_first})', *partitions[1:]])}"
+            problem = "replicas share a rack, though there are racks without one"
+            example = f"in racks {joined(self._rules.racks[b] for b in target.replicas)}"
+        return f"{problem}: {among([f'{target.tp} ({example})', *partitions[1:]])}"
 
     def _done(self, kind: FindingKind, count: int) -> str:
         if kind is FindingKind.NOTHING_TO_DO:

@@ -19,8 +19,8 @@ async def take_snapshot(
 ) -> ClusterSnapshot:
     """Read brokers, ongoing reassignments, and the partitions and settings of the plan's topics.
 
-    Brokers that have, gain or lose replicas are also asked for their log dirs, their settings, and
-    the sizes of the plan's partitions that they lead. A broker that does not answer is a failure of
+    Brokers that have, gain or lose replicas are also asked for log dirs and settings. Leaders
+    report the sizes of their partitions in the plan. A broker that does not answer is a failure of
     the snapshot.
 
     Args:

@@ -214,17 +214,17 @@ class Ground:
             broker = change.broker
             known = not moved.unknown[broker]
             disk = disk_of(self._snapshot.log_dirs.get(broker, ()))
-            come, go = moved.bytes_in[broker], moved.bytes_out[broker]
+            bytes_in, bytes_out = moved.bytes_in[broker], moved.bytes_out[broker]
             room = disk.room if known else None
             yield DiskLoad(
                 broker=broker,
                 gains=change.gains,
                 loses=change.loses,
-                bytes_in=come if known else None,
-                bytes_out=go if known else None,
+                bytes_in=bytes_in if known else None,
+                bytes_out=bytes_out if known else None,
                 disk_bytes=disk.total,
                 room_bytes=disk.room,
-                room_after_bytes=None if room is None else room - come + go,
+                room_after_bytes=None if room is None else room - bytes_in + bytes_out,
                 room_at_peak_bytes=None if room is None else room - run.peak_bytes[broker],
             )
 

@@ -208,9 +208,9 @@ def _too_long(
     kept = (
         f", of which someone else's entries take {LONGEST_LIST - room:,}" if listed.theirs else ""
     )
-    way = f"--partitions {fitting} would do" if fitting else "there is no room for any of ours"
+    remedy = f"--partitions {fitting} would do" if fitting else "there is no room for any of ours"
     yield warning(
-        FindingKind.LIST_TOO_LONG, f"{sentence}{kept}: steps wait until there is room; {way}"
+        FindingKind.LIST_TOO_LONG, f"{sentence}{kept}: steps wait until there is room; {remedy}"
     )
 
 

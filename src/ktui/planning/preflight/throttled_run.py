@@ -38,7 +38,7 @@ class Growing:
             bytes_s = self.snapshot.inbound.get(one.tp)
             for broker in adds_of(one) if bytes_s is not None else ():
                 coming[broker].append((bytes_s or 0, one.tp))
-        return {broker: sorted(theirs, reverse=True) for broker, theirs in coming.items()}
+        return {broker: sorted(rates, reverse=True) for broker, rates in coming.items()}
 
     @cached_property
     def gaining(self) -> Sequence[int]:

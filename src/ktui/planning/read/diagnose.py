@@ -66,7 +66,7 @@ class PlanText:
         if self._json.peek() == mark:
             return True
         at, raw = self._scalar()
-        self._json.complain(at, f"expected {expected}, {_instead(raw)}")
+        self._json.complain(at, f"expected {expected}, {_but_found(raw)}")
         return False
 
     def _fields(self, handlers: Mapping[str, Handler], optional: tuple[str, ...]) -> _Fields:
@@ -92,7 +92,7 @@ class PlanText:
         at, raw = self._scalar()
         if raw != str(VERSION):
             self._json.complain(
-                at, f"the version must be the number {VERSION}, {_instead(raw)}; write {VERSION}"
+                at, f"the version must be the number {VERSION}, {_but_found(raw)}; write {VERSION}"
             )
 
     def _partitions(self) -> None:
@@ -139,7 +139,7 @@ class PlanText:
     def _topic(self) -> str | None:
         at, raw = self._scalar()
         if not raw.startswith('"'):
-            self._json.complain(at, f"expected a topic's name in double quotes, {_instead(raw)}")
+            self._json.complain(at, f"expected a topic's name in double quotes, {_but_found(raw)}")
             return None
         name = decoded(raw)
         problem = topic_name_problem(name)
@@ -176,7 +176,7 @@ class PlanText:
         """Parse one log dir; always 1, for the count."""
         at, raw = self._scalar()
         if not raw.startswith('"'):
-            self._json.complain(at, f'expected the text "{ANY_LOG_DIR}", {_instead(raw)}')
+            self._json.complain(at, f'expected the text "{ANY_LOG_DIR}", {_but_found(raw)}')
         elif decoded(raw) != ANY_LOG_DIR:
             self._json.complain(
                 at,
@@ -190,7 +190,7 @@ class PlanText:
         if _WHOLE.fullmatch(raw) and len(raw) <= _DIGITS and 0 <= int(raw) <= LARGEST:
             return int(raw)
         self._json.complain(
-            at, f"{what} is a whole number from 0 to {LARGEST}, {_instead(raw)}{_hint(raw)}"
+            at, f"{what} is a whole number from 0 to {LARGEST}, {_but_found(raw)}{_hint(raw)}"
         )
         return None
 
@@ -212,7 +212,7 @@ def _unknown(key: str, known: tuple[str, ...]) -> str:
     return f'unknown key "{shown(key)}"; {hint}'
 
 
-def _instead(raw: str) -> str:
+def _but_found(raw: str) -> str:
     """Describe the value found where another was expected."""
     if raw.startswith('"'):
         return f"not the text {shown(raw)}"

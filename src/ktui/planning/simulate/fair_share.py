@@ -140,8 +140,8 @@ class Shared:
 class Inbound:
     """The replicas that one broker is adding.
 
-    The broker's virtual time is the bytes received by a replica present from the start. A replica
-    of s bytes that is added at virtual time v therefore ends at v + s, whatever else is added.
+    The broker's virtual time is the bytes received by a replica present from the start. So a
+    replica of s bytes added at virtual time v ends at v + s, whatever else is added.
 
     Args:
         bytes_s: returns the broker's intake in bytes a second, for a number of replicas at once.

@@ -27,7 +27,7 @@ class HeldResources:
             return
         before = self._extra.get(one.tp)
         if before is None:
-            before = _beyond(one, one.situation)
+            before = _extra_replicas(one, one.situation)
         self._count(one.tp, before, before + len(adds))
         for broker in adds:
             held = self._bytes[broker] = self._bytes[broker] + one.size
@@ -40,7 +40,7 @@ class HeldResources:
         for broker in drops:
             self._bytes[broker] -= one.size
         if one.tp in self._extra:
-            self._count(one.tp, self._extra[one.tp], _beyond(one, now))
+            self._count(one.tp, self._extra[one.tp], _extra_replicas(one, now))
         if now.replicas == now.target:
             self._extra.pop(one.tp, None)
 
@@ -90,6 +90,6 @@ class Fetched:
         peak[broker] = max(peak[broker], now[broker])
 
 
-def _beyond(one: WantedPartition, now: Situation) -> int:
+def _extra_replicas(one: WantedPartition, now: Situation) -> int:
     """The number of extra replicas; below 0, how many may be added before one is extra."""
     return len(now.replicas) - max(len(one.situation.replicas), len(one.situation.target))
