@@ -48,7 +48,7 @@ def test_the_usual_grid_has_each_cell_once() -> None:
         ("limit: {}\n", 1, "unknown key 'limit'; did you mean 'limits'?"),
         ("limits:\n  partitions: []\n", 1, "0 cells"),
         (f"limits:\n  partitions: {list(range(1, 1002))}\n", 1, "1,001 cells"),
-        ("limits:\n  shape: [kip-435]\n  extra-replicas: [1]\n", 1, "limits nothing"),
+        ("limits:\n  shape: [kip-435]\n  extra-replicas: [1]\n", 1, "has no effect"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(grid: Path, text: str, line: int, words: str) -> None:
