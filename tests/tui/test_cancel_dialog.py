@@ -103,7 +103,7 @@ async def test_it_is_told_what_cannot_be_done_now_why_and_what_then(tmp_path: Pa
         await watch.do(events.Kill(1))
         await watch.pass_time(20)
         await open_dialog(watch, "up", "right")
-        assert "broker 1, of its original replicas, is offline" in watch.text
+        assert "broker 1 of its original replicas is offline" in watch.text
         assert "refused for now" in watch.text
 
 

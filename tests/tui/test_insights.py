@@ -37,17 +37,15 @@ async def test_what_is_known_of_the_cluster_is_shown(tmp_path: Path, size: tuple
         assert "copying" in text.split("a step takes 2 s")[1][:160]
         await pilot.press("end")
         await pilot.pause()
-        assert "limits to take" in screen_text(app)
+        assert "recommended limits" in screen_text(app)
 
 
 async def test_where_nothing_is_known_the_way_there_is_shown(tmp_path: Path) -> None:
     app = host(tmp_path)
     async with app.run_test() as pilot:
         text = " ".join((await settled(pilot, app)).split())
-        assert "No insights yet. Runs are recorded by themselves, and `ktui record` records" in text
-        assert (
-            "what others move; `ktui pipeline run` then makes insights of the recordings." in text
-        )
+        assert "No insights yet. Every run is recorded, and `ktui record` records" in text
+        assert "Derive insights from the recordings: ktui pipeline run" in text
 
 
 async def test_of_another_cluster_nothing_is_shown(tmp_path: Path) -> None:
@@ -62,7 +60,7 @@ async def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{")
     app = host(tmp_path)
     async with app.run_test(size=(160, 30)) as pilot:
-        assert "these are no insights" in await settled(pilot, app)
+        assert "this is not an insights file" in await settled(pilot, app)
 
 
 async def test_the_view_opens_it_and_goes_back(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ async def test_what_is_blocked_says_why_and_stands_above_what_waits(tmp_path: Pa
     wait(cluster, SESSION_S)
     async with watching_run(cluster, tmp_path, plan, limits) as watch:
         await watch.pass_until("blocked")
-        assert "broker 9, of its target, is offline" in watch.line("a-1")
+        assert "broker 9 of its target is offline" in watch.line("a-1")
         assert "1 blocked" in watch.line("run drain-3")
         assert watch.rows[0] == "a-1"
 

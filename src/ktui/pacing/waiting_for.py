@@ -1,4 +1,4 @@
-"""What a partition that could step waits for: asked of the rules that decide who steps."""
+"""The reason why a partition with a next step waits, by the rules that decide who steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktui.pacing.situation import Step
 
 
 class WaveOver(msgspec.Struct, frozen=True):
-    """It begins with the next wave, when all of this one have ended (KIP-1335)."""
+    """The partition begins with the next wave, once all of this one have ended (KIP-1335)."""
 
     wave: int
     left: int
@@ -24,25 +24,25 @@ class WaveOver(msgspec.Struct, frozen=True):
 
 
 class OneAlone(msgspec.Struct, frozen=True):
-    """A step that can never fit the limits goes alone until it is over."""
+    """Another step, which can never fit the limits, is in flight alone until it is over."""
 
     tp: TopicPartition
 
 
 class NothingElse(msgspec.Struct, frozen=True):
-    """It adds more than M ever lets, and goes alone, once nothing else is in flight."""
+    """The step adds more than M allows, and goes alone once nothing else is in flight."""
 
     adds: int
     most: int
 
 
 class OthersOfCut(msgspec.Struct, frozen=True):
-    """It is cut with others in one request, or when nothing adds any more."""
+    """The partition is cut with others in one request, or once no step adds any more."""
 
     ready: int
-    """Partitions that are ready now and not cut yet, itself among them."""
+    """Partitions that are ready now and not yet cut, including this one."""
     together: int | None
-    """How many have to be; None where only the end of all adding is waited for."""
+    """How many must be ready; None where the cut waits only for the end of all adding."""
 
 
 WaitsFor = Full | WaveOver | OneAlone | NothingElse | OthersOfCut
@@ -51,13 +51,13 @@ WaitsFor = Full | WaveOver | OneAlone | NothingElse | OthersOfCut
 def waiting_for(
     roster: Roster, tp: TopicPartition, step: Step, others: Mapping[int, int]
 ) -> WaitsFor | None:
-    """Say what keeps a partition from its next step; None if it goes with the next decision.
+    """Return the reason why a partition waits; None if it goes with the next decision.
 
     Args:
-        roster: those that have begun, at least.
-        tp: a partition that is not in flight, not blocked and not held. One that the roster does
-            not have is one that has not begun.
-        step: its next step.
+        roster: at least the partitions that have begun.
+        tp: a partition that is not in flight, not blocked and not held. If absent from the roster,
+            it has not begun.
+        step: the partition's next step.
         others: replicas that other people's reassignments are adding, by broker.
     """
     if roster.flying_alone:

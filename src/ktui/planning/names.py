@@ -1,4 +1,4 @@
-"""Names: which a topic can have, and which was probably meant."""
+"""Topic names, suggestions for misspelt names, and lists of names in messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 60
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Say why no topic can have this name, or None: Kafka's own rule (Topic.validate)."""
+    """Return why no topic can have this name, or None; Kafka's own rule (Topic.validate)."""
     if not name:
         return "a topic's name cannot be empty"
     if name in {".", ".."}:
@@ -21,26 +21,26 @@ def topic_name_problem(name: str) -> str | None:
     if len(name) > LONGEST_TOPIC:
         return f"a topic's name has at most {LONGEST_TOPIC} characters, this one {len(name):,}"
     if _LEGAL.fullmatch(name) is None:
-        allowed = 'only letters A to Z, digits, ".", "_" and "-" may stand in a name'
+        allowed = 'only letters A to Z, digits, ".", "_" and "-" are allowed in a name'
         return f'no topic can be named "{shown(name)}": {allowed}'
     return None
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Give up to three known names that look like this one, best first."""
+    """Return up to three known names that resemble this one, best first."""
     import difflib  # noqa: PLC0415 - slow to import, and only a mistake needs it
 
     return difflib.get_close_matches(name[:LONGEST_TOPIC], known)
 
 
 def shown(text: str) -> str:
-    """Make text from a file safe and short enough for a message."""
+    """Clean and shorten text from a file for use in a message."""
     start = clean(text[: _SHOWN + 1])
     return start if len(start) <= _SHOWN else f"{start[:_SHOWN]}…"
 
 
 def joined(names: Iterable[object], last: str = "and") -> str:
-    """Join as a person does: "a", "a and b", "a, b and c"."""
+    """Join names as in a sentence: "a", "a and b", "a, b and c"."""
     words = [str(name) for name in names]
     if len(words) <= 1:
         return "".join(words)

@@ -98,7 +98,7 @@ async def test_what_a_dead_broker_forbids_is_refused_with_the_reason_and_done_on
             run.ask(CallOff(CancelKind.ROLLBACK))
             group.create_task(run.carry_on())
         await until(lambda: is_in(single, State.REFUSED, LAST_IN_SYNC))
-        offline = "broker 2, of its original replicas, is offline"
+        offline = "broker 2 of its original replicas is offline"
         await until(lambda: is_in(to_be_back, State.REFUSED, offline))
         await until(lambda: is_in(one, State.ROLLED_BACK))
         await until(lambda: is_in(onto_it, State.ROLLED_BACK))

@@ -76,7 +76,7 @@ def test_a_live_run_is_told_of_its_cluster_being_taken_over_and_sends_nothing_mo
     left = ended(going)
 
     assert left.returncode == 130, left.stderr
-    assert "has taken the cluster over: this engine sends nothing more" in left.stderr
+    assert "has taken over the cluster: this engine sends nothing more" in left.stderr
     assert "(run mine, since " in ada.events("drain", Left)[-1].reason
     assert len(ada.events("drain", Answered)) == sent
     refused(ada.ktui("resume", "drain", "--headless"), "mine")

@@ -208,9 +208,9 @@ NOTE = (
     ("note", "shown"),
     [
         (NOTE, r"\x1b[2Jmallory on h"),
-        (NOTE.replace(b"00Z", b"00"), "does not name itself"),
-        (b"\xff\x00", "does not name itself"),
-        (b"", "does not name itself"),
+        (NOTE.replace(b"00Z", b"00"), "unidentified"),
+        (b"\xff\x00", "unidentified"),
+        (b"", "unidentified"),
     ],
 )
 async def test_what_others_write_into_a_group_is_shown_harmlessly_or_not_at_all(
@@ -243,7 +243,7 @@ class InUse:
 @pytest.mark.parametrize(
     ("groups", "reason"),
     [
-        (InUse("consumer", settled=True), "in other use (consumer)"),
+        (InUse("consumer", settled=True), "used by something else (consumer)"),
         (InUse("ktui", settled=False), "joining"),
     ],
 )

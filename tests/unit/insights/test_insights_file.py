@@ -31,7 +31,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_where_nothing_was_made_yet_nothing_is_known(tmp_path: Path) -> None:
     assert insights_in(tmp_path) == Insights()
     assert insights_of(tmp_path, "prod") is None
-    with pytest.raises(FileProblem, match="there is no such file; make it anew with: ktui"):
+    with pytest.raises(FileProblem, match="there is no such file; make a new one: ktui"):
         read_insights(tmp_path / NAME)
 
 
@@ -46,7 +46,7 @@ def test_a_file_that_holds_none_is_told_and_whoever_needs_none_goes_on(
     tmp_path: Path, text: str
 ) -> None:
     (tmp_path / NAME).write_text(text)
-    with pytest.raises(FileProblem, match="these are no insights"):
+    with pytest.raises(FileProblem, match="this is not an insights file"):
         insights_in(tmp_path)
     assert insights_of(tmp_path, "prod") is None
     share_insights(insights("prod"), tmp_path)
@@ -73,7 +73,7 @@ def test_figures_that_cannot_be_are_refused_so_that_no_run_goes_by_them(
     assert figure in text
     (tmp_path / NAME).write_bytes(text.replace(figure, other, 1))
 
-    with pytest.raises(FileProblem, match="these are no insights"):
+    with pytest.raises(FileProblem, match="this is not an insights file"):
         insights_in(tmp_path)
     assert insights_of(tmp_path, "prod") is None
 

@@ -74,21 +74,23 @@ def test_a_limit_that_is_no_whole_number_from_1_is_refused_with_the_option(value
     said = problem(per_broker=value)
 
     assert said.startswith("--per-broker: ")
-    assert said.endswith("Give a whole number from 1, or none to lift the limit")
+    assert said.endswith("Use a whole number from 1, or none to lift the limit")
 
 
 def test_a_word_that_is_not_known_is_refused_with_those_that_are() -> None:
-    assert problem(mode="waves") == ("--mode: 'waves' is not one of its words. Use rolling or wave")
+    assert problem(mode="waves") == ("--mode: 'waves' is not a valid value. Use rolling or wave")
     assert problem(shape=None).startswith("--shape: None is not")
 
 
 def test_an_option_that_is_not_known_is_refused_with_those_that_are() -> None:
-    assert problem(replica=1).startswith("replica: there is no such limit. Known are --replicas, ")
+    assert problem(replica=1).startswith(
+        "replica: there is no such limit. The limits are --replicas, "
+    )
 
 
 @pytest.mark.parametrize("option", ["extra-replicas", "cut-together"])
 def test_a_limit_of_gentle_is_refused_in_the_other_shape(option: str) -> None:
-    fix = f"Give --{option} none, or --shape gentle"
+    fix = f"Use --{option} none, or --shape gentle"
 
     with pytest.raises(LimitsProblem) as raised:
         limits_from({"shape": "kip-435"}, limits_from({option: 2}))

@@ -152,7 +152,7 @@ def test_an_offline_partition_names_the_eligible_leader_that_is_no_replica(limit
 
     assert isinstance(found, Blocked)
     assert (found.why, found.brokers) == (Why.ELIGIBLE_GONE, (3,))
-    assert "waits for broker 3, no replica of it any more" in found.sentence
+    assert "waits for broker 3, no longer among its replicas" in found.sentence
     among_replicas = replace(offline, eligible=(2, 3))
     assert refusal(among_replicas, limits) == (Why.PARTITION_OFFLINE, ())
 
@@ -192,10 +192,10 @@ def test_the_order_of_the_cluster_stays_until_the_new_leader_leads() -> None:
 
 
 def test_every_refusal_is_a_sentence_that_names_the_brokers() -> None:
-    assert Blocked(Why.TARGET_OFFLINE, (3,)).sentence == "broker 3, of its target, is offline"
+    assert Blocked(Why.TARGET_OFFLINE, (3,)).sentence == "broker 3 of its target is offline"
     assert (
         Blocked(Why.TARGET_NOT_IN_SYNC, (3, 4)).sentence
-        == "brokers 3, 4, of its target, are not in sync"
+        == "brokers 3, 4 of its target are not in sync"
     )
     assert (
         Blocked(Why.BELOW_MIN_ISR, (1,)).sentence

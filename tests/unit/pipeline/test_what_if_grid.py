@@ -43,12 +43,12 @@ def test_the_usual_grid_has_each_cell_once() -> None:
     [
         ("limits:\n  partitions: [1, 0]\n", 2, "--partitions: 0 is too small"),
         ("limits:\n  replicas: [1]\n  partition: [1]\n", 3, "there is no such limit"),
-        ("limits:\n  shape: [round]\n", 2, "'round' is not one of its words"),
+        ("limits:\n  shape: [round]\n", 2, "'round' is not a valid value"),
         ("limits: {}\nthrottle: [50MB/s, fast]\n", 2, "throttle: 'fast'"),
         ("limit: {}\n", 1, "unknown key 'limit'; did you mean 'limits'?"),
         ("limits:\n  partitions: []\n", 1, "0 cells"),
         (f"limits:\n  partitions: {list(range(1, 1002))}\n", 1, "1,001 cells"),
-        ("limits:\n  shape: [kip-435]\n  extra-replicas: [1]\n", 1, "limits nothing"),
+        ("limits:\n  shape: [kip-435]\n  extra-replicas: [1]\n", 1, "has no effect"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(grid: Path, text: str, line: int, words: str) -> None:

@@ -120,7 +120,7 @@ CHANGES: dict[str, Change] = {
     "a key too many": _add_key,
     "a version that is not 1": lambda r, p: p.update(version=r.choice([0, 2, "1", 1.0, True, []])),
     "a replica twice": _repeat_replica,
-    "a replica that is no broker id": _replace_replica,
+    "a replica that is not a broker id": _replace_replica,
     "replicas that are no list": lambda r, p: _any_row(r, p).update(replicas=_no_list(r)),
     "original replicas that are no list": (
         lambda r, p: _any_row(r, p).update(original_replicas=_no_list(r))

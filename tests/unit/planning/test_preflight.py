@@ -316,7 +316,7 @@ def test_log_dirs_that_take_nothing_are_no_room_and_are_warned_of() -> None:
     assert load(one_offline, 4).room_bytes == load(one_cordoned, 4).room_bytes == 50 * GB
     assert load(all_cordoned, 4).room_bytes is None
     assert only(one_offline) == (
-        "broker 4 shall have 1 replica more, and a log dir is offline: /a (KAFKA_STORAGE_ERROR)"
+        "broker 4 gets 1 replica, and a log dir is offline: /a (KAFKA_STORAGE_ERROR)"
     )
     assert one_cordoned.warnings == ()
     assert kinds(all_cordoned) == [FindingKind.LOG_DIR_OFFLINE, FindingKind.CORDONED]
@@ -335,7 +335,7 @@ def test_a_step_that_can_never_fit_is_named() -> None:
 
     assert told.warnings[0].partitions == (tp(1),)
     assert only(told) == (
-        "a step adds more replicas than --replica-movements 2 lets, and goes alone, when nothing "
+        "a step adds more replicas than --replica-movements 2 allows, and goes alone, when nothing "
         "else moves: orders-1"
     )
     assert figures(ONE, ALL, limits=START).warnings == ()

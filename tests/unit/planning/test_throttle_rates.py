@@ -47,15 +47,15 @@ WRONG: dict[str, str] = {
     "9" * 400: "'999",
     "50MB,20MB": "several rates for every broker",
     "none,50MB": "several rates for every broker",
-    "b3=20MB": "'b3' is no broker id",
-    "-3=20MB": "'-3' is no broker id",
-    "=20MB": "'' is no broker id",
-    f"{'9' * 5000}=20MB": "is no broker id",
-    "٣=20MB": "is no broker id",
+    "b3=20MB": "'b3' is not a broker id",
+    "-3=20MB": "'-3' is not a broker id",
+    "=20MB": "'' is not a broker id",
+    f"{'9' * 5000}=20MB": "is not a broker id",
+    "٣=20MB": "is not a broker id",
     "3=": "''",
     "3=20MB,3=30MB": "broker 3 is given twice",
     "3=20MB,03=20MB": "broker 3 is given twice",
-    "3=4=20MB": "'3=4' is no broker id",
+    "3=4=20MB": "'3=4' is not a broker id",
 }
 
 

@@ -152,7 +152,7 @@ def test_a_rate_at_which_one_fetch_outlasts_the_stall_alarm_is_told() -> None:
 
     assert told.kind is FindingKind.SLOWER_THAN_A_FETCH
     assert told.sentence == (
-        "at 20 kB/s into brokers 4, 5 and 6 one fetch of 1 MiB takes 52 s: copies are told as "
+        "at 20 kB/s into brokers 4, 5 and 6 one fetch of 1 MiB takes 52 s: copies are shown as "
         "stalled in between; from 35 kB/s on they are not"
     )
     assert foreseen(ALL, throttle="35kB").warnings == ()

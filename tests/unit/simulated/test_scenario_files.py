@@ -357,7 +357,7 @@ def test_a_topic_that_was_deleted_before_is_not_there_any_more(read: Read) -> No
         ("{drain: [3], start: -1}", "plan.start: expected a time"),
         ("{drain: [3], limits: {replica: 1}}", "unknown key 'replica'; did you mean 'replicas'?"),
         ("{drain: [3], limits: {replicas: 0}}", "0 is too small"),
-        ("{drain: [3], limits: {shape: round}}", "'round' is not one of its words"),
+        ("{drain: [3], limits: {shape: round}}", "'round' is not a valid value"),
         ("{replication-factor: 5}", "5 replicas need as many brokers; there are 4"),
         ("{replication-factor: 3, topics: [orders]}", "nothing would move"),
         ("{partitions: []}", "nothing would move"),

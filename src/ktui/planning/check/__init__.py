@@ -1,1 +1,1 @@
-"""Plans held against their cluster before anything is sent."""
+"""Checks of a plan against its cluster, before anything is sent."""

@@ -1,4 +1,4 @@
-"""One question to many brokers, all at once."""
+"""One request to many brokers, all at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ A = TypeVar("A")
 async def ask_each(
     operation: Operation, calls: Mapping[int, Coroutine[Any, Any, A]]
 ) -> tuple[Mapping[int, A], Sequence[Failure]]:
-    """Ask brokers, all at once: a slow one costs no more than the adapter's call timeout."""
+    """Call brokers, all at once: a slow one costs at most the adapter's call timeout."""
     answers: dict[int, A] = {}
     failures: dict[int, Failure] = {}
 

@@ -1,4 +1,4 @@
-"""Holding a plan against its cluster, before anything is sent."""
+"""The check of a plan against its cluster, before anything is sent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ORDER = (*Severity,)
 
 
 class _Group(msgspec.Struct):
-    """The partitions with the same remark, and the index in the plan of the first."""
+    """The partitions with the same remark, and the plan index of the first one."""
 
     remark: Remark
     first: int
@@ -46,17 +46,17 @@ class _Group(msgspec.Struct):
 
     @property
     def steps(self) -> Steps:
-        """The path to the value that the first one's remark is about."""
+        """The path to the value behind the first partition's remark."""
         return ("partitions", self.first, *self.remark.steps)
 
 
 def check_plan(
     plan: Plan, cluster: ClusterSnapshot, allowed: Allowances | None = None
 ) -> tuple[Finding, ...]:
-    """Say what stands against the plan on this cluster: problems, then warnings, then notes.
+    """Return the findings about a plan on this cluster: problems, then warnings, then notes.
 
-    What is the same for many partitions is one finding that names them all. A plan may be started
-    when no finding is a problem.
+    A remark that many partitions share is one finding that names them all. A plan may be started
+    if no finding is a problem.
     """
     rules = PlanRules(cluster)
     groups = _grouped(plan, rules)

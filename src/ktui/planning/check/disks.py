@@ -1,4 +1,4 @@
-"""What a plan takes of brokers' disks, and which of them it should not be laid on."""
+"""A plan's load on the disks of brokers, and warnings about unsuitable disks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.quantities import as_bytes, as_count
 
 LOW = 0.1
-"""The share of a disk below which its room is low."""
+"""The share of a disk below which free room counts as low."""
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """Where new replicas of a broker can go: its log dirs that work and are not cordoned, in all.
+    """The total of a broker's log dirs that can take new replicas: working and not cordoned.
 
-    Bytes; None where the broker does not tell.
+    Bytes; None where the broker does not report them.
     """
 
     total: int | None = None
@@ -31,50 +31,50 @@ def disk_of(log_dirs: Iterable[LogDir]) -> Disk:
 
 
 class DiskLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plan brings to a broker and takes from it. Bytes; None where not known."""
+    """A plan's effect on a broker's disks. Bytes; None where not known."""
 
     broker: int
     gains: int
     loses: int
-    """Replicas."""
+    """The number of replicas that the broker loses; `gains` counts those added."""
     bytes_in: int | None
     bytes_out: int | None
-    """Bytes of the replicas that it loses."""
+    """Bytes of the replicas that the broker loses."""
     disk_bytes: int | None
     room_bytes: int | None
-    """Now, in the log dirs that work and are not cordoned."""
+    """Free bytes now, in the log dirs that work and are not cordoned."""
     room_after_bytes: int | None
-    """Below 0, so much is lacking."""
+    """Free bytes afterwards; a negative figure is lacking."""
     room_at_peak_bytes: int | None
-    """The least at one time, while some of the old replicas are still there."""
+    """The least free bytes at one time, while some old replicas are still there."""
 
 
 def log_dir_warnings(
     gains: Mapping[int, int], log_dirs: Mapping[int, tuple[LogDir, ...]]
 ) -> Iterator[Finding]:
-    """Warn of brokers that gain replicas and have log dirs that cannot take any."""
+    """Warn of brokers that gain replicas but have unusable log dirs."""
     for broker in sorted(gains):
         held = log_dirs.get(broker, ())
         replicas = as_count(gains[broker], "replica")
         if failed := [each for each in held if each.error is not None]:
             paths = ", ".join(f"{each.path} ({each.error})" for each in failed)
-            told = f"broker {broker} shall have {replicas} more, and a log dir is offline: {paths}"
-            yield warning(FindingKind.LOG_DIR_OFFLINE, told)
+            text = f"broker {broker} gets {replicas}, and a log dir is offline: {paths}"
+            yield warning(FindingKind.LOG_DIR_OFFLINE, text)
         working = [each for each in held if each.error is None]
         if working and all(each.cordoned for each in working):
-            told = f"broker {broker} shall have {replicas} more, and all its log dirs are cordoned"
-            yield warning(FindingKind.CORDONED, told)
+            text = f"broker {broker} gets {replicas}, and all its log dirs are cordoned"
+            yield warning(FindingKind.CORDONED, text)
 
 
 def disk_warnings(loads: Iterable[DiskLoad]) -> Iterator[Finding]:
-    """Warn of brokers whose disks would have no room left, or little."""
+    """Warn of brokers whose disks would have little or no room left."""
     for load in loads:
         if load.gains and (found := _room_warning(load)):
             yield found
 
 
 def warning(kind: FindingKind, sentence: str) -> Finding:
-    """Give a warning that is about no partition of the plan in particular."""
+    """Return a warning about no partition in particular."""
     return Finding(Severity.WARNING, kind, (), sentence)
 
 
@@ -84,15 +84,15 @@ def _room_warning(load: DiskLoad) -> Finding | None:
         return None
     least = min(after, peak)
     when = "" if after <= peak else " before old replicas leave it"
-    comes = f"broker {load.broker} gets {as_bytes(load.bytes_in)}, has room for "
+    gain = f"broker {load.broker} gets {as_bytes(load.bytes_in)}, has room for "
     if least <= 0:
-        told = f"{comes}{as_bytes(load.room_bytes)} now, and would be full{when}"
+        text = f"{gain}{as_bytes(load.room_bytes)} now, and would be full{when}"
         lacking = f": {as_bytes(-least)} too much" if least else ""
-        return warning(FindingKind.DISK_FULL, f"{told}{lacking}")
+        return warning(FindingKind.DISK_FULL, f"{text}{lacking}")
     if least < LOW * disk:
         left = f"{as_bytes(least)}, {least / disk:.0%} of its disk"
-        told = f"{comes}{as_bytes(load.room_bytes)} now, and would have {left}, left{when}"
-        return warning(FindingKind.DISK_LOW, told)
+        text = f"{gain}{as_bytes(load.room_bytes)} now, and would have {left}, left{when}"
+        return warning(FindingKind.DISK_LOW, text)
     return None
 
 

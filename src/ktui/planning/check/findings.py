@@ -1,4 +1,4 @@
-"""What a check of a plan against its cluster takes and gives."""
+"""The input and output of a plan's check: a snapshot of the cluster, and findings."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from ktui.planning.read.problems import FilePosition
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the cluster before a plan starts, as the ports answer it."""
+    """The state of the cluster before a plan starts, as read through the ports."""
 
     partitions: Mapping[TopicPartition, PartitionState]
-    """All partitions of the plan's topics. A topic that is not here does not exist, but for those
-    that `failures` names."""
+    """All partitions of the plan's topics.
+
+    A topic without partitions here does not exist, unless `failures` names it.
+    """
     brokers: Mapping[int, Broker]
     configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)
-    """A topic that is missing here could not be read, and is not judged by its settings."""
+    """Topic settings. A missing topic could not be read, and is not checked by its settings."""
     listed: Mapping[TopicPartition, Reassignment] = msgspec.field(default_factory=dict)
-    """Every ongoing reassignment; all of them are someone else's, for ours has not begun."""
+    """Every ongoing reassignment; all are someone else's, since ours has not begun."""
     topics: Collection[str] = ()
-    """Names of the cluster's topics, where they are known: one may have been meant."""
+    """Names of the cluster's topics, where known, for suggestions."""
     failures: tuple[Failure, ...] = ()
     sizes: Mapping[Replica, int] = msgspec.field(default_factory=dict)
-    """Bytes of the plan's partitions, each at its leader; one that is missing is not known."""
+    """Bytes of the plan's partitions at their leaders; unknown sizes are absent."""
     log_dirs: Mapping[int, tuple[LogDir, ...]] = msgspec.field(default_factory=dict)
-    """By broker: of those that have, gain or lose replicas, as far as they answered."""
+    """Log dirs of the brokers that have, gain or lose replicas, as far as they answered."""
     broker_configs: Mapping[int, BrokerConfig] = msgspec.field(default_factory=dict)
-    """By broker, of the same brokers."""
+    """Settings of the same brokers."""
     inbound: Mapping[TopicPartition, int] = msgspec.field(default_factory=dict)
-    """Bytes a second written to the partitions that get replicas, as far as they were measured."""
+    """Bytes a second written to the partitions that gain replicas, where measured."""
     rates: Mapping[int, Mapping[str, Setting]] = msgspec.field(default_factory=dict)
-    """The throttles of the brokers concerned, by Kafka's names, with where each comes from."""
+    """Throttles of the brokers concerned, under Kafka's names, with their sources."""
 
     @property
     def online(self) -> frozenset[int]:
@@ -45,7 +47,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return online(self.brokers)
 
     def size(self, tp: TopicPartition) -> int | None:
-        """Give a partition's bytes, which are those of its leader; None where not known."""
+        """Return a partition's size in bytes at its leader; None where not known."""
         state = self.partitions.get(tp)
         if state is None or state.leader is None:
             return None
@@ -53,21 +55,21 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allowances(msgspec.Struct, frozen=True):
-    """What the operator has explicitly allowed."""
+    """The operator's explicit permissions."""
 
     replication_factor_change: bool = False
     below_min_isr: bool = False
 
 
 class Option(enum.StrEnum):
-    """The option that allows what is otherwise a problem."""
+    """The option that turns a problem into a lesser finding."""
 
     REPLICATION_FACTOR_CHANGE = "--allow-replication-factor-change"
     BELOW_MIN_ISR = "--allow-below-min-isr"
 
 
 class Severity(enum.StrEnum):
-    """How much a finding matters. The declared order is that of the findings."""
+    """The severity of a finding. Findings are sorted in the declared order."""
 
     PROBLEM = "problem"
     """The plan is not started."""
@@ -76,7 +78,7 @@ class Severity(enum.StrEnum):
 
 
 class FindingKind(enum.StrEnum):
-    """What was found."""
+    """The kind of a finding."""
 
     TOPIC_UNKNOWN = "topic unknown"
     TOPIC_UNREADABLE = "topic unreadable"
@@ -113,7 +115,7 @@ class FindingKind(enum.StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing to say of a plan on this cluster, and the partitions that it is about."""
+    """A finding about a plan on this cluster, with the partitions concerned."""
 
     severity: Severity
     kind: FindingKind
@@ -121,6 +123,6 @@ class Finding(msgspec.Struct, frozen=True):
     """In the plan's order."""
     sentence: str
     place: FilePosition | None = None
-    """Where the first of them stands in the file; None for a plan that was not read from one."""
+    """The first partition's position in the file; None if the plan was not read from a file."""
     option: Option | None = None
-    """What allows it, or has allowed it."""
+    """The option that allows, or has allowed, this finding."""

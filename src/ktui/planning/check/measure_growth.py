@@ -1,4 +1,4 @@
-"""What a throttle is held against: how much is written, and the rates that are there already."""
+"""Measurements for judging a throttle: inbound rates and present throttle rates."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import Plan
 
 MEASURED_S = 2.0
-"""Between the two looks at the log ends."""
+"""Seconds between the two reads of the log ends."""
 
 _ANY_TOPIC = TopicConfig()
 
 
-class _Look(msgspec.Struct, frozen=True):
-    """Where one leader's logs end, and when it said so."""
+class _LogEnds(msgspec.Struct, frozen=True):
+    """One leader's log offsets, and the second of the answer."""
 
     offsets: OffsetsAnswer
     at_s: float
@@ -36,12 +36,12 @@ class _Look(msgspec.Struct, frozen=True):
 async def measure(
     reader: ClusterReader, plan: Plan, seen: ClusterSnapshot, clock: Clock
 ) -> ClusterSnapshot:
-    """Measure how much is written to each partition that gets a replica, and read rates.
+    """Measure the inbound rate of each partition that gains a replica, and read throttle rates.
 
-    The leaders' log ends are read twice, `MEASURED_S` apart: their difference, times the bytes that
-    a message takes on the leader's disk, is the inbound rate. Of compacted and tiered topics, of
-    partitions whose size is not known, and of leaders that do not answer, it stays unknown. It
-    costs each leader two questions and each broker concerned a third, however many partitions.
+    The leaders' log ends are read twice, `MEASURED_S` apart. The inbound rate is their difference,
+    times the bytes of a message on the leader's disk. The rate stays unknown for compacted and
+    tiered topics, partitions of unknown size, and leaders that do not answer. The cost is two
+    requests to each leader and one more to each broker concerned, however many partitions.
 
     Returns:
         The snapshot, with `inbound` and `rates`.
@@ -52,19 +52,19 @@ async def measure(
         if state.leader is not None and state.described:
             led[state.leader].append(state.tp)
 
-    async def look(broker: int, *, first: bool) -> _Look:
+    async def read_ends(broker: int, *, first: bool) -> _LogEnds:
         tps = led[broker]
         answer = await reader.log_offsets(broker, ends=tps, starts=tps if first else ())
-        return _Look(answer, clock.monotonic())
+        return _LogEnds(answer, clock.monotonic())
 
     alive = seen.online
     begun, failed = await ask_each(
-        Operation.LOG_ENDS, {b: look(b, first=True) for b in sorted(led) if b in alive}
+        Operation.LOG_ENDS, {b: read_ends(b, first=True) for b in sorted(led) if b in alive}
     )
-    if any(look.offsets.ends for look in begun.values()):
+    if any(answer.offsets.ends for answer in begun.values()):
         await clock.sleep(MEASURED_S)
     ended, failed_later = await ask_each(
-        Operation.LOG_ENDS, {b: look(b, first=False) for b in begun}
+        Operation.LOG_ENDS, {b: read_ends(b, first=False) for b in begun}
     )
     rates = {
         tp: rate
@@ -81,7 +81,7 @@ async def measure(
 
 
 def _growing(plan: Plan, seen: ClusterSnapshot) -> Iterator[PartitionState]:
-    """Give the partitions that get a replica."""
+    """The partitions that gain a replica."""
     rules = PlanRules(seen)
     for target in plan.partitions:
         state = rules.state(target.tp)
@@ -89,8 +89,8 @@ def _growing(plan: Plan, seen: ClusterSnapshot) -> Iterator[PartitionState]:
             yield state
 
 
-def _rate(tp: TopicPartition, first: _Look, last: _Look, seen: ClusterSnapshot) -> int | None:
-    """Give bytes a second, rounded up; None where they are not known."""
+def _rate(tp: TopicPartition, first: _LogEnds, last: _LogEnds, seen: ClusterSnapshot) -> int | None:
+    """The inbound bytes a second, rounded up; None where not known."""
     before, after = first.offsets.ends.get(tp), last.offsets.ends.get(tp)
     passed_s = last.at_s - first.at_s
     if before is None or after is None or after < before or passed_s <= 0.0:
@@ -108,7 +108,7 @@ def _rate(tp: TopicPartition, first: _Look, last: _Look, seen: ClusterSnapshot) 
 async def _rates(
     reader: ClusterReader, brokers: frozenset[int]
 ) -> Mapping[int, Mapping[str, Setting]]:
-    """Read the throttles of brokers; those that do not tell are left out."""
+    """Read the throttles of brokers; brokers that do not answer are left out."""
     resources = [of_broker(broker) for broker in sorted(brokers)]
     answer = await reader.settings(resources, RATES)
-    return {int(resource.name): told for resource, told in answer.settings.items()}
+    return {int(resource.name): settings for resource, settings in answer.settings.items()}

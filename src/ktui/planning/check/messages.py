@@ -1,4 +1,4 @@
-"""What a check says to a person."""
+"""The sentences of a check's findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ktui.planning.names import among, joined, nearest
 from ktui.planning.plan import PartitionTarget, Plan
 
 _MOST_COMPARED = 20
-"""Unknown topics that are compared with all names: each costs a pass over them."""
+"""The most unknown topics compared with all names, as each costs a pass over them."""
 
 _FIXED = {
     FindingKind.TOO_MANY_REPLICAS: "{0} replicas for {names}, but the cluster has {brokers} "
@@ -20,7 +20,7 @@ _FIXED = {
     "{names}",
     FindingKind.BELOW_MIN_ISR: "fewer replicas ({0}) than min.insync.replicas ({1}), so producers "
     "with acks=all are refused: {names}",
-    FindingKind.BROKER_DOWN: "broker {0} is down and shall have {names}: nothing is copied to it "
+    FindingKind.BROKER_DOWN: "broker {0} is down and gets {names}: nothing is copied to it "
     "until "
     "it is back",
     FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",
@@ -30,7 +30,7 @@ _FIXED = {
 
 
 class Sentences:
-    """Puts findings of one plan into words."""
+    """Formats the findings of one plan as sentences."""
 
     def __init__(self, plan: Plan, rules: PlanRules, cluster: ClusterSnapshot) -> None:
         self._plan = plan
@@ -40,7 +40,7 @@ class Sentences:
 
     @property
     def plan_size(self) -> int:
-        """How many partitions the plan has."""
+        """The number of partitions in the plan."""
         return len(self._plan.partitions)
 
     def of(
@@ -50,7 +50,7 @@ class Sentences:
         partitions: list[TopicPartition],
         first: int,
     ) -> str:
-        """Say one finding; `first` is the index in the plan of the first of its partitions."""
+        """Return a finding's sentence; `first` is the plan index of its first partition."""
         if kind in _FIXED:
             brokers = len(self._rules.known_brokers)
             return _FIXED[kind].format(*cause, names=among(partitions), brokers=brokers)
@@ -67,7 +67,7 @@ class Sentences:
         if kind is FindingKind.TOPIC_UNREADABLE:
             return f"topic {name} could not be read: {self._rules.unreadable[name]}"
         if kind is FindingKind.TOPIC_UNKNOWN:
-            return f"the cluster has no topic {name}{self._meant(name)}"
+            return f"the cluster has no topic {name}{self._suggestion(name)}"
         if kind is FindingKind.PARTITION_UNKNOWN:
             count = self._rules.partition_counts[name]
             have = f"{name} has {count:,} partition{'' if count == 1 else 's'}"
@@ -75,15 +75,15 @@ class Sentences:
         brokers = _spans(self._rules.known_brokers)
         return f"the cluster has no broker {name}, only {brokers}; named for {among(partitions)}"
 
-    def _meant(self, name: str) -> str:
+    def _suggestion(self, name: str) -> str:
         self._compared += 1
         near = nearest(name, self._cluster.topics) if self._compared <= _MOST_COMPARED else []
         return f"; did you mean {joined(near, 'or')}?" if near else ""
 
     def _settings(self, partitions: list[TopicPartition]) -> str:
         topics = list(dict.fromkeys(tp.topic for tp in partitions))
-        told = self._rules.settings_unreadable
-        why = next((f": {told[topic]}" for topic in topics if topic in told), "")
+        reasons = self._rules.settings_unreadable
+        why = next((f": {reasons[topic]}" for topic in topics if topic in reasons), "")
         lost = "so min.insync.replicas is not checked"
         return f"the settings of {among(topics)} could not be read, {lost}{why}"
 
@@ -93,12 +93,12 @@ class Sentences:
         if kind is FindingKind.ORIGINAL_DIFFERS:
             state = self._rules.state(target.tp)
             now = () if state is None else state.original
-            said = "original_replicas are not the replicas now, so the plan was made earlier"
-            of_first = f"{joined(target.original_replicas)} in the plan, {joined(now)} now"
+            problem = "original_replicas are not the replicas now, so the plan was made earlier"
+            example = f"{joined(target.original_replicas)} in the plan, {joined(now)} now"
         else:
-            said = "replicas share a rack, though there are racks without one"
-            of_first = f"in racks {joined(self._rules.racks[b] for b in target.replicas)}"
-        return f"{said}: {among([f'{target.tp} ({of_first})', *partitions[1:]])}"
+            problem = "replicas share a rack, though there are racks without one"
+            example = f"in racks {joined(self._rules.racks[b] for b in target.replicas)}"
+        return f"{problem}: {among([f'{target.tp} ({example})', *partitions[1:]])}"
 
     def _done(self, kind: FindingKind, count: int) -> str:
         if kind is FindingKind.NOTHING_TO_DO:
@@ -107,7 +107,7 @@ class Sentences:
 
 
 def _spans(numbers: Iterable[int]) -> str:
-    """Give numbers in order, neighbours together: "1 to 5 and 9"."""
+    """Format numbers in order, with neighbours joined: "1 to 5 and 9"."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][-1] == number - 1:

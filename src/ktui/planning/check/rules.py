@@ -1,4 +1,4 @@
-"""The rules that each partition of a plan is held against."""
+"""The rules against which each partition of a plan is checked."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ktui.planning.read.problems import Steps
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """One rule that one partition breaks.
+    """A rule that one partition breaks.
 
-    `cause` is what the sentence names: remarks of the same kind and cause become one finding.
-    `steps` lead from the partition to the value in the file.
+    `cause` holds the values for the sentence; remarks of the same kind and cause become one
+    finding. `steps` is the path from the partition to the value in the file.
     """
 
     kind: FindingKind
@@ -28,19 +28,19 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class PlanRules:
-    """Holds partitions against a cluster; what all of them need is worked out once."""
+    """Checks partitions against a cluster; data shared by all checks is computed once."""
 
     def __init__(self, cluster: ClusterSnapshot) -> None:
         self._cluster = cluster
 
     @cached_property
     def partition_counts(self) -> Counter[str]:
-        """How many partitions each topic has."""
+        """The number of partitions of each topic."""
         return Counter(tp.topic for tp in self._cluster.partitions)
 
     @cached_property
     def known_brokers(self) -> frozenset[int]:
-        """Registered brokers: before 4.1 one that is down may show in replica lists only."""
+        """Known brokers. Before Kafka 4.1, one that is down may appear in replica lists only."""
         states = self._cluster.partitions.values()
         assigned = {broker for state in states for broker in state.replicas}
         return frozenset(self._cluster.brokers) | assigned
@@ -67,17 +67,17 @@ class PlanRules:
 
     @cached_property
     def rack_count(self) -> int:
-        """How many racks there are."""
+        """The number of racks."""
         return len(set(self.racks.values()))
 
     def state(self, tp: TopicPartition) -> PartitionState | None:
-        """Give a partition as it is, the controller's list of reassignments included."""
+        """Return a partition's state, with the controller's list of reassignments overlaid."""
         state = self._cluster.partitions.get(tp)
         listed = self._cluster.listed.get(tp)
         return state if state is None or listed is None else state.with_reassignment(listed)
 
     def remarks(self, target: PartitionTarget) -> Iterator[Remark]:
-        """Give all that is to be said of one partition."""
+        """Yield all remarks about one partition."""
         yield from self._of_brokers(target)
         state = self.state(target.tp)
         if state is None:
@@ -126,7 +126,7 @@ class PlanRules:
     def _of_state(self, target: PartitionTarget, state: PartitionState) -> Iterator[Remark]:
         if state.reassigning:
             yield Remark(FindingKind.FOREIGN_REASSIGNMENT)
-        if target.original_replicas and not _same(target.original_replicas, state):
+        if target.original_replicas and not _is_original(target.original_replicas, state):
             yield Remark(FindingKind.ORIGINAL_DIFFERS, steps=("original_replicas",))
         if not state.described:
             return
@@ -136,19 +136,19 @@ class PlanRules:
             yield Remark(FindingKind.UNDER_REPLICATED)
 
     def _broken_racks(self, target: PartitionTarget) -> bool:
-        """Whether fewer racks are used than there are for as many replicas (KIP-36)."""
+        """Whether the replicas use fewer racks than they could (KIP-36)."""
         used = {self.racks.get(broker) for broker in target.replicas}
         return None not in used and len(used) < min(len(target.replicas), self.rack_count)
 
 
 def at_target(target: PartitionTarget, state: PartitionState) -> bool:
-    """Whether nothing is left to do: the replicas in the plan's order, led by the first."""
+    """Whether nothing is left to do: the replicas are in the plan's order, led by the first."""
     led = not state.described or state.leader == target.replicas[0]
     return led and not state.reassigning and state.replicas == target.replicas
 
 
-def _same(original: tuple[int, ...], state: PartitionState) -> bool:
-    """Whether these are the replicas; Kafka forgets their order while it moves them."""
+def _is_original(original: tuple[int, ...], state: PartitionState) -> bool:
+    """Whether these are the original replicas; Kafka forgets their order during a move."""
     if state.reassigning:
         return sorted(original) == sorted(state.original)
     return original == state.replicas

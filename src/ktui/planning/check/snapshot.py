@@ -1,4 +1,4 @@
-"""One look at what a plan is about, and at nothing else of the cluster."""
+"""A snapshot of the parts of a cluster that a plan concerns."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ async def take_snapshot(
 ) -> ClusterSnapshot:
     """Read brokers, ongoing reassignments, and the partitions and settings of the plan's topics.
 
-    Of the brokers that have, gain or lose replicas also their log dirs, their settings, and the
-    sizes of the plan's partitions that they lead. Whoever does not answer is a failure of the
-    snapshot.
+    Brokers that have, gain or lose replicas are also asked for log dirs and settings. Leaders
+    report the sizes of their partitions in the plan. A broker that does not answer is a failure of
+    the snapshot.
 
     Args:
         reader: the cluster.
-        plan: what is asked for.
-        measuring: measures what a throttle has to be held against, too; see `measure`.
+        plan: the plan to check.
+        measuring: a clock for also measuring inbound rates, to judge a throttle; see `measure`.
 
     Raises:
         ClusterError: brokers, reassignments, partitions or topic settings cannot be read at all.
@@ -62,7 +62,7 @@ async def take_snapshot(
 
 
 async def _described(reader: ClusterReader, names: Collection[str]) -> TopicsAnswer:
-    """Read partitions from metadata that is no older than the list, where that can be had."""
+    """Read partitions from metadata that is no older than the list, where possible."""
     try:
         return await reader.describe_topics(names, fresh=True)
     except (Unsupported, TimedOut):
@@ -72,7 +72,7 @@ async def _described(reader: ClusterReader, names: Collection[str]) -> TopicsAns
 def _led(
     plan: Plan, known: Mapping[TopicPartition, PartitionState]
 ) -> Mapping[int, list[TopicPartition]]:
-    """Give, for every broker that the plan concerns, which of its partitions it leads."""
+    """For every broker that the plan concerns, the plan's partitions that the broker leads."""
     led: dict[int, list[TopicPartition]] = {}
     for target in plan.partitions:
         state = known.get(target.tp)
@@ -86,11 +86,11 @@ def _led(
 
 
 async def _all_topics(reader: ClusterReader) -> Collection[str]:
-    """Give the names among which one may have been meant; none where they cannot be read."""
+    """Read all topic names for suggestions; none if they cannot be read."""
     names: set[str] = set()
     try:
         async for page in reader.scan_topics():
             names.update(tp.topic for tp in page.partitions)
     except ClusterError:
-        return ()  # a suggestion is lost, and nothing that the check rests on
+        return ()  # only suggestions are lost: the check does not need the names
     return names

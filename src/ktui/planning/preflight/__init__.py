@@ -1,1 +1,1 @@
-"""What a plan would do under given limits and throttles, in figures and words."""
+"""The preflight: effects of a plan under limits and throttles, in figures and words."""

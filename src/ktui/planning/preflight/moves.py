@@ -1,4 +1,4 @@
-"""The partitions of a plan that are not at their target, and the bytes that they move."""
+"""The partitions of a plan that are not at their target, and the bytes to move."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ktui.planning.simulate.step_cost import Pattern, ideal, pattern_of
 
 
 class Moves(msgspec.Struct):
-    """What is to be moved, whatever the limits."""
+    """The partitions and bytes to move, whatever the limits."""
 
     wanted: list[WantedPartition]
-    """Each as it is when all goes well: online and in sync."""
+    """The partitions to move, assumed online and in sync."""
     patterns: defaultdict[Pattern, list[int]]
-    """Indexes into `wanted`, by what decides the way."""
+    """Indexes into `wanted`, by the pattern that decides the steps."""
     bytes_in: Counter[int]
     bytes_out: Counter[int]
     unknown: Counter[int]
-    """By broker, the replicas it gains or loses of partitions whose size is not known."""
+    """By broker, the replicas gained or lost of partitions with unknown size."""
     sizes_unknown: int = 0
     bytes_to_copy: int = 0
 
 
 def moves_of(plan: Plan, snapshot: ClusterSnapshot) -> Moves:
-    """Find out what moves; a partition is as large as its leader's log."""
+    """Collect the moves of a plan; a partition counts with the size of its leader's log."""
     moved = Moves([], defaultdict(list), Counter(), Counter(), Counter())
     for known in situations(plan, snapshot):
         now, state = known.situation, known.state

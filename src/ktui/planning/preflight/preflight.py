@@ -1,4 +1,4 @@
-"""What a plan would do to a cluster under given limits, in figures, before anything is sent."""
+"""The figures of a plan on a cluster under some limits, before anything is sent."""
 
 from __future__ import annotations
 
@@ -32,57 +32,60 @@ from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.units import Rate
 
 MOST_COMPARED = 500
-"""Of a larger plan so many partitions are drawn, to see what the shape that is not in force holds
-at its peak."""
+"""The size of the sample of a larger plan, for the peak of the shape that is not in force."""
 
 
 class ShapeCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What the plan costs in one shape, under the limits."""
+    """The cost of the plan in one shape, under the limits."""
 
     shape: Shape
     alters: int
     elections: int
     leader_epoch_bumps: int
     most_replicas: int
-    """The most that one partition holds at once."""
+    """The most replicas that one partition holds at once."""
     peak_extra_replicas: int
-    """The most at one time, over all partitions: replicas that a partition has beyond both what
-    it has now and what it will have."""
+    """The most extra replicas at one time, over all partitions.
+
+    Extra replicas are those beyond both a partition's present and its final number.
+    """
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """No run can be faster than the broker that has the most to copy for its rate."""
+    """The least time of any run: that of the broker with the most to copy for its rate."""
 
     broker: int
     time_s: Span
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one plan on one cluster under some limits."""
+    """The figures of a plan on a cluster under some limits."""
 
     limits: Limits
     summary: PlanSummary
     bytes_to_copy: int | None
-    """None where a partition's size is not known."""
+    """None if a partition's size is not known."""
     sizes_unknown: int
-    """Partitions that copy something, and whose size is not known."""
+    """The number of partitions with unknown size among those that copy something."""
     brokers: tuple[DiskLoad, ...]
     shapes: tuple[ShapeCost, ...]
-    """Both, so that they can be compared; the one in force is the limits'."""
+    """Both shapes, for comparison; the limits decide which is in force."""
     batches: int
-    """Decisions that submit something; in wave mode, waves. They go with the rate; where a size is
-    not known, they are as many as if there were nothing to copy."""
+    """Decisions that submit moves; in wave mode, waves.
+
+    The number depends on the rate. A partition with unknown size counts as if empty.
+    """
     time_s: Span | None
-    """From the fastest rate to the slowest; None where sizes are not known."""
+    """Seconds from the fastest rate to the slowest; None if sizes are not known."""
     rates: CopyRates
     bound: Bound | None
-    """None where nothing is copied, or sizes are not known."""
+    """None if nothing is copied, or sizes are not known."""
     warnings: tuple[Finding, ...]
-    """Beside those of `check_plan`, with a note at most."""
+    """Warnings and notes, in addition to the findings of `check_plan`."""
 
     @property
     def in_force(self) -> ShapeCost:
-        """The cost in the limits' shape."""
+        """The cost of the shape in force."""
         return next(cost for cost in self.shapes if cost.shape is self.limits.shape)
 
 
@@ -95,64 +98,64 @@ def preflight(
     *,
     throttle_leaders: bool = False,
 ) -> Preflight:
-    """Work out all figures; `Ground` does it for limits that change.
+    """Compute the figures of a plan; use `Ground` for limits that change.
 
     Args:
-        plan: what is asked for.
-        snapshot: the cluster, as `snapshot.take_snapshot` reads it.
-        limits: those in force.
-        assume: bytes a second into each broker; None takes throttles, else a range.
+        plan: the plan to preview.
+        snapshot: the cluster, as read by `snapshot.take_snapshot`.
+        limits: the limits in force.
+        assume: bytes a second into each broker. None uses the throttles, or a range without them.
         throttle: the run's own rates.
-        throttle_leaders: whether they bind what leaders send, too.
+        throttle_leaders: whether these rates also throttle leaders.
     """
     ground = Ground(plan, snapshot, assume)
     return ground.under(limits, throttle=throttle, throttle_leaders=throttle_leaders)
 
 
 class Ground:
-    """What depends on neither limits nor throttle, worked out once for all of them.
+    """The parts of a preflight that depend on neither limits nor throttle, computed once.
 
-    `under` plays the whole run under some limits and a throttle, at some 30 microseconds a step.
-    It all takes some 500 bytes for each partition that moves.
+    `under` simulates the whole run under some limits and a throttle, at about 30 microseconds per
+    step. Memory is about 500 bytes per moving partition.
     """
 
     def __init__(self, plan: Plan, snapshot: ClusterSnapshot, assume: Rate | None = None) -> None:
         self._snapshot = snapshot
         self._summary = summarise(plan, snapshot)
-        self._moved = moves_of(plan, snapshot)
+        self._moves = moves_of(plan, snapshot)
         self._gains = {each.broker: each.gains for each in self._summary.brokers if each.gains}
         self._assume = assume
         self._warnings = (*log_dir_warnings(self._gains, snapshot.log_dirs), *self._unreadable())
-        self._drawn = _drawn(self._moved.wanted)
-        self._growing = Growing(snapshot, self._moved.wanted)
+        self._sample = _sample(self._moves.wanted)
+        self._growing = Growing(snapshot, self._moves.wanted)
 
     def under(
         self,
         limits: Limits,
-        told: OnDecision | None = None,
+        on_decision: OnDecision | None = None,
         throttle: ThrottleRates = NO_THROTTLE,
         *,
         throttle_leaders: bool = False,
     ) -> Preflight:
-        """Work out the figures under some limits and a throttle.
+        """Compute the figures under some limits and a throttle.
 
         Args:
-            limits: those in force.
-            told: hears of each decision of the run.
+            limits: the limits in force.
+            on_decision: called for each decision of the run.
             throttle: the run's own rates.
-            throttle_leaders: whether they bind what leaders send, too.
+            throttle_leaders: whether these rates also throttle leaders.
         """
         snapshot = self._snapshot
         rates = rates_for(self._gains, snapshot.broker_configs, self._assume, throttle)
         inbound = snapshot.inbound if throttle else None
-        run = schedule(self._moved.wanted, limits, _tempo(rates), told, inbound)
+        run = schedule(self._moves.wanted, limits, _tempo(rates), on_decision, inbound)
         loads = tuple(self._loads(run))
         shapes = [self._cost(limits, run.peak_extra_replicas)]
         for shape in Shape:
             if shape is not limits.shape:
                 other = _shaped(limits, shape)
                 shapes.append(self._cost(other, self._peak_extra(other, rates)))
-        known = not self._moved.sizes_unknown
+        known = not self._moves.sizes_unknown
         bound = self._busiest(rates)
         warnings = [*self._warnings, *disk_warnings(loads), *self._never_fit(limits)]
         if throttle:
@@ -161,8 +164,8 @@ class Ground:
         return Preflight(
             limits=limits,
             summary=self._summary,
-            bytes_to_copy=self._moved.bytes_to_copy if known else None,
-            sizes_unknown=self._moved.sizes_unknown,
+            bytes_to_copy=self._moves.bytes_to_copy if known else None,
+            sizes_unknown=self._moves.sizes_unknown,
             brokers=loads,
             shapes=tuple(shapes),
             batches=run.batches,
@@ -175,7 +178,7 @@ class Ground:
     def _cost(self, limits: Limits, peak_extra: int) -> ShapeCost:
         ways = StepPatterns(limits)
         costs = [
-            (len(alike), ways.cost(pattern)) for pattern, alike in self._moved.patterns.items()
+            (len(alike), ways.cost(pattern)) for pattern, alike in self._moves.patterns.items()
         ]
         return ShapeCost(
             shape=limits.shape,
@@ -187,82 +190,83 @@ class Ground:
         )
 
     def _peak_extra(self, limits: Limits, rates: CopyRates) -> int:
-        """Tell the peak of a large plan from that of a part of it.
+        """Estimate the peak of a large plan from a sample.
 
-        What limits bind is the same in the part; what all begin at once grows with the plan.
+        A peak bound by limits is the same in the sample. If all partitions begin at once, the peak
+        grows with the plan.
         """
-        drawn = self._drawn
-        run = schedule(drawn, limits, _tempo(rates))
-        if 2 * run.most_in_flight < len(drawn):
+        sampled = self._sample
+        run = schedule(sampled, limits, _tempo(rates))
+        if 2 * run.most_in_flight < len(sampled):
             return run.peak_extra_replicas
-        return run.peak_extra_replicas * len(self._moved.wanted) // max(1, len(drawn))
+        return run.peak_extra_replicas * len(self._moves.wanted) // max(1, len(sampled))
 
     def _busiest(self, rates: CopyRates) -> Bound | None:
-        moved = self._moved
+        moved = self._moves
         if moved.sizes_unknown or not moved.bytes_to_copy:
             return None
         seconds, broker = max((b / rates.of(at), at) for at, b in moved.bytes_in.items())
         return Bound(broker, _range(seconds, broker, rates))
 
     def _loads(self, run: Schedule) -> Iterator[DiskLoad]:
-        moved = self._moved
+        moved = self._moves
         for change in self._summary.brokers:
             broker = change.broker
             known = not moved.unknown[broker]
             disk = disk_of(self._snapshot.log_dirs.get(broker, ()))
-            come, go = moved.bytes_in[broker], moved.bytes_out[broker]
+            bytes_in, bytes_out = moved.bytes_in[broker], moved.bytes_out[broker]
             room = disk.room if known else None
             yield DiskLoad(
                 broker=broker,
                 gains=change.gains,
                 loses=change.loses,
-                bytes_in=come if known else None,
-                bytes_out=go if known else None,
+                bytes_in=bytes_in if known else None,
+                bytes_out=bytes_out if known else None,
                 disk_bytes=disk.total,
                 room_bytes=disk.room,
-                room_after_bytes=None if room is None else room - come + go,
+                room_after_bytes=None if room is None else room - bytes_in + bytes_out,
                 room_at_peak_bytes=None if room is None else room - run.peak_bytes[broker],
             )
 
     def _never_fit(self, limits: Limits) -> Iterator[Finding]:
-        """Name those with a step that adds more than M: it goes when nothing else does."""
+        """Warn of partitions with a step that adds more than M, and so runs alone."""
         most = limits.replica_movements
         if most is None:
             return
-        ways, wanted = StepPatterns(limits), self._moved.wanted
+        ways, wanted = StepPatterns(limits), self._moves.wanted
         alone = sorted(
             index
-            for pattern, alike in self._moved.patterns.items()
+            for pattern, alike in self._moves.patterns.items()
             if ways.cost(pattern).most_adds > most
             for index in alike
         )
         if alone:
             partitions = tuple(wanted[index].tp for index in alone)
-            told = (
-                f"a step adds more replicas than --replica-movements {most} lets, and goes alone, "
-                f"when nothing else moves: {among(partitions)}"
+            sentence = (
+                f"a step adds more replicas than --replica-movements {most} allows, and goes "
+                f"alone, when nothing else moves: {among(partitions)}"
             )
-            yield Finding(Severity.WARNING, FindingKind.NEVER_FITS, partitions, told)
+            yield Finding(Severity.WARNING, FindingKind.NEVER_FITS, partitions, sentence)
 
     def _unreadable(self) -> Iterator[Finding]:
         failed = [f for f in self._snapshot.failures if f.operation is Operation.LOG_DIRS]
         if not failed:
             return
-        who = among(f"broker {failure.broker}" for failure in failed)
-        unknown = self._moved.sizes_unknown
+        brokers = among(f"broker {failure.broker}" for failure in failed)
+        unknown = self._moves.sizes_unknown
         lost = f", so {sizes_of(unknown)} not known" if unknown else ""
-        told = f"the log dirs of {who} could not be read{lost}: {failed[0].answer}"
-        yield warning(FindingKind.DISKS_UNREADABLE, told)
+        sentence = f"the log dirs of {brokers} could not be read{lost}: {failed[0].answer}"
+        yield warning(FindingKind.DISKS_UNREADABLE, sentence)
 
 
 def _tempo(rates: CopyRates) -> Tempo:
-    """Let each broker take in its rate, however many replicas it is adding."""
+    """Each broker takes in its rate, however many replicas it is adding."""
     of = cache(rates.of)
     return Tempo(lambda broker, _at_once: of(broker))
 
 
 def _time(run: Schedule, bound: Bound | None, rates: CopyRates) -> Span:
-    """Tell the time at the slow and the fast rate from that at the middle one."""
+    """Scale the time at the middle rate to the slow and the fast rate."""
     copying = Span(0.0, 0.0, 0.0)
     if bound is not None:
         copying = _range(run.copying_s, bound.broker, rates)
@@ -276,7 +280,7 @@ def _range(seconds: float, broker: int, rates: CopyRates) -> Span:
 
 
 def sizes_of(partitions: int) -> str:
-    """Begin to say something of sizes: "the size of 1 partition is"."""
+    """Return the start of a sentence about sizes: "the size of 1 partition is"."""
     return (
         "the size of 1 partition is"
         if partitions == 1
@@ -284,16 +288,16 @@ def sizes_of(partitions: int) -> str:
     )
 
 
-def _drawn(wanted: list[WantedPartition]) -> list[WantedPartition]:
-    """Draw the same partitions at every call, with no regard to how they follow each other."""
+def _sample(wanted: list[WantedPartition]) -> list[WantedPartition]:
+    """Draw the same random sample at every call, whatever pattern the plan's order has."""
     if len(wanted) <= MOST_COMPARED:
         return wanted
-    drawn = random.Random(0).sample(range(len(wanted)), MOST_COMPARED)  # noqa: S311 - no secret
-    return [wanted[index] for index in sorted(drawn)]
+    sampled = random.Random(0).sample(range(len(wanted)), MOST_COMPARED)  # noqa: S311 - no secret
+    return [wanted[index] for index in sorted(sampled)]
 
 
 def _shaped(limits: Limits, shape: Shape) -> Limits:
-    """Give the same limits in one of the shapes: E and C belong to gentle."""
+    """The same limits in one of the shapes: E and C belong to gentle."""
     if shape is Shape.GENTLE:
         return msgspec.structs.replace(limits, shape=shape)
     return msgspec.structs.replace(limits, shape=shape, extra_replicas=None, cut_together=None)

@@ -1,4 +1,4 @@
-"""The steps of each partition of a plan, said beforehand."""
+"""A preview of the steps of each partition of a plan."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
 
 
 class PlannedStep(msgspec.Struct, frozen=True):
-    """The replicas that are asked for, and who is elected as the leader afterwards."""
+    """The replicas to request, and the broker to elect as leader afterwards."""
 
     replicas: tuple[int, ...]
     elect: int | None
 
 
 class PartitionSteps(msgspec.Struct, frozen=True):
-    """A partition's way: no steps where it is at its target, None where it is unknown."""
+    """A partition's steps: empty if at its target, None if the partition is unknown."""
 
     topic: str
     partition: int
@@ -32,7 +32,10 @@ class PartitionSteps(msgspec.Struct, frozen=True):
 
 
 class KnownPartition(msgspec.Struct, frozen=True):
-    """One partition of a plan, as the cluster has it; both None where it does not have it."""
+    """One partition of a plan as it is on the cluster.
+
+    `state` and `situation` are None if the cluster does not have the partition.
+    """
 
     target: PartitionTarget
     state: PartitionState | None
@@ -40,7 +43,10 @@ class KnownPartition(msgspec.Struct, frozen=True):
 
 
 def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[KnownPartition]:
-    """Give how each partition is, in the plan's order; what others move, from before they did."""
+    """Yield each partition's situation, in the plan's order.
+
+    A partition that others are moving counts with its replicas from before their move.
+    """
     rules = PlanRules(cluster)
     online = cluster.online
     unread = TopicConfig()
@@ -61,7 +67,7 @@ def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[KnownPartition]
 
 
 def steps_of(plan: Plan, cluster: ClusterSnapshot, limits: Limits) -> tuple[PartitionSteps, ...]:
-    """Give each partition's steps, in the plan's order, as they are when all goes well."""
+    """Return each partition's steps, in the plan's order, if all goes well."""
     ways = StepPatterns(limits)
     return tuple(
         PartitionSteps(

@@ -1,4 +1,4 @@
-"""What a plan would do to a cluster, in figures."""
+"""A summary of a plan on a cluster, in figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ktui.planning.plan import PartitionTarget, Plan
 
 
 class BrokerChange(msgspec.Struct, frozen=True):
-    """How many replicas a broker gains and loses."""
+    """The number of replicas that a broker gains and loses."""
 
     broker: int
     gains: int
@@ -21,7 +21,7 @@ class BrokerChange(msgspec.Struct, frozen=True):
 
 
 class FactorChange(msgspec.Struct, frozen=True):
-    """How many partitions go from one replication factor to another."""
+    """The number of partitions that change from one replication factor to another."""
 
     before: int = msgspec.field(name="from")
     after: int = msgspec.field(name="to")
@@ -29,22 +29,22 @@ class FactorChange(msgspec.Struct, frozen=True):
 
 
 class PlanSummary(msgspec.Struct, frozen=True):
-    """The plan in figures. What someone else is moving counts from where it was before."""
+    """The plan in figures. Partitions that others are moving count as before their move."""
 
     partitions: int
     unknown: int
-    """Those that the cluster does not have, or does not show: all else is without them."""
+    """Partitions that the cluster does not have or does not show; excluded from the rest."""
     at_target: int
     replica_movements: int
-    """Replicas that are copied to a broker."""
+    """Replicas to copy to a broker."""
     leader_movements: int
-    """Partitions that are led, and shall be led by another broker."""
+    """Partitions with a leader that are to be led by another broker."""
     brokers: tuple[BrokerChange, ...]
     replication_factor_changes: tuple[FactorChange, ...]
 
 
 def summarise(plan: Plan, cluster: ClusterSnapshot) -> PlanSummary:
-    """Count what a plan asks of a cluster."""
+    """Summarise a plan on a cluster."""
     rules = PlanRules(cluster)
     pairs = [(target, rules.state(target.tp)) for target in plan.partitions]
     known = [(target, state) for target, state in pairs if state is not None]

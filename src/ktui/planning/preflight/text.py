@@ -1,4 +1,4 @@
-"""A preflight in words, for people: `plan check`, `start --dry-run` and the screen."""
+"""A preflight in words, for `plan check`, `start --dry-run` and the screen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEADINGS = ("BROKER", "GAINS", "LOSES", "IN", "OUT", "ROOM NOW", "AFTER", "AT P
 
 
 def lines(preflight: Preflight) -> list[str]:
-    """Give figures, brokers and shapes, with an empty line between them; at most 80 wide."""
+    """Return figures, brokers and shapes, separated by empty lines; at most 80 columns wide."""
     blocks = [figures(preflight)]
     if preflight.brokers:
         blocks.append(_table([_HEADINGS, *map(_broker, preflight.brokers)]))
@@ -26,7 +26,7 @@ def lines(preflight: Preflight) -> list[str]:
 
 
 def figures(preflight: Preflight) -> list[str]:
-    """Give what the plan asks for, in numbers."""
+    """Return the figures of the plan, one per line."""
     summary = preflight.summary
     rows = [
         ("partitions in the plan", f"{summary.partitions:,}"),
@@ -47,7 +47,7 @@ def figures(preflight: Preflight) -> list[str]:
 
 
 def time_in_words(time_s: Span | None) -> str:
-    """Give an estimated time with its range, unless all of it reads alike: `2m (1m-5m)`."""
+    """Format an estimated time with its range: `2m (1m-5m)`; no range if all three look alike."""
     if time_s is None:
         return "unknown"
     low, middle, high = map(as_duration, (time_s.low, time_s.middle, time_s.high))
@@ -72,7 +72,7 @@ def _room(room: int | None) -> str:
 
 
 def _shapes(preflight: Preflight) -> list[str]:
-    """Set both shapes side by side; they are one where all replicas are added at once."""
+    """Show both shapes side by side; without R, they are the same."""
     in_force = preflight.in_force
     if preflight.limits.replicas is None:
         return _side_by_side(["all at once"], [in_force])
@@ -98,22 +98,21 @@ def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]
 
 
 def _run(preflight: Preflight) -> list[str]:
-    """Say how long it takes, and what that rests on."""
     waves = preflight.limits.mode is Mode.WAVE
     nouns = ("wave", "waves") if waves else ("batch", "batches")
     counted = as_count(preflight.batches, *nouns)
     if preflight.time_s is None:
         unknown = sizes_of(preflight.sizes_unknown)
-        return [f"time  unknown, for {unknown} not known; {counted} at least"]
+        return [f"time  unknown: {unknown} not known; at least {counted}"]
     never = any(found.kind is FindingKind.NEVER_ENDS for found in preflight.warnings)
     where = ", where the throttle lets it end" if never else ""
-    told = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
+    rows = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
     if preflight.bound is not None:
         bound = preflight.bound
         come = next(load.bytes_in for load in preflight.brokers if load.broker == bound.broker)
         least = f"{time_in_words(bound.time_s)}, as broker {bound.broker} gets {as_bytes(come)}"
-        told += [f"      at least {least}", f"      at {_rates(preflight)}"]
-    return told
+        rows += [f"      at least {least}", f"      at {_rates(preflight)}"]
+    return rows
 
 
 def _rates(preflight: Preflight) -> str:
@@ -121,15 +120,15 @@ def _rates(preflight: Preflight) -> str:
     assumed = rates.assumed_bytes_s
     if assumed.low == assumed.high:
         return f"{as_rate(assumed.middle)} into each broker, as given"
-    told = [
+    phrases = [
         f"{as_rate(bytes_s)} into {_throttled(bytes_s, preflight)} throttled"
         for bytes_s in sorted({throttle.bytes_s for throttle in rates.throttles})
     ]
     if any(load.gains and rates.throttle(load.broker) is None for load in preflight.brokers):
-        some = "each other broker" if told else "each broker"
+        some = "each other broker" if phrases else "each broker"
         span = f"{as_rate(assumed.low)} to {as_rate(assumed.high)}"
-        told.append(f"{as_rate(assumed.middle)} ({span}) into {some}, which is assumed")
-    return ", ".join(told)
+        phrases.append(f"{as_rate(assumed.middle)} ({span}) into {some} (assumed)")
+    return ", ".join(phrases)
 
 
 def _throttled(bytes_s: int, preflight: Preflight) -> str:

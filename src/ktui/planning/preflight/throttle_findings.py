@@ -1,4 +1,4 @@
-"""What a throttle does to a run, said before it begins."""
+"""Findings about a run's throttle, made before the run begins."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ktui.planning.preflight.throttled_run import ThrottledRun, adds_of, brokers
 from ktui.quantities import as_duration, as_rate, as_rate_above
 
 STALLED_AFTER_S = 30.0
-"""A replica whose log end has not moved for so long is told as stalled (progress/stalls.py)."""
+"""Seconds without a log end move after which a replica is shown as stalled (progress/stalls.py)."""
 
 
 def does_not_suffice(run: ThrottledRun) -> Iterator[Finding]:
-    """Name the brokers on which replicas may never catch up, and what would end it."""
+    """Find brokers on which replicas may never catch up, with the remedy for each."""
     for rate, brokers in run.by_rate(run.growing.gaining).items():
         yield from _under_one_partition(run, rate, brokers)
         yield from _under_all_at_once(run, rate, brokers)
@@ -44,49 +44,49 @@ def does_not_suffice(run: ThrottledRun) -> Iterator[Finding]:
 
 
 def _under_one_partition(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
-    """A replica never catches up where as much is written to it as its throttle lets through."""
-    low = [b for b in brokers if _most(run, b) >= rate]
-    if not low:
+    """A replica never catches up if at least its throttle is written to its partition."""
+    too_slow = [b for b in brokers if _most(run, b) >= rate]
+    if not too_slow:
         return
-    worst = max(low, key=lambda broker: _most(run, broker))
+    worst = max(too_slow, key=lambda broker: _most(run, broker))
     bytes_s, tp = run.growing.onto[worst][0]
-    together = max(run.most_at_once(broker) for broker in low)
-    told = (
-        f"at {as_rate(rate)} into {brokers_named(low)} the run never ends: "
+    together = max(run.most_at_once(broker) for broker in too_slow)
+    sentence = (
+        f"at {as_rate(rate)} into {brokers_named(too_slow)} the run never ends: "
         f"{as_rate_above(bytes_s)} are written to {tp}; more than {as_rate_above(bytes_s)} would "
         "end it"
     )
     if together > bytes_s:
-        told += f" with --per-broker 1, more than {as_rate_above(together)} under these limits"
-    tps = {tp for b in low for bytes_s, tp in run.growing.onto[b] if bytes_s >= rate}
-    yield Finding(Severity.WARNING, FindingKind.NEVER_ENDS, tuple(sorted(tps)), told)
+        sentence += f" with --per-broker 1, more than {as_rate_above(together)} under these limits"
+    tps = {tp for b in too_slow for bytes_s, tp in run.growing.onto[b] if bytes_s >= rate}
+    yield Finding(Severity.WARNING, FindingKind.NEVER_ENDS, tuple(sorted(tps)), sentence)
 
 
 def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
-    """Replicas that share a throttle may never catch up, though each by itself would."""
+    """Replicas that share a throttle may never catch up, even if each alone would."""
     written = run.played.peak_written
-    low = [b for b in brokers if written[b] >= rate and _most(run, b) < rate]
-    if not low:
+    too_slow = [b for b in brokers if written[b] >= rate and _most(run, b) < rate]
+    if not too_slow:
         return
-    most = max(written[broker] for broker in low)
-    few = min(_fitting(run, broker, rate) for broker in low)
-    enough = max(run.most_at_once(broker) for broker in low)
-    told = (
-        f"at {as_rate(rate)} into {brokers_named(low)} the run may never end: up to "
+    most = max(written[broker] for broker in too_slow)
+    few = min(_fitting(run, broker, rate) for broker in too_slow)
+    enough = max(run.most_at_once(broker) for broker in too_slow)
+    sentence = (
+        f"at {as_rate(rate)} into {brokers_named(too_slow)} the run may never end: up to "
         f"{as_rate_above(most)} are written to what comes to one broker at once; --per-broker "
         f"{few} would end it, or more than {as_rate_above(enough)}"
     )
-    yield warning(FindingKind.NEVER_ENDS, told)
+    yield warning(FindingKind.NEVER_ENDS, sentence)
 
 
 def _most(run: ThrottledRun, broker: int) -> int:
-    """Give the most that is written to one partition that comes to a broker."""
+    """The most bytes a second written to one partition that the broker gains."""
     coming = run.growing.onto.get(broker, ())
     return coming[0][0] if coming else 0
 
 
 def _fitting(run: ThrottledRun, broker: int, rate: int) -> int:
-    """Give how many replicas at once always leave some of the rate: even those with the most."""
+    """The number of replicas at once that always stay below the rate, even the busiest ones."""
     together = 0
     for count, (bytes_s, _) in enumerate(run.growing.onto[broker]):
         together += bytes_s
@@ -98,31 +98,31 @@ def _fitting(run: ThrottledRun, broker: int, rate: int) -> int:
 def _slower_than_a_fetch(rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
     if rate * STALLED_AFTER_S >= FETCH_BYTES:
         return
-    told = (
+    sentence = (
         f"at {as_rate(rate)} into {brokers_named(brokers)} one fetch of 1 MiB takes "
-        f"{as_duration(FETCH_BYTES / rate)}: copies are told as stalled in between; from "
+        f"{as_duration(FETCH_BYTES / rate)}: copies are shown as stalled in between; from "
         f"{as_rate_above(FETCH_BYTES / STALLED_AFTER_S)} on they are not"
     )
-    yield warning(FindingKind.SLOWER_THAN_A_FETCH, told)
+    yield warning(FindingKind.SLOWER_THAN_A_FETCH, sentence)
 
 
 def _leaders(run: ThrottledRun) -> Finding:
-    """Say what a throttle of leaders counts, and whom it may starve."""
-    told = (
+    """A throttle of leaders also counts in-sync followers, and may starve the new replicas."""
+    sentence = (
         "--throttle-leaders: what in-sync followers fetch of the partitions in flight counts "
         "against the rate of their leaders, too, and goes first"
     )
     sent = run.played.peak_sent
     rates = run.by_rate(run.growing.holding)
-    low = sorted(b for rate, those in rates.items() for b in those if sent[b] >= rate)
-    if low:
-        most = max(sent[broker] for broker in low)
-        told += (
-            f": on {brokers_named(low)} it is up to {as_rate_above(most)} with the new ones, no "
-            f"less than the rate, so that they may never catch up; more than {as_rate_above(most)} "
-            "would do, or no --throttle-leaders"
+    too_slow = sorted(b for rate, those in rates.items() for b in those if sent[b] >= rate)
+    if too_slow:
+        most = max(sent[broker] for broker in too_slow)
+        sentence += (
+            f": on {brokers_named(too_slow)} it is up to {as_rate_above(most)} with the new ones, "
+            "no less than the rate, so that they may never catch up; more than "
+            f"{as_rate_above(most)} would do, or no --throttle-leaders"
         )
-    return warning(FindingKind.LEADERS_THROTTLED, told)
+    return warning(FindingKind.LEADERS_THROTTLED, sentence)
 
 
 def _unknown(run: ThrottledRun) -> Iterator[Finding]:
@@ -135,18 +135,18 @@ def _unknown(run: ThrottledRun) -> Iterator[Finding]:
     if tps:
         failures = run.growing.snapshot.failures
         why = next((f": {f.sentence}" for f in failures if f.operation is Operation.LOG_ENDS), "")
-        told = (
+        sentence = (
             f"how much is written to {among(tps)} is not known, nor whether the throttle lets "
             f"through more{why}"
         )
-        yield Finding(Severity.NOTE, FindingKind.INBOUND_UNKNOWN, tuple(tps), told)
+        yield Finding(Severity.NOTE, FindingKind.INBOUND_UNKNOWN, tuple(tps), sentence)
 
 
 _UNKNOWN = TopicConfig()
 
 
 class ThrottledList(NamedTuple):
-    """One list of a topic, and what someone else has in it."""
+    """A topic's throttled list, and other people's entries in it."""
 
     key: str
     topic: str
@@ -154,7 +154,7 @@ class ThrottledList(NamedTuple):
 
 
 def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
-    """Name the topics of which more may be in flight at once than their lists can hold."""
+    """Find topics that may have more in flight at once than their throttled lists can hold."""
     topics: defaultdict[str, list[WantedPartition]] = defaultdict(list)
     for one in run.growing.wanted:
         topics[one.tp.topic].append(one)
@@ -171,17 +171,17 @@ def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
 
 
 def _follower_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
-    """Give the sizes of the entries that each partition may have at once: of what it adds."""
+    """The sizes of the follower entries that each partition may have at once."""
     return [_sizes(run, one, adds_of(one))[: run.limits.replicas] for one in wanted]
 
 
 def _leader_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
-    """The same of leaders: in the end, all replicas that it has had and gets may lead."""
+    """The sizes of leader entries: every old and new replica may lead at some time."""
     return [_sizes(run, one, (*one.situation.replicas, *adds_of(one))) for one in wanted]
 
 
 def _sizes(run: ThrottledRun, one: WantedPartition, brokers: Sequence[int]) -> list[int]:
-    """Give the bytes of entries with their commas, the longest first."""
+    """The bytes of entries with their commas, longest first."""
     rated = (broker for broker in brokers if run.throttle.of(broker) is not None)
     return sorted((_bytes(entry(one.tp.partition, broker)) for broker in rated), reverse=True)
 
@@ -189,7 +189,7 @@ def _sizes(run: ThrottledRun, one: WantedPartition, brokers: Sequence[int]) -> l
 def _too_long(
     run: ThrottledRun, listed: ThrottledList, sizes: Sequence[Sequence[int]]
 ) -> Iterator[Finding]:
-    """Warn where the entries that may be listed at once are more than there is room for."""
+    """Warn if the entries listed at once may take more than the room in the list."""
     room = LONGEST_LIST - sum(map(_bytes, entries(listed.theirs)))
     limits = run.limits
     together = sorted(map(sum, sizes), reverse=True)
@@ -201,15 +201,17 @@ def _too_long(
     if most <= room:
         return
     fitting = sum(held <= room for held in accumulate(together))
-    told = (
+    sentence = (
         f"{listed.key} of {listed.topic} may grow to {most:,} bytes under these limits, and Kafka "
         f"takes {LONGEST_LIST:,}"
     )
     kept = (
         f", of which someone else's entries take {LONGEST_LIST - room:,}" if listed.theirs else ""
     )
-    way = f"--partitions {fitting} would do" if fitting else "there is no room for any of ours"
-    yield warning(FindingKind.LIST_TOO_LONG, f"{told}{kept}: steps wait until there is room; {way}")
+    remedy = f"--partitions {fitting} would do" if fitting else "there is no room for any of ours"
+    yield warning(
+        FindingKind.LIST_TOO_LONG, f"{sentence}{kept}: steps wait until there is room; {remedy}"
+    )
 
 
 def _bytes(listed: str) -> int:
@@ -225,7 +227,7 @@ _NO_TOPIC = TopicConfig()
 
 
 def others_throttles(run: ThrottledRun) -> Iterator[Finding]:
-    """Name rates that the run replaces, and replicas of others that its rates bind."""
+    """Find rates that the run replaces, and other people's replicas that its rates bind."""
     rated = [b for b in run.growing.gaining if run.throttle.of(b) is not None]
     yield from _replaced(run, FOLLOWER_RATE, rated)
     yield from _bound_too(run, FOLLOWER_RATE, rated)
@@ -236,28 +238,28 @@ def others_throttles(run: ThrottledRun) -> Iterator[Finding]:
 
 
 def _replaced(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[Finding]:
-    """Name the rates that are there, and are put back when the run is over."""
+    """Warn of present rates, which the run replaces and restores when it is over."""
     found: defaultdict[tuple[int, str, int], list[int]] = defaultdict(list)
     for broker in brokers:
         config = run.growing.snapshot.broker_configs.get(broker, _NO_BROKER)
         follower = key == FOLLOWER_RATE
-        theirs = config.follower_throttle_rate if follower else config.leader_throttle_rate
+        existing = config.follower_throttle_rate if follower else config.leader_throttle_rate
         ours = run.throttle.of(broker)
-        if theirs is not None and ours is not None and theirs != ours:
+        if existing is not None and ours is not None and existing != ours:
             setting = run.growing.snapshot.rates.get(broker, {}).get(key)
             source = "" if setting is None else _FROM.get(setting.source, "")
-            found[theirs, source, ours].append(broker)
-    for (theirs, source, ours), those in sorted(found.items()):
-        told = (
+            found[existing, source, ours].append(broker)
+    for (existing, source, ours), those in sorted(found.items()):
+        sentence = (
             f"{brokers_named(those)} {'has' if len(those) == 1 else 'have'} a {key} of "
-            f"{as_rate(theirs)} already{source}: {as_rate(ours)} takes its place while the run "
+            f"{as_rate(existing)} already{source}: {as_rate(ours)} takes its place while the run "
             "needs it, and it is put back after"
         )
-        yield warning(FindingKind.THROTTLE_REPLACED, told)
+        yield warning(FindingKind.THROTTLE_REPLACED, sentence)
 
 
 def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[Finding]:
-    """Name the topics of which others have listed replicas on brokers that the run throttles."""
+    """Warn of topics with other people's listed replicas on brokers that the run throttles."""
     if not brokers:
         return
     listed = {f":{broker}" for broker in brokers}
@@ -266,23 +268,23 @@ def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[
     for topic in sorted({one.tp.topic for one in run.growing.wanted}):
         config = run.growing.snapshot.configs.get(topic, _NO_TOPIC)
         leaders = config.leader_throttled_replicas
-        theirs = entries(config.follower_throttled_replicas if side == "follower" else leaders)
-        if ALL in theirs:
+        existing = entries(config.follower_throttled_replicas if side == "follower" else leaders)
+        if ALL in existing:
             whole.append(topic)
-        elif any(each[each.find(":") :] in listed for each in theirs):
+        elif any(each[each.find(":") :] in listed for each in existing):
             some.append(topic)
     for topics, what in ((whole, "all replicas"), (some, "replicas")):
         if topics:
-            told = (
+            sentence = (
                 f"someone else has {what} of {among(topics)} in {side}.replication.throttled."
                 f"replicas: the run leaves that as it is, and its rates on "
                 f"{brokers_named(brokers)} bind them, too, also those in sync"
             )
-            yield warning(FindingKind.OTHERS_THROTTLED, told)
+            yield warning(FindingKind.OTHERS_THROTTLED, sentence)
 
 
 def throttle_findings(run: ThrottledRun) -> Iterator[Finding]:
-    """Give everything that is to be said of a throttle, each with the number that would do."""
+    """Yield all findings about a throttle, each with a sufficient number."""
     yield from does_not_suffice(run)
     yield from lists_too_long(run)
     yield from others_throttles(run)

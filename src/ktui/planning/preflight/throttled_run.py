@@ -1,4 +1,4 @@
-"""A run under a throttle, as a preflight plays it: what its findings go by."""
+"""A simulated run under a throttle: the facts for the findings of a preflight."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktui.planning.throttle_rates import ThrottleRates
 
 
 class Growing:
-    """The partitions that get replicas, whatever the limits and the throttle.
+    """The partitions that gain replicas, whatever the limits and the throttle.
 
     Attributes:
         snapshot: the cluster.
@@ -29,37 +29,37 @@ class Growing:
 
     @cached_property
     def onto(self) -> Mapping[int, Sequence[tuple[int, TopicPartition]]]:
-        """Give, by broker, what is written to the partitions that come to it, the most first.
+        """By broker, bytes a second written to each partition that the broker gains, most first.
 
-        In bytes a second; those of which it is not known are left out.
+        Partitions with an unknown rate are left out.
         """
         coming: defaultdict[int, list[tuple[int, TopicPartition]]] = defaultdict(list)
         for one in self.wanted:
             bytes_s = self.snapshot.inbound.get(one.tp)
             for broker in adds_of(one) if bytes_s is not None else ():
                 coming[broker].append((bytes_s or 0, one.tp))
-        return {broker: sorted(theirs, reverse=True) for broker, theirs in coming.items()}
+        return {broker: sorted(rates, reverse=True) for broker, rates in coming.items()}
 
     @cached_property
     def gaining(self) -> Sequence[int]:
-        """Give the brokers that get replicas."""
+        """The brokers that gain replicas."""
         return sorted({broker for one in self.wanted for broker in adds_of(one)})
 
     @cached_property
     def holding(self) -> Sequence[int]:
-        """Give the brokers that may lead while replicas are added."""
+        """The brokers that may lead while replicas are added."""
         return sorted({broker for one in self.wanted for broker in one.situation.replicas})
 
 
 class ThrottledRun:
-    """One run under one throttle.
+    """A run under a throttle.
 
     Attributes:
-        growing: what gets replicas.
-        throttle: the run's rates; some broker has one.
-        leaders: whether what leaders send is throttled, too.
-        limits: those in force.
-        played: what comes of it, played beforehand.
+        growing: the partitions that gain replicas.
+        throttle: the run's rates; at least one broker has one.
+        leaders: whether leaders are throttled too.
+        limits: the limits in force.
+        played: the outcome of the simulated run.
     """
 
     def __init__(
@@ -78,9 +78,10 @@ class ThrottledRun:
         self.leaders = leaders
 
     def most_at_once(self, broker: int) -> int:
-        """Give the most that may be written at once to what comes to a broker, in bytes a second.
+        """Return the most bytes a second that may be written at once to a broker's new replicas.
 
-        Whatever the order: the partitions with the most, as many as the limits let come together.
+        The figure holds for any order: it counts the busiest partitions, as many as the limits
+        allow at once.
         """
         limits = self.limits
         counts = (limits.per_broker, limits.partitions, limits.replica_movements)
@@ -88,7 +89,7 @@ class ThrottledRun:
         return sum(bytes_s for bytes_s, _ in self.growing.onto.get(broker, ())[:together])
 
     def by_rate(self, brokers: Iterable[int]) -> Mapping[int, list[int]]:
-        """Put the brokers that the run throttles together by their rates, the lowest first."""
+        """Group the brokers that the run throttles by rate, lowest rate first."""
         groups: defaultdict[int, list[int]] = defaultdict(list)
         for broker in brokers:
             rate = self.throttle.of(broker)
@@ -98,10 +99,10 @@ class ThrottledRun:
 
 
 def adds_of(one: WantedPartition) -> list[int]:
-    """Give the brokers that get a replica of a partition."""
+    """Return the brokers that gain a replica of a partition."""
     return [b for b in one.situation.target if b not in one.situation.replicas]
 
 
 def brokers_named(brokers: Sequence[int]) -> str:
-    """Name brokers: "broker 4", "brokers 4, 5 and 6"."""
+    """Format brokers for a sentence: "broker 4", "brokers 4, 5 and 6"."""
     return f"broker{'' if len(brokers) == 1 else 's'} {among(brokers)}"

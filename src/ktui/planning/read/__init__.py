@@ -1,1 +1,1 @@
-"""Plan files: read fast, and every mistake in one reported with its place."""
+"""Reading of plan files: fast, with every mistake reported at its position."""

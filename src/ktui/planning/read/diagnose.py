@@ -1,4 +1,4 @@
-"""The slow pass over a plan's text: every mistake in it, with its place."""
+"""The slow pass over a plan's text, which finds every mistake and its position."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ktui.planning.read.problems import Problems
 _FORM = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}'
 _WHOLE = re.compile(r"-?[0-9]+")
 _COMPARED = 100
-"""How much of an unknown key is looked at."""
+"""The most characters of an unknown key that are compared with known ones."""
 _DIGITS = len(str(LARGEST))
 _NEEDED = {
     "version": f'add "version": {VERSION}',
     "partitions": "name the partitions to move",
     "topic": "name the topic",
-    "partition": "give the partition's number",
-    "replicas": "name the brokers that shall have it",
+    "partition": "add the partition's number",
+    "replicas": "name the brokers for the replicas",
 }
 
 Handler = Callable[[], object]
 
 
 class _Fields:
-    """What was found in an object: offsets of keys, and the values that could be read."""
+    """The keys of an object with their offsets, and the values that could be read."""
 
     def __init__(self) -> None:
         self.at: dict[str, int] = {}
@@ -36,13 +36,13 @@ class _Fields:
 
 
 class PlanText:
-    """Reads one plan's text, and notes what is wrong with it in `problems`."""
+    """Parses a plan's text, and adds every mistake to `problems`."""
 
     def __init__(self, text: str, problems: Problems) -> None:
         self._json = JsonText(text, problems)
         self._problems = problems
         self._seen: dict[tuple[object, object], tuple[int, int]] = {}
-        """Line and index of each partition."""
+        """The line and index at which each partition was first seen."""
         self._top = {"version": self._version, "partitions": self._partitions}
         self._of_partition: Mapping[str, Handler] = {
             "topic": self._topic,
@@ -53,7 +53,7 @@ class PlanText:
         }
 
     def check(self) -> None:
-        """Go through the whole text, as far as it can be read."""
+        """Parse the whole text, as far as it can be read."""
         try:
             if self._opens("{", f"an object such as {_FORM}"):
                 self._fields(self._top, optional=())
@@ -62,11 +62,11 @@ class PlanText:
             self._json.complain(stop.at, stop.problem)
 
     def _opens(self, mark: str, expected: str) -> bool:
-        """Whether the value begins as it should; if not, complain and skip it."""
+        """Whether the value begins with `mark`; otherwise complain and skip the value."""
         if self._json.peek() == mark:
             return True
         at, raw = self._scalar()
-        self._json.complain(at, f"expected {expected}, {_instead(raw)}")
+        self._json.complain(at, f"expected {expected}, {_but_found(raw)}")
         return False
 
     def _fields(self, handlers: Mapping[str, Handler], optional: tuple[str, ...]) -> _Fields:
@@ -92,7 +92,7 @@ class PlanText:
         at, raw = self._scalar()
         if raw != str(VERSION):
             self._json.complain(
-                at, f"the version must be the number {VERSION}, {_instead(raw)}; write {VERSION}"
+                at, f"the version must be the number {VERSION}, {_but_found(raw)}; write {VERSION}"
             )
 
     def _partitions(self) -> None:
@@ -116,7 +116,7 @@ class PlanText:
         self._compare_lengths(values.get("replicas"), values.get("log_dirs"), found.at)
         key = (values.get("topic"), values.get("partition"))
         if None not in key:
-            self._note(key, index, at)
+            self._note_duplicate(key, index, at)
 
     def _compare_lengths(self, replicas: object, log_dirs: object, at: Mapping[str, int]) -> None:
         if isinstance(replicas, int) and isinstance(log_dirs, int) and replicas != log_dirs:
@@ -127,7 +127,7 @@ class PlanText:
                 f'write "{ANY_LOG_DIR}" once for each, or leave log_dirs out',
             )
 
-    def _note(self, key: tuple[object, object], index: int, at: int) -> None:
+    def _note_duplicate(self, key: tuple[object, object], index: int, at: int) -> None:
         line, first = self._seen.setdefault(key, (self._problems.line(at), index))
         if first != index:
             self._json.complain(
@@ -139,7 +139,7 @@ class PlanText:
     def _topic(self) -> str | None:
         at, raw = self._scalar()
         if not raw.startswith('"'):
-            self._json.complain(at, f"expected a topic's name in double quotes, {_instead(raw)}")
+            self._json.complain(at, f"expected a topic's name in double quotes, {_but_found(raw)}")
             return None
         name = decoded(raw)
         problem = topic_name_problem(name)
@@ -148,7 +148,7 @@ class PlanText:
         return name
 
     def _brokers(self) -> int | None:
-        """Give how many brokers are named."""
+        """Parse a list of broker ids, and return its length."""
         if not self._opens("[", "a list of broker ids, such as [1, 2, 3]"):
             return None
         start = self._json.at
@@ -167,16 +167,16 @@ class PlanText:
         return count
 
     def _log_dirs(self) -> int | None:
-        """Give how many log dirs are named."""
+        """Parse a list of log dirs, and return its length."""
         if not self._opens("[", f'a list, "{ANY_LOG_DIR}" once for each replica'):
             return None
         return sum(self._log_dir() for _ in self._json.elements())
 
     def _log_dir(self) -> int:
-        """Read one, and count it."""
+        """Parse one log dir; always 1, for the count."""
         at, raw = self._scalar()
         if not raw.startswith('"'):
-            self._json.complain(at, f'expected the text "{ANY_LOG_DIR}", {_instead(raw)}')
+            self._json.complain(at, f'expected the text "{ANY_LOG_DIR}", {_but_found(raw)}')
         elif decoded(raw) != ANY_LOG_DIR:
             self._json.complain(
                 at,
@@ -190,12 +190,12 @@ class PlanText:
         if _WHOLE.fullmatch(raw) and len(raw) <= _DIGITS and 0 <= int(raw) <= LARGEST:
             return int(raw)
         self._json.complain(
-            at, f"{what} is a whole number from 0 to {LARGEST}, {_instead(raw)}{_hint(raw)}"
+            at, f"{what} is a whole number from 0 to {LARGEST}, {_but_found(raw)}{_hint(raw)}"
         )
         return None
 
     def _scalar(self) -> tuple[int, str]:
-        """Read a value that should be no object and no list: its offset, and it as written."""
+        """Read a value that should be a scalar; return its offset and its text."""
         mark = self._json.peek()
         at = self._json.at
         if mark in "{[":
@@ -206,14 +206,14 @@ class PlanText:
 
 @lru_cache(maxsize=100)
 def _unknown(key: str, known: tuple[str, ...]) -> str:
-    """Say what was meant; remembered, for the same mistake tends to stand in every partition."""
+    """Describe an unknown key. Cached: the same mistake tends to occur in every partition."""
     near = nearest(key, known)
     hint = f'did you mean "{near[0]}"?' if near else f"known are {joined(known)}"
     return f'unknown key "{shown(key)}"; {hint}'
 
 
-def _instead(raw: str) -> str:
-    """Say what stands where something else was expected."""
+def _but_found(raw: str) -> str:
+    """Describe the value found where another was expected."""
     if raw.startswith('"'):
         return f"not the text {shown(raw)}"
     if raw in NOT_NUMBERS:
@@ -223,7 +223,7 @@ def _instead(raw: str) -> str:
 
 def _hint(raw: str) -> str:
     if raw.startswith('"') and _WHOLE.fullmatch(raw[1:-1]):
-        return "; leave the quotes out"
+        return "; remove the quotes"
     whole, _, rest = raw.partition(".")
     if rest and not rest.strip("0"):
         return f"; write {shown(whole)}"

@@ -1,4 +1,4 @@
-"""JSON read with the place of every value: the slow way, for a file that has a problem."""
+"""A slow JSON parser that knows the position of every value, for files with a problem."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from ktui.planning.read.problems import Problems
 
 DEEPEST = 32
 NOT_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
-"""What Python and JavaScript write for numbers that JSON does not have."""
+"""Words that Python and JavaScript write for numbers that JSON does not have."""
 
-_INK = re.compile(r"[^ \t\n\r]")
+_NON_SPACE = re.compile(r"[^ \t\n\r]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"(?:true|false|null|NaN|-?Infinity)\b")
-_TEXT_START = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*')
-_SEEN = re.compile(r"[\w.-]{1,80}|.", re.DOTALL)
+_STRING_START = re.compile(
+    r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*'
+)
+_TOKEN = re.compile(r"[\w.-]{1,80}|.", re.DOTALL)
 _ENDS_EARLY = "not JSON: the file ends here, before the plan does; was it cut off?"
 
 
 class NotJson(Exception):
-    """The text cannot be read beyond this offset."""
+    """The text cannot be parsed beyond this offset."""
 
     def __init__(self, at: int, problem: str) -> None:
         self.at = at
@@ -31,13 +33,13 @@ class NotJson(Exception):
 
 
 class JsonText:
-    """A cursor over a text. `path` says where in the document it is.
+    """A cursor over a JSON text. `path` is the cursor's position in the document.
 
-    Whoever goes through `members` or `elements` reads or skips each value before asking for the
-    next. What is wrong and does not hinder reading on goes to `problems`.
+    Callers that iterate over `members` or `elements` must read or skip each value before the next.
+    Mistakes that do not prevent further parsing go to `problems`.
 
     Raises:
-        NotJson: from every method, where reading on makes no sense.
+        NotJson: from every method, where further parsing makes no sense.
     """
 
     def __init__(self, text: str, problems: Problems, at: int = 0) -> None:
@@ -47,52 +49,52 @@ class JsonText:
         self.path: list[str | int] = []
 
     def complain(self, at: int, sentence: str) -> None:
-        """Note a problem of the value that the cursor is in."""
+        """Add a problem with the value at the cursor."""
         self.problems.add(at, self.path, sentence)
 
     def peek(self) -> str:
-        """Move to the next character that is no space, and give it."""
-        found = _INK.search(self.text, self.at)
+        """Move to the next character that is not a space, and return that character."""
+        found = _NON_SPACE.search(self.text, self.at)
         if found is None:
             raise NotJson(len(self.text), _ENDS_EARLY)
         self.at = found.start()
         return found[0]
 
     def members(self) -> Iterator[tuple[str, int]]:
-        """Go through an object: each key and its offset, the cursor being before its value."""
+        """Iterate over an object: each key and its offset, with the cursor before the value."""
         for at in self._items("}"):
             if self.text[at] != '"':
                 raise NotJson(
-                    at, f"not JSON: a key in double quotes belongs here, not {self._seen()}"
+                    at, f"not JSON: a key in double quotes belongs here, not {self._token()}"
                 )
             key = decoded(self.scalar())
             self.path.append(key)
             if self.peek() != ":":
-                raise NotJson(self.at, f'not JSON: a ":" belongs after a key, not {self._seen()}')
+                raise NotJson(self.at, f'not JSON: a ":" belongs after a key, not {self._token()}')
             self.at += 1
             yield key, at
             self.path.pop()
 
     def elements(self) -> Iterator[int]:
-        """Go through a list: the offset of each element, the cursor being at it."""
+        """Iterate over a list: the offset of each element, with the cursor at the element."""
         for index, at in enumerate(self._items("]")):
             self.path.append(index)
             yield at
             self.path.pop()
 
     def scalar(self) -> str:
-        """Read a text, a number or a word, as it is written."""
+        """Read a string, a number or a word, and return its source text."""
         mark = self.peek()
         if mark == '"':
-            return self._text()
+            return self._string()
         found = _NUMBER.match(self.text, self.at) or _WORD.match(self.text, self.at)
         if found is None:
-            raise NotJson(self.at, f"not JSON: a value belongs here, not {self._seen()}")
+            raise NotJson(self.at, f"not JSON: a value belongs here, not {self._token()}")
         self.at = found.end()
         return found[0]
 
     def skip(self) -> None:
-        """Read a value that nobody asked for."""
+        """Skip over a value."""
         mark = self.peek()
         if mark in "{[":
             for _ in self.members() if mark == "{" else self.elements():
@@ -104,13 +106,13 @@ class JsonText:
             self.complain(at, f"not JSON: it has no {raw}; leave it out")
 
     def end(self) -> None:
-        """See that nothing but space is left."""
-        found = _INK.search(self.text, self.at)
+        """Check that only space is left."""
+        found = _NON_SPACE.search(self.text, self.at)
         if found is not None:
             self.at = found.start()
             raise NotJson(
                 self.at,
-                f"not JSON: the plan ended before this; remove {self._seen()} and all behind it",
+                f"not JSON: the plan ended before this; remove {self._token()} and all after it",
             )
 
     def _items(self, close: str) -> Iterator[int]:
@@ -123,7 +125,7 @@ class JsonText:
             mark = self.peek()
             if mark not in {",", close}:
                 raise NotJson(
-                    self.at, f'not JSON: "," or "{close}" belongs here, not {self._seen()}'
+                    self.at, f'not JSON: "," or "{close}" belongs here, not {self._token()}'
                 )
             if mark == ",":
                 mark = self._after_comma(close)
@@ -137,27 +139,27 @@ class JsonText:
             self.complain(comma, f'not JSON: remove the comma before "{close}"')
         return mark
 
-    def _text(self) -> str:
-        found = _TEXT_START.match(self.text, self.at)
+    def _string(self) -> str:
+        found = _STRING_START.match(self.text, self.at)
         end = self.at if found is None else found.end()
         stop = self.text[end : end + 1]
         if stop != '"':
-            raise NotJson(end if stop else self.at, _broken_text(stop))
+            raise NotJson(end if stop else self.at, _broken_string(stop))
         raw = self.text[self.at : end + 1]
         self.at = end + 1
         return raw
 
-    def _seen(self) -> str:
-        found = _SEEN.match(self.text, self.at)
+    def _token(self) -> str:
+        found = _TOKEN.match(self.text, self.at)
         return "the end" if found is None else f"`{shown(found[0])}`"
 
 
 def decoded(raw: str) -> str:
-    """Give the text that a JSON text, read with its quotes, stands for."""
+    """Decode a JSON string, given with its quotes."""
     return str(json.loads(raw)) if "\\" in raw else raw[1:-1]
 
 
-def _broken_text(stop: str) -> str:
+def _broken_string(stop: str) -> str:
     if not stop:
         return 'not JSON: this text is never closed: a " is missing'
     if stop == "\\":

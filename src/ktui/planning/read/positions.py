@@ -1,4 +1,4 @@
-"""Where in its file a partition of a sound plan stands: found when something must be said of it."""
+"""Positions of values in the file of a valid plan, found only when a message needs them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ktui.planning.read.problems import FilePosition, Problems, Steps
 
 
 def places(text: bytes, wanted: Iterable[Steps]) -> dict[Steps, FilePosition]:
-    """Give the places of values, each by its path: ("partitions", 3, "replicas", 1).
+    """Find the positions of values by their paths: ("partitions", 3, "replicas", 1).
 
-    `text` is a file that was read without a problem: all of it is ASCII, and each brace after the
+    `text` is a file that was read without a problem. So the text is ASCII, and each brace after the
     first opens a partition.
     """
     ordered = sorted(set(wanted), key=lambda steps: steps[1])

@@ -1,4 +1,4 @@
-"""What is wrong with a plan's file: every problem, each with its place."""
+"""The problems of a plan's file, each with its position."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,59}")
 
 
 class FilePosition(msgspec.Struct, frozen=True):
-    """Where in a file: line and column from 1, the column in characters."""
+    """A position in a file: line and column from 1, the column in characters."""
 
     line: int
     column: int
@@ -27,13 +27,13 @@ class FilePosition(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing to change in a plan's file; `place` is None where nothing could be read."""
+    """A problem to fix in a plan's file; `place` is None where nothing could be read."""
 
     place: FilePosition | None
     sentence: str
 
     def __str__(self) -> str:
-        """Give `12:34: partitions[3].replicas[1]: what to change`."""
+        """Return `12:34: partitions[3].replicas[1]: what to change`."""
         if self.place is None:
             return self.sentence
         path = f"{self.place.path}: " if self.place.path else ""
@@ -41,12 +41,12 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class BadPlan(Exception):
-    """A plan's file cannot be used: all that is wrong with it, in the file's order.
+    """A plan's file cannot be used. Holds all problems in the file's order.
 
     Attributes:
-        problems: at most `MOST_TOLD`.
-        more: how many were found beyond these.
-        path: the file, where it has one.
+        problems: the problems, at most `MOST_TOLD`.
+        more: the number of further problems found.
+        path: the file; None if the plan was read from bytes.
     """
 
     def __init__(
@@ -70,27 +70,27 @@ class BadPlan(Exception):
 
 
 class Problems:
-    """Gathers what is wrong with one text."""
+    """Collects the problems of one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._told: list[tuple[int, Problem]] = []
+        self._found: list[tuple[int, Problem]] = []
         self._more = 0
         self._at = 0
         self._line = 1
 
     def __bool__(self) -> bool:
-        return bool(self._told)
+        return bool(self._found)
 
     def add(self, at: int, steps: list[str | int] | Steps, sentence: str) -> None:
-        """Note a problem at an offset of the text."""
-        if len(self._told) < MOST_TOLD:
-            self._told.append((at, Problem(self.place(at, steps), sentence)))
+        """Add a problem at an offset of the text."""
+        if len(self._found) < MOST_TOLD:
+            self._found.append((at, Problem(self.place(at, steps), sentence)))
         else:
             self._more += 1
 
     def line(self, at: int) -> int:
-        """Give the line of an offset; cheap for one that is near the last one asked for."""
+        """Return the line of an offset; cheap near the last offset requested."""
         if at >= self._at:
             self._line += self._text.count("\n", self._at, at)
         else:
@@ -99,23 +99,23 @@ class Problems:
         return self._line
 
     def place(self, at: int, steps: list[str | int] | Steps) -> FilePosition:
-        """Give the place of an offset."""
+        """Return the position of an offset."""
         column = at - self._text.rfind("\n", 0, at)
         return FilePosition(self.line(at), column, json_path(steps))
 
     def error(self) -> BadPlan:
-        """Make the error that holds them all."""
-        ordered = sorted(self._told, key=lambda told: told[0])
+        """Return the error with all problems."""
+        ordered = sorted(self._found, key=lambda found: found[0])
         return BadPlan(tuple(problem for _, problem in ordered), self._more)
 
 
 def json_path(steps: list[str | int] | Steps) -> str:
-    """Spell a path: `partitions[3].replicas[1]`, with keys that are no words in quotes."""
-    words = (_spelt(step) for step in steps)
+    """Format a path: `partitions[3].replicas[1]`, with unusual keys in quotes."""
+    words = (_format_step(step) for step in steps)
     return "".join(words).removeprefix(".")
 
 
-def _spelt(step: str | int) -> str:
+def _format_step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
     return f".{step}" if _PLAIN_KEY.fullmatch(step) else f'["{shown(step)}"]'

@@ -1,4 +1,4 @@
-"""Reading a plan's file: fast when it is sound, with every mistake told when it is not."""
+"""Reading of a plan's file: fast if the file is valid, with every mistake reported if not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_plan(source: bytes | Path) -> Plan:
     """Read a plan (kafka-reassign-partitions' JSON, version 1, with KIP-236's original_replicas).
 
     Raises:
-        BadPlan: with every problem at once.
+        BadPlan: the plan cannot be used; holds every problem at once.
     """
     path = source if isinstance(source, Path) else None
     try:
@@ -59,7 +59,7 @@ def _partitions(data: bytes) -> tuple[PartitionTarget, ...]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             reason = str(error)
         else:
-            if _sound(partitions, data):
+            if _is_valid(partitions, data):
                 return partitions
     raise find_problems(data) or _unplaced(reason)
 
@@ -69,11 +69,11 @@ def _too_large() -> BadPlan:
     return _unplaced(f"larger than {limit}, the most that is read: split the plan")
 
 
-def _sound(partitions: tuple[PartitionTarget, ...], data: bytes) -> bool:
-    """Whether the values that were decoded are all right, and no key stood twice.
+def _is_valid(partitions: tuple[PartitionTarget, ...], data: bytes) -> bool:
+    """Whether the decoded values are valid and no key occurred twice.
 
-    A sound plan's texts hold no colon, so its colons are its keys: one more, and a key that was
-    given before has been overwritten.
+    A valid plan has no colon in its strings, so it has as many colons as keys. A further colon
+    means that a repeated key has overwritten an earlier one.
     """
     keys = 2
     for target in partitions:
@@ -93,7 +93,7 @@ def _sound(partitions: tuple[PartitionTarget, ...], data: bytes) -> bool:
 
 
 def find_problems(data: bytes) -> BadPlan | None:
-    """Give every problem of a plan's bytes, or None if there is none."""
+    """Return every problem of a plan's bytes, or None if there is none."""
     start = len(_BOM) if data.startswith(_BOM) else 0
     try:
         text = data[start:].decode()

@@ -1,1 +1,1 @@
-"""Runs simulated beforehand: which partition steps when, and how fast it copies."""
+"""Simulated runs: which partition steps when, and how fast its replicas copy."""

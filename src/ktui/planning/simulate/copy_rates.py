@@ -1,4 +1,4 @@
-"""How fast replicas are taken to be copied: the assumption that estimated times rest on."""
+"""Assumed copy rates of replicas, on which estimated times rest."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from ktui.units import Rate
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A figure that is not known exactly."""
+    """An estimated figure with its range."""
 
     low: float
     middle: float
     high: float
 
     def times(self, factor: float) -> Span:
-        """Give as many times as much of it."""
+        """Return the span multiplied by a factor."""
         return Span(self.low * factor, self.middle * factor, self.high * factor)
 
 
 class BrokerThrottle(msgspec.Struct, frozen=True):
-    """The follower.replication.throttled.rate that a broker has while replicas come to it."""
+    """A broker's follower.replication.throttled.rate while replicas are added there."""
 
     broker: int
     bytes_s: int
 
 
 ASSUMED = Span(20e6, 50e6, 100e6)
-"""Bytes a second that a broker takes in, for all the replicas it is adding, if nobody says."""
+"""Default bytes a second that a broker takes in, over all the replicas that it is adding."""
 
 _UNKNOWN = BrokerConfig()
 _THROTTLED = Span(0.5, 1.0, 1.0)
-"""What comes through a throttle: never more, and less the in-sync traffic that it counts too."""
+"""The share of a throttle that copies get: at most all, and less where in-sync traffic counts."""
 
 
 class CopyRates(msgspec.Struct, frozen=True):
-    """Bytes a second that go into each broker, for all the replicas that it is adding."""
+    """Bytes a second into each broker, over all the replicas that it is adding."""
 
     assumed_bytes_s: Span
     throttles: tuple[BrokerThrottle, ...] = ()
-    """Of the brokers that gain replicas and are throttled: they have their throttle's rate."""
+    """Throttles of brokers that gain replicas; such a broker's rate is its throttle."""
 
     def of(self, broker: int) -> float:
-        """Give the middle rate of a broker."""
+        """Return the middle rate of a broker, in bytes a second."""
         throttle = self.throttle(broker)
         return self.assumed_bytes_s.middle if throttle is None else float(max(1, throttle))
 
     def spread(self, broker: int) -> Span:
-        """Give a broker's rates from the slowest to the fastest, as parts of the middle one."""
+        """Return a broker's range of rates, as factors of the middle one."""
         if self.throttle(broker) is not None:
             return _THROTTLED
         return self.assumed_bytes_s.times(1 / self.assumed_bytes_s.middle)
 
     def throttle(self, broker: int) -> int | None:
-        """Give a broker's throttle, if there is one that counts."""
+        """Return a broker's throttle in bytes a second; None if no throttle applies."""
         return next((each.bytes_s for each in self.throttles if each.broker == broker), None)
 
 
@@ -67,14 +67,14 @@ def rates_for(
     assume: Rate | None = None,
     throttle: ThrottleRates = NO_THROTTLE,
 ) -> CopyRates:
-    """Tell the rates: the run's throttle, else what is assumed, else the throttles that are there.
+    """Compute the rates: the run's throttle, else the operator's assumption, else broker throttles.
 
     Args:
         gaining: the brokers that gain replicas.
         configs: settings of brokers, by broker, as far as they are known.
-        assume: what the operator says; it is taken as exact. Of it and the run's throttle the
-            lower counts.
-        throttle: the run's own: it replaces whatever rate a broker has.
+        assume: the operator's assumption, taken as exact. The lower of it and the run's throttle
+            counts.
+        throttle: the run's own throttle, which replaces a broker's present rate.
     """
     assumed = ASSUMED
     if assume is not None:

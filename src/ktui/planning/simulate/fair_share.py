@@ -1,4 +1,4 @@
-"""How copies share what leaders send and what brokers take in: max-min fair, as networks do."""
+"""Max-min fair sharing of bandwidth between copies, as in networks."""
 
 from __future__ import annotations
 
@@ -12,41 +12,42 @@ from typing import Protocol
 from ktui.cluster.partition import TopicPartition
 
 Pair = tuple[int, int]
-"""Who leads, and who copies from it."""
+"""A leader, and the broker that copies from it."""
 
 
 class Rooms(Protocol):
-    """What brokers can do, in bytes a second."""
+    """The bandwidth of brokers, in bytes a second."""
 
     def sends(self, leader: int) -> float:
-        """Tell the most that a broker sends to all that copy from it; infinite where unknown."""
+        """Return the most that a leader sends to all its followers; infinite where unknown."""
 
     def takes(self, broker: int, at_once: int) -> float:
-        """Tell the most that a broker takes in while it copies so many replicas."""
+        """Return the most that a broker takes in while it copies `at_once` replicas."""
 
 
 class Copying(Protocol):
-    """The replicas that are being copied, and how fast."""
+    """The replicas being copied, and their rates."""
 
     @property
     def next_end_s(self) -> float:
-        """When the next will have been copied, if no other comes."""
+        """The second at which the next copy ends if none is added."""
 
     def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
-        """Begin to copy a replica."""
+        """Begin to copy a replica of `size` bytes."""
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
-        """Give whoever has been copied by then, when, and onto which broker; each once."""
+        """Return copies that ended by then: second, partition, broker; each copy once."""
 
 
 def shared(copies: Mapping[Pair, int], rooms: Rooms) -> dict[Pair, float]:
-    """Give the bytes a second of each single copy of a pair.
+    """Return the rate of each single copy of a pair, in bytes a second.
 
-    No copy can get more without one that has no more than it getting less (progressive filling).
+    No copy can get more unless another copy with at most the same rate gets less (progressive
+    filling).
 
     Args:
-        copies: how many there are of each pair, at least one.
-        rooms: what limits them.
+        copies: the number of copies of each pair, at least one.
+        rooms: the bandwidth of brokers.
     """
     users: dict[tuple[bool, int], list[Pair]] = {}
     for pair in copies:
@@ -72,7 +73,10 @@ def shared(copies: Mapping[Pair, int], rooms: Rooms) -> dict[Pair, float]:
 
 
 class _Copies:
-    """Those of one pair. Virtual time is the bytes that each has got that was there throughout."""
+    """The copies of one pair.
+
+    Virtual time is the bytes received by a copy that has been present from the start.
+    """
 
     def __init__(self) -> None:
         self.virtual = 0.0
@@ -85,10 +89,10 @@ class _Copies:
 
 
 class Shared:
-    """All copies that are under way, on values.
+    """All copies in flight, with bandwidth shared fairly between them.
 
     Attributes:
-        next_end_s: when the next of them will have been copied, if no other comes.
+        next_end_s: the second at which the next copy ends if none is added.
     """
 
     def __init__(self, rooms: Rooms) -> None:
@@ -99,14 +103,14 @@ class Shared:
         self._stale = False
 
     def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
-        """Begin to copy a replica; whatever has ended by then has been taken by `ended`."""
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
         self._pass(at_s)
         copies = self._of.setdefault(pair, _Copies())
         heapq.heappush(copies.ends, (copies.virtual + size, tp))
         self._share()
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
-        """Give whoever has been copied by then, when, and onto which broker; each once."""
+        """Return copies that ended by then: second, partition, broker; each copy once."""
         ended = []
         while self.next_end_s <= by_s:
             end_s = self.next_end_s
@@ -136,44 +140,44 @@ class Shared:
 class Inbound:
     """The replicas that one broker is adding.
 
-    Its virtual time is the bytes that a replica would have got that had been there from the
-    start, so that whoever comes at v with s bytes to copy ends at v + s, whoever else comes.
+    The broker's virtual time is the bytes received by a replica present from the start. So a
+    replica of s bytes added at virtual time v ends at v + s, whatever else is added.
 
     Args:
-        bytes_s: what the broker takes in, in bytes a second, with so many at once.
+        bytes_s: returns the broker's intake in bytes a second, for a number of replicas at once.
 
     Attributes:
-        next_end_s: when the next of them will have been copied, if no other comes.
+        next_end_s: the second at which the next copy ends if none is added.
     """
 
     def __init__(self, bytes_s: Callable[[int], float]) -> None:
         self.next_end_s = inf
         self._bytes_s = bytes_s
         self._byte_s = inf
-        """What a byte of each takes, as many as there are."""
+        """Seconds for one byte of each replica, with as many replicas as there are now."""
         self._at_s = 0.0
         self._virtual = 0.0
         self._ends: list[tuple[float, TopicPartition]] = []
 
     def add(self, tp: TopicPartition, size: float, at_s: float) -> None:
-        """Begin to copy a replica; whatever has ended by then has been taken by `ended`."""
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
         if self._ends:
             self._virtual += (at_s - self._at_s) / self._byte_s
         self._at_s = at_s
         heapq.heappush(self._ends, (self._virtual + size, tp))
-        self._foresee()
+        self._update_next_end()
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition]]:
-        """Give whoever has been copied by then, and when; each of them once."""
+        """Return copies that ended by then: second and partition; each copy once."""
         ended = []
         while self.next_end_s <= by_s:
             self._at_s = self.next_end_s
             self._virtual, tp = heapq.heappop(self._ends)
             ended.append((self._at_s, tp))
-            self._foresee()
+            self._update_next_end()
         return ended
 
-    def _foresee(self) -> None:
+    def _update_next_end(self) -> None:
         if not self._ends:
             self.next_end_s = inf
             return
@@ -183,10 +187,10 @@ class Inbound:
 
 
 class Inbounds:
-    """The replicas that all brokers are adding, each as fast as it takes them in.
+    """The replicas that all brokers are adding, each limited by its own broker's intake.
 
     Args:
-        bytes_s: what a broker takes in, in bytes a second, with so many at once.
+        bytes_s: returns a broker's intake in bytes a second, for a number of replicas at once.
     """
 
     def __init__(self, bytes_s: Callable[[int, int], float]) -> None:
@@ -195,18 +199,18 @@ class Inbounds:
 
     @property
     def next_end_s(self) -> float:
-        """When the next replica will have been copied, if no other comes; else infinity."""
+        """The second at which the next copy ends if none is added; infinity without copies."""
         return min((inbound.next_end_s for inbound in self._of.values()), default=inf)
 
     def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
-        """Begin to copy a replica; whatever has ended by then has been taken by `ended`."""
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
         broker = pair[1]
         if broker not in self._of:
             self._of[broker] = Inbound(partial(self._bytes_s, broker))
         self._of[broker].add(tp, size, at_s)
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
-        """Give whoever has been copied by then, when, and onto which broker; each once."""
+        """Return copies that ended by then: second, partition, broker; each copy once."""
         return [
             (end_s, tp, broker)
             for broker, inbound in self._of.items()

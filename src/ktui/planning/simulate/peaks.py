@@ -1,4 +1,4 @@
-"""What a run holds and fetches at one time, at most, as it is played beforehand."""
+"""Peaks of a simulated run: extra replicas, disk bytes and fetch traffic at one time."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from ktui.pacing.situation import Situation
 
 
 class HeldResources:
-    """What is held at a time beyond what is held at first: extra replicas, bytes by broker."""
+    """Extra replicas, and bytes by broker, held beyond those at the start."""
 
     def __init__(self) -> None:
         self.peak_extra = 0
         self.peak_bytes: Counter[int] = Counter()
         self._bytes: defaultdict[int, int] = defaultdict(int)
         self._extra: dict[TopicPartition, int] = {}
-        """Of partitions that have any, or may add some before they have."""
+        """The extra replicas of partitions; below 0, how many may be added before one is extra."""
         self._all_extra = 0
 
     def begins(self, one: WantedPartition, adds: Brokers) -> None:
-        """Count the replicas that a step adds, whole from its beginning."""
+        """Count the replicas that a step adds, at full size from its beginning."""
         if not adds:
             return
         before = self._extra.get(one.tp)
         if before is None:
-            before = _beyond(one, one.situation)
+            before = _extra_replicas(one, one.situation)
         self._count(one.tp, before, before + len(adds))
         for broker in adds:
             held = self._bytes[broker] = self._bytes[broker] + one.size
             self.peak_bytes[broker] = max(self.peak_bytes[broker], held)
 
     def ends(self, one: WantedPartition, drops: Brokers, now: Situation) -> None:
-        """Let go of the replicas that a step drops."""
+        """Subtract the replicas that a step drops."""
         if not drops:
             return
         for broker in drops:
             self._bytes[broker] -= one.size
         if one.tp in self._extra:
-            self._count(one.tp, self._extra[one.tp], _beyond(one, now))
+            self._count(one.tp, self._extra[one.tp], _extra_replicas(one, now))
         if now.replicas == now.target:
             self._extra.pop(one.tp, None)
 
@@ -51,7 +51,7 @@ class HeldResources:
 
 
 class Fetched:
-    """What is written at a time to the partitions that are being copied."""
+    """Bytes a second written to, and fetched of, the partitions being copied."""
 
     def __init__(self, inbound: Mapping[TopicPartition, int]) -> None:
         self.peak_written: Counter[int] = Counter()
@@ -60,7 +60,7 @@ class Fetched:
         self._written: Counter[int] = Counter()
         self._sent: Counter[int] = Counter()
         self._sent_by: dict[TopicPartition, tuple[int, int]] = {}
-        """Who leads while it is copied, and bytes a second that its followers need."""
+        """The leader during the copy, and the bytes a second that its followers need."""
 
     def begins(self, tp: TopicPartition, now: Situation, adds: Brokers) -> None:
         """Count a partition whose copies begin."""
@@ -75,11 +75,11 @@ class Fetched:
             self._add(self._sent, self.peak_sent, now.leader, needed)
 
     def copied(self, tp: TopicPartition, broker: int) -> None:
-        """Let go of a copy that has caught up."""
+        """Subtract a copy that has caught up."""
         self._written[broker] -= self._inbound.get(tp, 0)
 
     def over(self, tp: TopicPartition) -> None:
-        """Let go of a partition whose copies are all in sync."""
+        """Subtract a partition whose copies are all in sync."""
         if tp in self._sent_by:
             leader, bytes_s = self._sent_by.pop(tp)
             self._sent[leader] -= bytes_s
@@ -90,6 +90,6 @@ class Fetched:
         peak[broker] = max(peak[broker], now[broker])
 
 
-def _beyond(one: WantedPartition, now: Situation) -> int:
-    """Give how many replicas are extra; below 0, how many may be added before one is."""
+def _extra_replicas(one: WantedPartition, now: Situation) -> int:
+    """The number of extra replicas; below 0, how many may be added before one is extra."""
     return len(now.replicas) - max(len(one.situation.replicas), len(one.situation.target))

@@ -1,6 +1,6 @@
-"""A run, played beforehand on values: which partition steps when, if all goes well.
+"""A simulated run: which partition steps when, if all goes well.
 
-What decides is what decides in a run: `pacing.choosing`.
+The simulation and a real run share the same decisions: `pacing.choosing`.
 """
 
 from __future__ import annotations
@@ -24,96 +24,103 @@ from ktui.planning.simulate.fair_share import Copying, Inbounds
 from ktui.planning.simulate.peaks import Fetched, HeldResources
 
 POLL_S = 1
-"""Ends are seen, and decisions made, poll by poll. A step that adds nothing takes about as long,
-and so does an election."""
+"""Seconds between polls. Ends are seen, and decisions made, at polls.
+
+A step that adds nothing takes about as long, and so does an election.
+"""
 
 
 class Tempo(msgspec.Struct, frozen=True):
-    """How fast a run goes."""
+    """The speed of a run."""
 
     bytes_s: Callable[[int, int], float]
-    """What a broker takes in, in bytes a second, while it copies so many replicas at once."""
+    """Returns a broker's intake in bytes a second, for a number of replicas at once."""
     joining_s: int = 0
-    """What a step that adds takes beside copying, until its end is seen."""
+    """Seconds of a step that adds, beside copying, until its end is seen."""
     other_s: int = POLL_S
-    """What a step takes that adds nothing, and what an election takes."""
+    """Seconds of a step that adds nothing, and of an election."""
 
 
 class Beside(msgspec.Struct, frozen=True):
-    """What steps take beside copying, in seconds, as of a `Tempo`."""
+    """Seconds that steps take beside copying, with the fields of a `Tempo`."""
 
     joining_s: int = 0
     other_s: int = POLL_S
 
 
 class Flying(msgspec.Struct, frozen=True):
-    """A step that is in flight as a play begins."""
+    """A step that is in flight when the simulation begins."""
 
     wanted: WantedPartition
-    """The partition as it was before the step."""
+    """The partition as before the step."""
     move: Move
     left: Mapping[int, float]
-    """By broker, the bytes that its replicas still lack; those that lack none are left out, and
-    where all are, the step is over with the next poll."""
+    """By broker, the bytes that the step's replicas still lack.
+
+    Complete replicas are left out. If all are complete, the step is over with the next poll.
+    """
 
 
 class RestOfRun(msgspec.Struct, frozen=True):
-    """What is left of a run as a play begins."""
+    """The rest of a run when the simulation begins."""
 
     flying: Sequence[Flying]
     waiting: Sequence[WantedPartition]
-    """The other partitions, in the plan's order, those that are under way `begun`."""
+    """The other partitions, in the plan's order; those with earlier steps are `begun`."""
 
 
 OnDecision = Callable[[int, Decision], None]
-"""Hears of each decision that submits something, and after how many seconds it does."""
+"""Called for each decision that submits moves, with the seconds since the start."""
 
 _WAITING = 2_000
-"""So many stand in the queue at least, or all: what a run does is the same, with less memory."""
+"""The least number of queued partitions, or all: a shorter queue saves memory, same result."""
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes of a run."""
+    """The outcome of a simulated run."""
 
     copying_s: float
-    """How long something was being copied: this part of the time goes with the rate."""
+    """Seconds with copies in flight; this part of the time depends on the rate."""
     waiting_s: float
-    """How long nothing was: for polls, removals and elections."""
+    """Seconds without copies: polls, removals and elections."""
     batches: int
-    """Decisions that submitted something; in wave mode, waves."""
+    """Decisions that submitted moves; in wave mode, waves."""
     most_in_flight: int
-    """Partitions, at one time."""
+    """The most partitions in flight at one time."""
     peak_extra_replicas: int
-    """Of all partitions together, at one time; extra is what a partition holds beyond both what
-    it has at first and what it has at last."""
+    """The most extra replicas of all partitions together, at one time.
+
+    Extra replicas are those beyond both a partition's first and its final number.
+    """
     peak_bytes: Counter[int]
-    """By broker, the most that it held at one time beyond what it holds at first."""
+    """By broker, the most bytes held at one time beyond those at the start."""
     peak_written: Counter[int]
-    """By broker, the most bytes a second that were written at one time to the partitions of which
-    it was adding a replica."""
+    """By broker, the most bytes a second written to the partitions that it was adding at once."""
     peak_sent: Counter[int]
-    """By broker, what all followers must fetch of those partitions that it leads to keep up, the
-    new ones too; the most at one time, in bytes a second."""
+    """By leader, the most bytes a second that all followers, new ones too, must fetch to keep up.
+
+    Only partitions being copied count.
+    """
 
 
 def schedule(
     wanted: Sequence[WantedPartition],
     limits: Limits,
     tempo: Tempo,
-    told: OnDecision | None = None,
+    on_decision: OnDecision | None = None,
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> Schedule:
-    """Play a run to its end.
+    """Simulate a run to its end.
 
     Args:
-        wanted: its partitions, in the plan's order, online and in sync.
-        limits: those in force from first to last.
-        tempo: how fast brokers take in copies, and what steps take beside.
-        told: hears of each decision.
-        inbound: bytes a second that are written to partitions, where that is known.
+        wanted: the run's partitions, in the plan's order, online and in sync.
+        limits: the limits in force during the whole run.
+        tempo: the intake of brokers, and the time of steps beside copying.
+        on_decision: called for each decision.
+        inbound: bytes a second written to partitions, where known.
     """
     beside = Beside(tempo.joining_s, tempo.other_s)
-    played = _Played(limits, beside, Inbounds(tempo.bytes_s), told, inbound)
+    played = _SimulatedRun(limits, beside, Inbounds(tempo.bytes_s), on_decision, inbound)
     played.take_on(wanted)
     return played.result()
 
@@ -123,40 +130,40 @@ def rest(
     limits: Limits,
     beside: Beside,
     copying: Copying,
-    told: OnDecision | None = None,
+    on_decision: OnDecision | None = None,
 ) -> Schedule:
-    """Play what is left of a run.
+    """Simulate the rest of a run.
 
     Args:
-        left: where it stands.
-        limits: those in force from now on.
-        beside: what steps take beside copying.
-        copying: how fast replicas are copied; none is being copied yet.
-        told: hears of each decision.
+        left: the present state of the run.
+        limits: the limits in force from now on.
+        beside: the time of steps beside copying.
+        copying: the copy rates; no replica is being copied yet.
+        on_decision: called for each decision.
     """
-    played = _Played(limits, beside, copying, told)
+    played = _SimulatedRun(limits, beside, copying, on_decision)
     played.resume(left.flying)
     played.take_on(left.waiting)
     return played.result()
 
 
-class _Played:
-    """One run, as it is played."""
+class _SimulatedRun:
+    """The state of one simulated run."""
 
     def __init__(
         self,
         limits: Limits,
         beside: Beside,
         copying: Copying,
-        told: OnDecision | None = None,
+        on_decision: OnDecision | None = None,
         inbound: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        self._told = told
+        self._on_decision = on_decision
         self._to_come: Iterator[WantedPartition] = iter(())
         self._waiting = 0
         self._roster = Roster(limits)
         self._under_way: dict[TopicPartition, WantedPartition] = {}
-        """With those that wait in the queue."""
+        """Partitions on the roster, including those in the queue."""
         self._beside = beside
         self._now_s = 0
         self._copying_s = 0.0
@@ -175,7 +182,7 @@ class _Played:
             self._waiting = max(_WAITING, 2 * limits.partitions)
 
     def resume(self, flying: Sequence[Flying]) -> None:
-        """Put steps into the air that are in flight as the play begins."""
+        """Set up the steps that are in flight when the simulation begins."""
         self._under_way.update({one.wanted.tp: one.wanted for one in flying})
         self._roster.add(one.wanted for one in flying)
         flying = [one for one in flying if one.wanted.tp in self._roster]
@@ -201,19 +208,19 @@ class _Played:
         )
 
     def _submits(self) -> bool:
-        self._take_on()
+        self._fill_queue()
         decision = decide_steps(self._roster)
         moves = list(decision.moves)
         if moves:
-            if self._told is not None:
-                self._told(self._now_s, decision)
+            if self._on_decision is not None:
+                self._on_decision(self._now_s, decision)
             self._roster.submitted(decision)
             self._most_in_flight = max(self._most_in_flight, len(self._roster.in_flight))
         for move in moves:
             self._begin(move)
         return bool(moves)
 
-    def _take_on(self) -> None:
+    def _fill_queue(self) -> None:
         while len(self._roster.queue) <= self._waiting // 2:
             more = {one.tp: one for one in itertools.islice(self._to_come, self._waiting)}
             if not more:
@@ -239,13 +246,13 @@ class _Played:
             self._copying.add(tp, (leader, broker), size, self._now_s)
 
     def _end_after(self, move: Move, seconds: int) -> None:
-        """End a step, with its election if it has one."""
+        """Schedule the end of a step, after its election if it has one."""
         if move.step.elects is not None:
             seconds += self._beside.other_s
         heapq.heappush(self._ends, (self._now_s + seconds, move.tp))
 
     def _wait(self) -> None:
-        """Let time pass until the poll that sees the end of a step."""
+        """Advance time to the next poll at which a step has ended."""
         ends = self._ends
         while True:
             self._copy_until(self._next_poll())
@@ -255,7 +262,7 @@ class _Played:
             self._over(heapq.heappop(ends)[1])
 
     def _next_poll(self) -> int:
-        """Give the first poll at which something may have come to its end."""
+        """The first poll at which a copy or step may have ended."""
         end = self._copying.next_end_s
         if self._ends:
             end = min(end, self._ends[0][0])
@@ -290,7 +297,7 @@ class _Played:
 
 
 def _in_order(wanted: Sequence[WantedPartition], order: Order) -> Sequence[WantedPartition]:
-    """Put partitions in the order in which a run's queue has them."""
+    """Sort partitions as a run's queue does."""
     if order is Order.PLAN:
         return wanted
     if order is Order.TOPIC:

@@ -1,4 +1,4 @@
-"""The ways of partitions: those that look alike go alike, and are worked out once."""
+"""The steps of partitions and their cost, computed once for all partitions of a pattern."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ktui.pacing.steps import all_steps
 
 
 class Pattern(NamedTuple):
-    """What decides a partition's way, with places instead of brokers.
+    """All that decides a partition's steps, with places instead of broker ids.
 
-    The replicas stand at the places 0, 1, ..., in order; what is added comes after them.
+    The replicas have the places 0, 1, ..., in order; added replicas come after them.
     """
 
     replicas: int
@@ -25,20 +25,20 @@ class Pattern(NamedTuple):
 
 
 class WayCost(msgspec.Struct, frozen=True):
-    """What one partition's way costs, from its first step to its last."""
+    """The cost of one partition's steps, from first to last."""
 
     alters: int = 0
     elections: int = 0
     leader_epoch_bumps: int = 0
     """Each alter that drops a replica begins an epoch, and so does each election."""
     most_replicas: int = 0
-    """The most that it holds at once; in flight that is those it has and those it adds."""
+    """The most replicas held at once; in flight, those present and those being added."""
     most_adds: int = 0
-    """The most replicas that one step adds, without those that are added to reach min ISR."""
+    """The most replicas that one step adds, apart from steps that restore min ISR."""
 
 
 def pattern_of(now: Situation) -> tuple[Pattern, Brokers]:
-    """Tell a partition's pattern, and which broker stands at each of its places."""
+    """Return a partition's pattern, and the broker at each of its places."""
     brokers = (*now.replicas, *(b for b in now.target if b not in now.replicas))
     places = {broker: place for place, broker in enumerate(brokers)}
     leader = 0 if now.leader not in now.replicas else places[now.leader]
@@ -47,27 +47,27 @@ def pattern_of(now: Situation) -> tuple[Pattern, Brokers]:
 
 
 class StepPatterns:
-    """The steps of patterns under some limits, as they are when all goes well."""
+    """The steps of patterns under some limits, if all goes well."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._known: dict[Pattern, list[Step]] = {}
 
     def steps(self, pattern: Pattern) -> list[Step]:
-        """Give the steps, with places for brokers."""
+        """Return the steps of a pattern, with places instead of broker ids."""
         if pattern not in self._known:
             self._known[pattern] = all_steps(_situation(pattern), self._limits)
         return self._known[pattern]
 
     def cost(self, pattern: Pattern) -> WayCost:
-        """Count what a way costs."""
+        """Count the cost of a pattern's steps."""
         held, leader = pattern.replicas, pattern.leader
         alters = elections = bumps = most_adds = 0
         most = max(held, len(pattern.target))
         for step in self.steps(pattern):
             alters += step.alters
             elections += step.elects is not None
-            # whoever takes over from a leader that is dropped needs no election of its own
+            # the successor of a dropped leader needs no election of its own
             elected = step.elects is not None and leader not in step.drops
             bumps += bool(step.drops) + elected
             most = max(most, held + len(step.adds))
@@ -79,7 +79,7 @@ class StepPatterns:
 
 
 def ideal(now: Situation) -> Situation:
-    """Give a partition as it is when all are online and in sync, and one of them leads."""
+    """Return a partition with all replicas online and in sync, and one of them leading."""
     return Situation(
         replicas=now.replicas,
         isr=now.replicas,

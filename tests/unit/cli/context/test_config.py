@@ -79,7 +79,7 @@ def test_a_context_may_do_without_owning_its_cluster(
         (
             "contexts:\n  a:\n    limits:\n      shape: kip-435\n      cut-together: 4\n",
             3,
-            "it limits nothing in shape kip-435",
+            "it has no effect in shape kip-435",
         ),
         (
             "contexts:\n  a:\n    throttle: fast\n",

@@ -150,7 +150,7 @@ def test_who_may_not_join_groups_is_told_how_to_go_on_without(
 ) -> None:
     office.its.denied.update({"describe_group", "join_group"})
     words = office.refusal(office.plan(orders_0=(4, 2, 3)), "--headless")
-    assert "not known who owns the cluster" in words
+    assert "the owner of the cluster is unknown" in words
     assert "--no-ownership, or `ownership: off`" in words
     assert office.runs == []
 
@@ -239,7 +239,7 @@ def test_a_cluster_that_cannot_be_released_is_told_of(
 ) -> None:
     end_of(office, "first", denied=True)
 
-    assert "the cluster stays owned: it is not known who owns the cluster" in caplog.text
+    assert "the cluster stays owned: the owner of the cluster is unknown" in caplog.text
 
 
 def end_of(
@@ -339,7 +339,7 @@ async def test_what_the_view_calls_off_goes_on_while_the_owner_cannot_be_asked(
     if cancels:
         await engines.resume(run, lambda: begun.append("asked"))
     else:
-        with pytest.raises(RunRefused, match="not known who owns the cluster"):
+        with pytest.raises(RunRefused, match="the owner of the cluster is unknown"):
             await engines.resume(run)
 
     assert begun == (["asked", "drain"] if cancels else [])

@@ -32,7 +32,7 @@ def found(standing: Standing = Free(), *, off: bool = False, **preview: Any) -> 
         (Free(), Level.GOOD, "nobody owns the cluster"),
         (OwnedHere(BOB), Level.GOOD, "this state directory owns the cluster: bob on ops1"),
         (Others(BOB, lives=False), Level.WARNING, "bob on ops1 (run orders, since "),
-        (Others(BOB, lives=True), Level.WARNING, "its engine lives"),
+        (Others(BOB, lives=True), Level.WARNING, "its engine is alive"),
         (Unknown("no coordinator"), Level.WARNING, "no coordinator"),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_sound_plan_is_summed_up(desk: Desk) -> None:
         "\n"
         "time  42 s (22 s-1m 42s), in about 3 batches\n"
         "      at least 20 s (10 s-50 s), as broker 8 gets 954 MiB\n"
-        "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker, which is assumed\n"
+        "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker (assumed)\n"
         "\n"
         "No problem.\n"
     )

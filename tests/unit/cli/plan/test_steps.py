@@ -88,12 +88,12 @@ def test_people_read_the_steps_one_a_line_and_nothing_of_what_stays(desk: Desk) 
 @pytest.mark.parametrize(
     ("limit", "told"),
     [
-        (("--replicas", "0"), "--replicas: 0 is too small. Give a whole number from 1, or none"),
+        (("--replicas", "0"), "--replicas: 0 is too small. Use a whole number from 1, or none"),
         (("--per-broker", "many"), "--per-broker: 'many' is not a whole number"),
-        (("--shape", "soft"), "--shape: 'soft' is not one of its words. Use gentle or kip-435"),
+        (("--shape", "soft"), "--shape: 'soft' is not a valid value. Use gentle or kip-435"),
         (
             ("--shape", "kip-435", "--cut-together", "2"),
-            "--cut-together: it limits nothing in shape kip-435",
+            "--cut-together: it has no effect in shape kip-435",
         ),
     ],
 )

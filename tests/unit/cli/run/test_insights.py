@@ -40,7 +40,7 @@ def test_it_is_told_that_a_throttle_held_every_copy_up() -> None:
     curve = RateCurve(most_bytes_s=50e6, half_at=0.0, most_at_once=1, known_to=5e6)
     prior = Prior(RATE, step_s=2.0, curve=curve, runs=3)
     first = next(sections(msgspec.structs.replace(of_cluster(), prior=prior)))
-    assert "a throttle of 5.0 MB/s at most held each copy up" in first.title
+    assert "a throttle of at most 5.0 MB/s held every copy up" in first.title
 
 
 def test_every_cluster_is_told_of(state: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_cluster_of_which_little_is_known_has_no_empty_tables() -> None:
     assert told.splitlines()[2:] == [
         "cluster new: 0 runs, 0 moves",
         "",
-        "too little was copied to tell how fast",
+        "too little was copied to estimate a rate",
     ]
 
 

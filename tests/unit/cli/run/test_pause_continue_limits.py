@@ -117,7 +117,7 @@ def test_limits_that_do_not_go_with_those_that_stay_are_refused_before_they_are_
         refused = call(run, "limits", "--extra-replicas", "1")
 
         assert isinstance(refused.exception, BadInput)
-        assert "--extra-replicas: it limits nothing in shape kip-435" in str(refused.exception)
+        assert "--extra-replicas: it has no effect in shape kip-435" in str(refused.exception)
         assert commands(run, ["extra-replicas", "1"]) == 0
 
 

@@ -62,7 +62,7 @@ def told(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def blocked(partition: int, reason: str = "broker 4, of its target, is offline") -> NowIn:
+def blocked(partition: int, reason: str = "broker 4 of its target is offline") -> NowIn:
     return NowIn(topic="orders", partition=partition, state=State.BLOCKED, reason=reason)
 
 
@@ -186,7 +186,7 @@ def test_states_are_counted_and_what_is_not_well_is_named_with_the_reason(tmp_pa
     rows = [line for line in lines if line.startswith("orders-")]
     assert rows[0].endswith("1,2,3 1,2,4 it has 1,2,9 now")
     assert rows[1].startswith("orders-2 blocked 20")
-    assert rows[1].endswith("broker 4, of its target, is offline")
+    assert rows[1].endswith("broker 4 of its target is offline")
 
 
 def test_an_ended_run_is_told_as_such(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_scripts_get_all_of_it_in_one_object(tmp_path: Path) -> None:
     }
     (troubled,) = answer["troubled"]
     assert (troubled["partition"], troubled["state"]) == (2, "blocked")
-    assert troubled["reason"] == "broker 4, of its target, is offline"
+    assert troubled["reason"] == "broker 4 of its target is offline"
     assert answer["damage"] is None
 
 

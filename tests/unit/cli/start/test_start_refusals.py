@@ -67,7 +67,7 @@ def test_a_plan_with_nothing_to_do_is_said_to_be_so(office: Office) -> None:
     ("options", "words"),
     [
         (("--replicas", "0"), "--replicas: 0 is too small"),
-        (("--shape", "kip-435", "--cut-together", "4"), "it limits nothing in shape kip-435"),
+        (("--shape", "kip-435", "--cut-together", "4"), "it has no effect in shape kip-435"),
         (("--stall-timeout", "soon"), "--stall-timeout: expected a time"),
         (("--stall-timeout", "29s"), "give 30 s or more: a stall shows only after 30 s"),
         (("--poll", "1h"), "--poll: give a time from 0.1s to 60s"),

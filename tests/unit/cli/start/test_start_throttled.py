@@ -46,7 +46,7 @@ def kept(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
         ("fast", "--throttle: 'fast': "),
         ("0", "--throttle: '0' lets nothing through"),
         ("5MB,6MB", "--throttle: '5MB,6MB' has several rates for every broker"),
-        ("x=5MB", "--throttle: 'x' is no broker id"),
+        ("x=5MB", "--throttle: 'x' is not a broker id"),
         ("3=5MB,3=6MB", "--throttle: broker 3 is given twice"),
     ],
 )

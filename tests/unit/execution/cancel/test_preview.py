@@ -171,7 +171,7 @@ def test_a_way_back_that_is_blocked_says_by_what_and_that_it_goes_on_by_itself()
 
     told_ = told(track, CancelKind.ROLLBACK, seen)
 
-    assert told_.refused == "brokers 1, 2, 3, of its original replicas, are offline"
+    assert told_.refused == "brokers 1, 2, 3 of its original replicas are offline"
     assert told_.way_out == "It is done by itself as soon as that has passed"
 
 

@@ -102,7 +102,7 @@ def test_an_original_that_is_down_is_waited_for_and_said(
 
     story.reopened(BACK, until_s=120.0)
     assert story.state("orders-0") is State.REFUSED
-    assert story.reason("orders-0") == "broker 2, of its original replicas, is offline"
+    assert story.reason("orders-0") == "broker 2 of its original replicas is offline"
     assert not story.run.ended
 
     story.cluster.do(Start(2))

@@ -33,7 +33,7 @@ def test_a_partition_whose_target_is_down_holds_no_place_and_goes_on_by_itself(
     assert story.played().ended
 
     assert story.at_target("orders-0", "orders-1")
-    assert story.said("orders-0", State.BLOCKED) == ["broker 4, of its target, is offline"]
+    assert story.said("orders-0", State.BLOCKED) == ["broker 4 of its target is offline"]
     (done,) = story.seconds(lambda e: getattr(e, "state", None) is State.DONE)[:1]
     assert done < 30.0
     assert story.begun_at("orders-0")[0] > 60.0
@@ -50,7 +50,7 @@ def test_what_keeps_a_partition_is_told_at_the_start(tmp_path: Path) -> None:
 
     story.played(until_s=0.5)
 
-    assert story.said("orders-1", State.BLOCKED) == ["broker 5, of its target, is offline"]
+    assert story.said("orders-1", State.BLOCKED) == ["broker 5 of its target is offline"]
     assert story.said("orders-2", State.BLOCKED) == ["it is offline: no replica leads"]
     assert story.state("orders-0") is State.ADDING
 
@@ -106,7 +106,7 @@ def test_a_step_onto_a_dead_broker_is_cancelled_after_its_time_if_that_was_chose
     assert 125.0 <= cancelled <= 140.0
     assert story.sent("orders-0") == [(1, 2, 3, 4), None, (1, 2, 3, 4), (4, 2, 3)]
     assert "broker 4 offline for 120 s" in [e.reason for e in story.events if isinstance(e, Cancel)]
-    assert story.said("orders-0", State.BLOCKED) == ["broker 4, of its target, is offline"]
+    assert story.said("orders-0", State.BLOCKED) == ["broker 4 of its target is offline"]
     assert cancelled <= story.begun_at("orders-1")[0] <= cancelled + 3.0
     assert story.at_target("orders-0", "orders-1")
 
@@ -204,7 +204,7 @@ def test_an_election_that_is_refused_for_half_a_minute_frees_its_place_and_comes
     asked = [at for at in elections if at < 80.0]
     assert 28.0 <= asked[-1] - asked[0] <= 30.0
     assert all(later - sooner >= 2.0 for sooner, later in pairwise(asked))
-    blocked = "broker 2, of its target, is offline"
+    blocked = "broker 2 of its target is offline"
     assert blocked in story.said("orders-0", State.BLOCKED)
     assert 30.0 <= story.begun_at("orders-1")[0] <= 33.0
     refused = [e for e in story.events if of_request(Request.ELECT, "orders-0")(e)]
@@ -293,5 +293,5 @@ def test_nothing_is_added_to_a_broker_that_is_shutting_down_and_still_counts_as_
     assert story.played().ended
 
     assert story.begun_at("orders-1")[0] >= 60.0
-    assert story.said("orders-1", State.BLOCKED) == ["broker 5, of its target, is offline"]
+    assert story.said("orders-1", State.BLOCKED) == ["broker 5 of its target is offline"]
     assert story.at_target(*ways)

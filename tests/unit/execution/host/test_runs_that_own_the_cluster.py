@@ -199,7 +199,7 @@ def test_while_the_owner_cannot_be_asked_what_runs_goes_on_and_no_step_begins(
     assert put_back, "no throttle was put back while the owner could not be asked"
     shut, opened = [event for event in story.events if isinstance(event, Gate)]
     assert shut.shut
-    assert "no new step begins: it is not known who owns the cluster" in shut.reason
+    assert "no new step begins: the owner of the cluster is unknown" in shut.reason
     assert not opened.shut
     story.assert_left_as_found()
 
