@@ -232,7 +232,7 @@ def test_while_another_run_writes_the_lake_it_waits_for_its_turn(
             assert read_manifest(lake) is None
         heard.until(lambda: heard.versions == [1])
 
-    assert "another run writes it" in heard.waited[0]
+    assert "another run is writing this lake" in heard.waited[0]
 
 
 @pytest.mark.usefixtures("no_stages")
@@ -242,8 +242,10 @@ def test_all_runs_are_played_anew_once_and_then_only_those_of_clusters_with_some
     segment = segments(tmp_path / "whole", 3)[1]
     (tmp_path / "recorded").mkdir()
     asked: list[DerivedOptions] = []
-    monkeypatch.setattr(running, "_foretell", lambda *_: None)
-    monkeypatch.setattr(running, "_play", lambda _v, _w, _k, given, _t: asked.append(given))
+    monkeypatch.setattr(running, "_write_forecasts", lambda *_: None)
+    monkeypatch.setattr(
+        running, "_write_simulated", lambda _v, _w, _k, given, _t: asked.append(given)
+    )
     heard, wanted = Heard(), DerivedOptions(window_s=3_600.0, anew=True)
 
     with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded", asked=wanted):
@@ -265,7 +267,7 @@ def test_a_second_follower_of_the_same_into_the_same_lake_is_refused(
     with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded"):
         heard.until(lambda: bool(heard.found))
         second = a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "recorded")
-        with pytest.raises(PipelineProblem, match=r"somebody follows .*recorded into this lake"):
+        with pytest.raises(PipelineProblem, match=r"already reads .*recorded into this lake"):
             second.follow()
         with LocalFiles(tmp_path / "lake").locked():
             pass  # between batches the lake is free
@@ -302,7 +304,7 @@ def test_a_place_where_no_segments_can_come_is_told(spark: SparkSession, tmp_pat
 
     with pytest.raises(PipelineProblem, match="missing: no such folder"):
         a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "missing").follow()
-    with pytest.raises(PipelineProblem, match="file: a file, in which no segments come"):
+    with pytest.raises(PipelineProblem, match="file: a file; new segments need a folder"):
         a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "file").follow()
     assert not (tmp_path / "lake").exists()
 

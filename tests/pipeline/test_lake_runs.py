@@ -223,7 +223,7 @@ def test_where_nothing_is_recorded_it_says_how_to(spark: SparkSession, tmp_path:
 def test_two_runs_at_once_do_not_write_the_same_lake(spark: SparkSession, tmp_path: Path) -> None:
     with (
         LocalFiles(tmp_path).locked(),
-        pytest.raises(PipelineProblem, match="another run writes it"),
+        pytest.raises(PipelineProblem, match="another run is writing this lake"),
     ):
         into_lake(spark, tmp_path, tmp_path)
 

@@ -169,7 +169,7 @@ def test_a_report_is_written_where_it_was_asked_for(ktui: Ktui, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "say what the report is about: --run or --cluster. Runs: drain-4."),
+        ((), "the report needs a subject: --run or --cluster. Runs: drain-4."),
         (("--run", "x"), "no run x in the lake. Runs: drain-4."),
         (("--run", "drain-4", "--cluster", "still:one"), "no run drain-4 in the lake. Runs: none."),
         (("--cluster", "x"), "no cluster x in the lake. Clusters: cluster-one, still:one."),
@@ -194,7 +194,7 @@ def test_of_several_runs_of_a_name_one_is_asked_for_by_its_id(
     opened = ArrowLake.open(str(write_lake(tmp_path / "lake", rows)))
 
     with pytest.raises(
-        PipelineProblem, match=r"2 runs are called drain-4\. Say which: drain-4@2026"
+        PipelineProblem, match=r"2 runs are called drain-4\. Use an id: drain-4@2026"
     ):
         choose(opened, "drain-4", None)
     assert choose(opened, "drain-4@later", None) == Subject("cluster-one", other)
@@ -227,7 +227,7 @@ def test_tables_that_are_missing_or_damaged_are_told_in_a_line(
 
     assert done.exit_code == 1
     assert done.stderr.startswith(f"ktui: {lake}: its tables cannot be read: ")
-    assert done.stderr.endswith(f". Make the lake anew: ktui pipeline run --lake {lake}\n")
+    assert done.stderr.endswith(f". Make the lake again: ktui pipeline run --lake {lake}\n")
     assert done.stderr.count("\n") == 1
 
 

@@ -216,7 +216,7 @@ def test_where_no_worker_has_what_an_executor_asks_for_it_says_so_rather_than_wa
     done = _ended(_ktui(*words), cluster.environment | _settings(asked))
 
     assert done.returncode == 1
-    assert f"ktui: {cluster.url} has had no executor for this for 2 s" in done.stderr
+    assert f"ktui: {cluster.url} has provided no executor for 2 s" in done.stderr
     assert "none has the 64g" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -1,15 +1,15 @@
-"""What stands in the way of the pipeline, in words for people."""
+"""Errors of the pipeline, with messages for people."""
 
 from __future__ import annotations
 
 
 class PipelineProblem(Exception):
-    """The pipeline cannot go on; says what, where and what to do."""
+    """The pipeline cannot go on. The message names the problem, its place and what to do."""
 
 
 class LakeLocked(PipelineProblem):
-    """Another run writes the lake; it is free again when that has ended."""
+    """Another run is writing the lake, which is free again once that run has ended."""
 
 
 class SparkFailed(PipelineProblem):
-    """Spark gave up; its log says more."""
+    """Spark failed; its log has the details."""

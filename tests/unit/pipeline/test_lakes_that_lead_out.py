@@ -62,7 +62,7 @@ def test_a_manifest_whose_folder_is_elsewhere_is_refused_by_its_entry(
 
     assert said == (
         f"{lake}/{NAME}: the lake cannot be read: tables.moves.c.folder: {folder!r} leaves the "
-        "lake; ktui never writes that. Make a lake anew: ktui pipeline run --lake DIR"
+        "lake; ktui never writes such an entry. Make a new lake: ktui pipeline run --lake DIR"
     )
 
 

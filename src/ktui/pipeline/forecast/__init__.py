@@ -1,1 +1,1 @@
-"""Forecasts held against what came, and insights for later runs."""
+"""Forecasts compared with the truth, and insights for later runs."""

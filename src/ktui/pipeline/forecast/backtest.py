@@ -1,4 +1,4 @@
-"""The time left as the live view told it, at every moment of every recorded run, and the truth."""
+"""The live view's time left at every moment of every recorded run, compared with the truth."""
 
 from __future__ import annotations
 
@@ -31,37 +31,38 @@ _SEGMENTS = struct_of(
 
 
 def forecasts(segments: DataFrame) -> DataFrame:
-    """Fold each session by itself in an executor, by the live view's own fold and estimate.
+    """Replay each session by itself in an executor, with the live view's own fold and estimate.
 
     Args:
-        segments: `content` is a segment's file, compressed; other columns are not looked at.
+        segments: `content` is a segment's file, compressed; other columns are ignored.
     """
     sessions = segments.select("content").mapInArrow(_headed, _SEGMENTS)
-    told = sessions.groupBy("cluster_id", "session").applyInArrow(_replayed, FORECASTS.schema)
-    return shaped(told, FORECASTS)
+    rows = sessions.groupBy("cluster_id", "session").applyInArrow(_replayed, FORECASTS.schema)
+    return shaped(rows, FORECASTS)
 
 
-def eta_backtest(told: DataFrame, polls: DataFrame, runs: DataFrame) -> DataFrame:
-    """Make the table of what was foretold.
+def eta_backtest(forecasts: DataFrame, polls: DataFrame, runs: DataFrame) -> DataFrame:
+    """Make the table ETA_BACKTEST: forecasts with the truth.
 
     Args:
-        told: as `forecasts` gives it.
-        polls: tells which looks are shadowed: what those tell is left out.
-        runs: tells when each run ended; those that did not end, all of them done, are left out.
+        forecasts: as returned by `forecasts`.
+        polls: the table POLLS; forecasts of shadowed polls are left out.
+        runs: the table RUNS, for when each run ended. Runs that did not end with every partition
+            done are left out.
     """
-    told = require(told, FORECASTS)
+    rows = require(forecasts, FORECASTS)
     polls = require(polls, POLLS, ("cluster_id", "session", "seq", "shadowed"))
     seen = polls.where(~F.col("shadowed")).select("cluster_id", "session", "seq")
-    told = told.join(seen, ["cluster_id", "session", "seq"], "left_semi")
-    told = told.join(_ended(runs), ["cluster_id", "run_id"], "left")
+    rows = rows.join(seen, ["cluster_id", "session", "seq"], "left_semi")
+    rows = rows.join(_done(runs), ["cluster_id", "run_id"], "left")
     of_run = (F.col("run_ended_t") - F.col("t")) / 1000
     truth = F.when(F.col("scope") == RUN, of_run).otherwise(F.col("truth_s"))
-    told = told.withColumns({"truth_s": truth, "at": moment("t")}).where("truth_s >= 0")
-    return shaped(told, ETA_BACKTEST)
+    rows = rows.withColumns({"truth_s": truth, "at": moment("t")}).where("truth_s >= 0")
+    return shaped(rows, ETA_BACKTEST)
 
 
-def _ended(runs: DataFrame) -> DataFrame:
-    """Give the runs that have done all that they were to do."""
+def _done(runs: DataFrame) -> DataFrame:
+    """Select the runs that ended with every partition done."""
     runs = require(runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions"))
     return runs.where("ended_t is not null and outcomes['done'] = partitions").select(
         "cluster_id", "run_id", F.col("ended_t").alias("run_ended_t")
@@ -69,11 +70,11 @@ def _ended(runs: DataFrame) -> DataFrame:
 
 
 _AT_ONCE = 10_000
-"""Rows that are held as Python's objects: a long session has millions."""
+"""The most rows that are Python objects at one time: a long session has millions."""
 
 
 def _headed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Say of each segment whose it is; those without a head tell nothing."""
+    """Add the cluster and session of each segment; a segment without a head is left out."""
     for batch in batches:
         for content in batch.column("content"):
             head = _head(content.as_py())
@@ -92,37 +93,37 @@ def _head(content: bytes) -> Head | None:
 
 
 def _replayed(table: pa.Table) -> pa.Table:
-    """Give what was told in one session; nothing of one that the fold cannot take."""
-    with suppress(Exception):  # a recording may say anything, and others have sessions beside it
-        return _told_in(table)
+    """Return the forecasts of one session; none where the fold fails."""
+    with suppress(Exception):  # recordings are untrusted; one bad session must not stop the others
+        return _forecasts_of(table)
     return _none()
 
 
-def _told_in(table: pa.Table) -> pa.Table:
+def _forecasts_of(table: pa.Table) -> pa.Table:
     contents = [content.as_py() for content in table.column("content")]
     cluster_id, session = (table.column(name)[0].as_py() for name in ("cluster_id", "session"))
-    told = EtaReplay().forecasts(session_events(contents, cluster_id))
-    rows = ({"cluster_id": cluster_id, "session": session, **_row(each)} for each in told)
+    replayed = EtaReplay().forecasts(session_events(contents, cluster_id))
+    rows = ({"cluster_id": cluster_id, "session": session, **_row(each)} for each in replayed)
     lots = iter(lambda: pa.Table.from_pylist([*islice(rows, _AT_ONCE)], _arrow_schema()), _none())
     return pa.concat_tables([_none(), *lots])
 
 
-def _row(told: Forecast) -> dict[str, Any]:
-    left = told.told
+def _row(forecast: Forecast) -> dict[str, Any]:
+    left = forecast.told
     return {
-        "seq": told.seq,
-        "run_id": told.run_id,
-        "scope": told.scope,
-        "topic": told.topic,
-        "partition": told.partition,
-        "t": told.t,
-        "share": told.share,
+        "seq": forecast.seq,
+        "run_id": forecast.run_id,
+        "scope": forecast.scope,
+        "topic": forecast.topic,
+        "partition": forecast.partition,
+        "t": forecast.t,
+        "share": forecast.share,
         "left_s": None if left is None else left.middle,
         "low_s": None if left is None else left.low,
         "high_s": None if left is None else left.high,
-        "linear_s": told.linear_s,
-        "recent_s": told.recent_s,
-        "truth_s": told.truth_s,
+        "linear_s": forecast.linear_s,
+        "recent_s": forecast.recent_s,
+        "truth_s": forecast.truth_s,
     }
 
 

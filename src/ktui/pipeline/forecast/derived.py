@@ -1,4 +1,4 @@
-"""Tables beyond what was seen: forecasts held against the truth, what might have been, insights."""
+"""The tables that need a simulation or a replay: the backtest of forecasts, what-if, insights."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ktui.pipeline.what_if.table import Models, models, what_if
 
 
 class DerivedOptions(msgspec.Struct, frozen=True):
-    """What is played."""
+    """Options for the tables `what_if` and `insights`."""
 
     cells: tuple[GridCell, ...] = msgspec.field(default_factory=usual_grid)
     window_s: float | None = None
-    """Seconds in which a run should end; None where nobody gave any."""
+    """Seconds in which a run should end; None without a window."""
     anew: bool = False
-    """Whether all runs of the lake are played, or only those of clusters with something new."""
+    """Whether to simulate all runs of the lake, or only those of clusters with new recordings."""
 
 
 PLAYED_BY = (
@@ -45,21 +45,21 @@ PLAYED_BY = (
     stage_schemas.BROKERS_BY_MINUTE,
     tables.ETA_BACKTEST,
 )
-"""The tables that `played` goes by."""
+"""The tables that `played` needs."""
 
 
 def foretold(
-    written: Mapping[str, DataFrame], told_before: DataFrame, segments: DataFrame
+    written: Mapping[str, DataFrame], old_forecasts: DataFrame, segments: DataFrame
 ) -> Iterator[tuple[Table, DataFrame]]:
-    """Give what was foretold; each table is to be written before the next is asked for.
+    """Yield the forecasts and their backtest. Write each table before asking for the next.
 
     Args:
-        written: all tables that come before, by name, as they are in the lake; each that is given
-            is put there by whoever writes it.
-        told_before: the forecasts of sessions that are not replayed now.
-        segments: all `content` there is of the sessions of which some is new.
+        written: all earlier tables, by name, as they are in the lake. The caller adds each yielded
+            table once it is written.
+        old_forecasts: the forecasts of sessions that are not replayed now.
+        segments: the `content` of all segments of the sessions with new segments.
     """
-    yield tables.FORECASTS, told_before.unionByName(forecasts(segments))
+    yield tables.FORECASTS, old_forecasts.unionByName(forecasts(segments))
     polls, runs = written[schemas.POLLS.name], written[stage_schemas.RUNS.name]
     yield tables.ETA_BACKTEST, eta_backtest(written[tables.FORECASTS.name], polls, runs)
 
@@ -67,11 +67,12 @@ def foretold(
 def played(
     written: Mapping[str, DataFrame], asked: DerivedOptions
 ) -> Iterator[tuple[Table, DataFrame]]:
-    """Give what might have been, and insights, as `foretold` gives its tables.
+    """Yield `what_if` and `insights`. Write each table before asking for the next.
 
     Args:
-        written: those of `PLAYED_BY`, and each that is given.
-        asked: what is played.
+        written: the tables of `PLAYED_BY`, by name. The caller adds each yielded table once it is
+            written.
+        asked: the grid, the window, and which runs.
     """
     pairs = rate_pairs(listed(written[schemas.SAMPLES.name])).persist()
     folds = run_folds(written[schemas.RUN_EVENTS.name])
@@ -87,9 +88,9 @@ def played(
 
 
 def whole_insights(table: DataFrame) -> Insights:
-    """Put the insights of all clusters together from the table of that name.
+    """Assemble the insights of all clusters from the table INSIGHTS.
 
-    Those with a figure that cannot be, as of a recording that was made up, are left out.
+    Clusters with an impossible figure, as from a forged recording, are left out.
     """
     clusters = []
     for row in table.orderBy("cluster_id").collect():

@@ -1,4 +1,4 @@
-"""Insights: the little of a lake that a live view, and whoever plans a run, can use."""
+"""Insights: the small summary of a lake that live views and people who plan runs can use."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ from ktui.pipeline.tables.windows import PARTITION
 from ktui.recording.milliseconds import moment
 
 TELLING_BYTES = 1_000_000
-"""Smaller copies say nothing of a rate."""
+"""Smaller copies say nothing about a rate."""
 CLASSES = (0, 100 << 20, 1 << 30, 10 << 30)
-"""Bytes from which on a partition is of the next size class."""
+"""The lower bounds of the size classes of partitions, in bytes."""
 TELLING_S = 5.0
-"""Of moments that are nearer to the end it matters to nobody how far off a forecast is."""
+"""Forecasts closer to the end do not count: nobody cares how far off they are."""
 LATEST = 20
-"""Of so many runs of a cluster, the last ones, it is told what is advised."""
+"""Insights have the advice for so many of a cluster's latest runs."""
 STEP_S = 3.0
-"""What a step takes beside copying, where no recorded one tells."""
+"""Seconds that a step takes beside copying, where no recorded step shows it."""
 
 _SPREAD = (0.1, 0.5, 0.9)
 _JUDGED = (
     "topic", "partition", "t", "leader", "replicas", "isr", "adding", "removing", "offline", "down",
     "described", "ends", "rates",
 )  # fmt: skip
-"""The columns of a sample that tell why nothing goes on."""
+"""The columns of a sample that show the cause of a stall."""
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The tables that insights are made of, and two that are no tables of the lake."""
+    """The inputs of insights: tables of the lake, and three results computed from them."""
 
     samples: DataFrame
     states: DataFrame
@@ -63,15 +63,15 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     eta_backtest: DataFrame
     what_if: DataFrame
     curves: Mapping[str, RateCurve]
-    """What brokers take in, by cluster."""
+    """The curve of the rate into a broker, by cluster."""
     pairs: DataFrame
-    """As `measures.rate_pairs` gives them."""
+    """As returned by `measures.rate_pairs`."""
     steps: DataFrame
-    """As `what_if_figures.steps` gives them."""
+    """As returned by `what_if.fit.steps`."""
 
 
 def insights(of: Sources) -> list[ClusterInsights]:
-    """Sum up every cluster; what is fetched is some hundred rows of each."""
+    """Compute the insights of every cluster; only some hundred rows of each are fetched."""
     parts: list[Mapping[str, dict[str, Any]]] = [
         _by_cluster("pairs", _pairs(of.pairs), _pair),
         _by_cluster("sizes", _sizes(of.moves), _size),
@@ -81,10 +81,10 @@ def insights(of: Sources) -> list[ClusterInsights]:
         _by_cluster("withheld", _advice(of.what_if, of.runs).where("NOT recommended"), _withheld),
         _priors(of.moves, of.steps, of.curves),
     ]
-    return [_put_together(row, parts) for row in _clusters(of.moves, of.runs).collect()]
+    return [_assembled(row, parts) for row in _clusters(of.moves, of.runs).collect()]
 
 
-def _put_together(row: Row, parts: Iterable[Mapping[str, dict[str, Any]]]) -> ClusterInsights:
+def _assembled(row: Row, parts: Iterable[Mapping[str, dict[str, Any]]]) -> ClusterInsights:
     known: dict[str, Any] = {}
     for part in parts:
         known |= part.get(row.cluster_id, {})
@@ -137,7 +137,7 @@ def _pair(row: Row) -> PairRate:
 
 
 def _of_size(moves: DataFrame) -> DataFrame:
-    """Give moves that tell a rate, with what a replica of each has."""
+    """Select moves with a known rate, and add the bytes of one replica as `each`."""
     each = F.col("bytes") / F.size("added")
     return moves.where("rate_bytes_p50 > 0 AND size(added) > 0").withColumn("each", each)
 
@@ -180,9 +180,10 @@ def _priors(
 
 
 def _stalls(states: DataFrame, samples: DataFrame) -> DataFrame:
-    """Tell each stall by what the samples of its first minute show, as `stall_cause` judges them.
+    """Count stalls by cause: the most telling one in the samples of a stall's first minute.
 
-    Stalls are what `stall_cause.stalls` gives, and their samples those of `stall_cause.looked_at`.
+    Stalls, their samples and the cause are those of `stall_cause.stalls`, `stall_cause.looked_at`
+    and `stall_cause.cause_in`.
     """
     held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > HELD_AFTER_MS)
     from_t = F.when(held, F.col("began_t") + HELD_AFTER_MS).otherwise(F.col("began_t"))
@@ -195,20 +196,20 @@ def _stalls(states: DataFrame, samples: DataFrame) -> DataFrame:
     both = stalled.alias("one").join(
         seen.alias("other"), [*same, F.col("t") >= F.col("from_t"), F.col("t") < until_t], "left"
     )
-    # Spark warns of annotations that it cannot evaluate: a lambda has none
+    # Spark warns about annotations that it cannot evaluate: a lambda has none
     place = F.udf(lambda sample: _place(sample), "int", useArrow=False)  # noqa: PLW0108
     each = (*(f"one.{name}" for name in PARTITION), "from_t", "ended_t")
-    told = both.groupBy(*each).agg(F.min(place("it")).alias("place"))
+    judged = both.groupBy(*each).agg(F.min(place("it")).alias("place"))
     lasted = (F.sum(F.col("ended_t") - F.col("from_t")) / 1000).alias("seconds")
     return (
-        told.groupBy("cluster_id", "place")
+        judged.groupBy("cluster_id", "place")
         .agg(F.count("*").alias("count"), lasted)
         .orderBy("cluster_id", F.desc("seconds"))
     )
 
 
 def _place(sample: Row | None) -> int:
-    """Judge a sample, by the place of its cause among all of them."""
+    """Return the place of a sample's cause in `MOST_TELLING`."""
     if sample is None:
         return len(MOST_TELLING) - 1
     cause, _ = cause_in(msgspec.convert(sample.asDict(recursive=True), Sample))
@@ -220,13 +221,13 @@ def _stall(row: Row) -> StallCause:
 
 
 def _eta(table: DataFrame) -> DataFrame:
-    """Hold forecasts against each other at the moments at which all of them told something."""
-    all_told = F.expr("left_s IS NOT NULL AND linear_s IS NOT NULL AND recent_s IS NOT NULL")
+    """Compare the forecasts at the moments at which all of them had a value."""
+    all_known = F.expr("left_s IS NOT NULL AND linear_s IS NOT NULL AND recent_s IS NOT NULL")
     decile = F.least(F.floor(F.col("share") * 10), F.lit(9)).cast("int")
 
     def off(name: str) -> Column:
         error = F.abs(F.col(name) - F.col("truth_s")) / F.col("truth_s")
-        return F.median(F.when(all_told, error))
+        return F.median(F.when(all_known, error))
 
     by = ("cluster_id", "scope", "decile")
     telling = table.where((F.col("truth_s") >= TELLING_S) & F.col("share").isNotNull())
@@ -234,7 +235,7 @@ def _eta(table: DataFrame) -> DataFrame:
         telling.withColumn("decile", decile)
         .groupBy(*by)
         .agg(
-            F.count_if(all_told).alias("moments"),
+            F.count_if(all_known).alias("moments"),
             off("left_s").alias("ktui"),
             off("linear_s").alias("linear"),
             off("recent_s").alias("recent"),
@@ -250,9 +251,9 @@ def _eta_error(row: Row) -> EtaError:
 
 
 def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
-    """Give what is advised of the latest runs, or why nothing is, with how long each really took.
+    """Select the advice for the latest runs, or why there is none, with each run's real duration.
 
-    A reason is told of one row of each run, which is recommended or not.
+    Only one row of each run has a reason, and is recommended or not.
     """
     own = table.where("own").select("cluster_id", "run_id", F.col("actual_s").alias("took_s"))
     began = runs.select("cluster_id", "run_id", "began_t")
@@ -288,15 +289,19 @@ def _withheld(row: Row) -> Withheld:
 
 
 def options(limits: str) -> dict[str, str | int | None]:
-    """Give limits by option; those that are as Kafka's own tool would have them are left out."""
-    given = msgspec.to_builtins(msgspec.json.decode(limits, type=Limits))
+    """Return limits by option name, without those that match Kafka's own tool.
+
+    Args:
+        limits: a `Limits` as JSON.
+    """
+    chosen = msgspec.to_builtins(msgspec.json.decode(limits, type=Limits))
     usual = msgspec.to_builtins(Limits())
     return {
-        name.replace("_", "-"): value for name, value in given.items() if value != usual.get(name)
+        name.replace("_", "-"): value for name, value in chosen.items() if value != usual.get(name)
     }
 
 
 def rows(made: Iterable[ClusterInsights]) -> Iterator[tuple[str, str]]:
-    """Give the rows of the table `insights`."""
+    """Yield the rows of the table INSIGHTS."""
     for each in made:
         yield each.cluster_id, msgspec.json.encode(each).decode()

@@ -1,4 +1,4 @@
-"""The time left as the live view would have told it, look by look of one recorded session."""
+"""The time left as the live view would have shown it, at each poll of one recorded session."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ktui.recording.lines import RunLine
 from ktui.recording.milliseconds import moment
 
 EVERY_MS = 5_000
-"""A moment of each run and partition in so many milliseconds is enough."""
+"""One forecast of each run and partition in so many milliseconds is enough."""
 RECENT_MS = 10_000
-"""The naive forecast takes the rate of the last ten seconds."""
+"""The naive forecast `recent_s` uses the rate of the last ten seconds."""
 
 RUN, PARTITION = "run", "partition"
 
 
 class Forecast(msgspec.Struct):
-    """What was told at one moment, and what would have been told more simply. Seconds."""
+    """The live view's forecast at one moment, and two naive ones. Times left are in seconds."""
 
     run_id: str | None
     """None for a partition that no run was moving."""
@@ -34,20 +34,21 @@ class Forecast(msgspec.Struct):
     topic: str | None
     partition: int | None
     seq: int
-    """Of the look."""
+    """The poll's line number in its session."""
     t: int
-    """Normalised time of the look, in ms."""
+    """The poll's normalised time, in ms."""
     share: float | None
-    """Done, 0 to 1."""
+    """The share done, 0 to 1."""
     told: Range | None
+    """The live view's forecast; None where the view showed none."""
     linear_s: float | None
     recent_s: float | None
     truth_s: float | None = None
-    """Of partitions; of a run it is known once all of its sessions are."""
+    """Known for partitions only; for a run it is known once all of its sessions are."""
 
 
 class DecodedPoll(msgspec.Struct, frozen=True):
-    """A look of a session, decoded."""
+    """A decoded poll of a session; `t` is normalised, in ms."""
 
     seq: int
     t: int
@@ -55,12 +56,13 @@ class DecodedPoll(msgspec.Struct, frozen=True):
 
 
 class _Track:
-    """How the share done has grown: what the naive forecasts go by."""
+    """The growth of the share done, from which the naive forecasts are computed."""
 
     def __init__(self, began_ms: int, adding: tuple[int, ...] = ()) -> None:
         self.began_ms = began_ms
         self.adding = adding
-        self.told_ms: int | None = None
+        self.forecast_ms: int | None = None
+        """The time of the last forecast."""
         self._points: deque[tuple[int, float]] = deque()
 
     def grow(self, t: int, share: float | None) -> None:
@@ -71,9 +73,9 @@ class _Track:
             self._points.popleft()
 
     def due(self, t: int) -> bool:
-        if self.told_ms is not None and t // EVERY_MS == self.told_ms // EVERY_MS:
+        if self.forecast_ms is not None and t // EVERY_MS == self.forecast_ms // EVERY_MS:
             return False
-        self.told_ms = t
+        self.forecast_ms = t
         return True
 
     def linear_s(self, t: int, share: float | None) -> float | None:
@@ -91,7 +93,7 @@ class _Track:
 
 
 class _Followed:
-    """A run of the session: the fold of its events, and the estimate that the view makes."""
+    """A run of the session: the fold of its events, and the view's estimate."""
 
     def __init__(self, name: str) -> None:
         self.run = Run(name)
@@ -106,7 +108,7 @@ class _Followed:
             entry = JournalEntry(line.entry, moment(line.at), decode(bytes(line.event)))
             self.run.apply(entry)
         except (msgspec.MsgspecError, LookupError):
-            self.unreadable = True  # of a newer ktui, or of a damaged journal
+            self.unreadable = True  # an event of a newer ktui, or of a damaged journal
             return
         self.estimate.take([entry])
 
@@ -116,9 +118,9 @@ class _Followed:
 
 
 class EtaReplay:
-    """Folds a session as the view would; `forecasts` gives what it told.
+    """Folds a session as the live view would; `forecasts` yields what the view would have shown.
 
-    Wall times go into the fold as the view had them; moments are told in normalised time.
+    The fold gets wall times, as the view did; forecasts have normalised times.
     """
 
     def __init__(self) -> None:
@@ -126,21 +128,21 @@ class EtaReplay:
         self._runs: dict[str, _Followed] = {}
         self._tracks: dict[TopicPartition, _Track] = {}
         self._open: dict[TopicPartition, list[Forecast]] = {}
-        """What was told of moves of which it is not known yet how they end."""
+        """The forecasts for moves whose end is not known yet."""
 
     def forecasts(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast]:
-        """Give what was told, of partitions only where they came to be in sync.
+        """Yield the forecasts; those for partitions only where the partition caught up.
 
         Args:
-            events: looks and events of runs, in the session's order.
+            events: polls and events of runs, in the session's order.
         """
         for each in events:
             if isinstance(each, RunLine):
                 self._runs.setdefault(each.run_id, _Followed(each.run)).take(each)
             else:
-                yield from self._look(each)
+                yield from self._replay_poll(each)
 
-    def _look(self, seen: DecodedPoll) -> Iterator[Forecast]:
+    def _replay_poll(self, seen: DecodedPoll) -> Iterator[Forecast]:
         before = self._progress.last
         self._progress = fold(self._progress, seen.observation)
         timelines = self._progress.timelines
@@ -148,10 +150,10 @@ class EtaReplay:
             if followed.under_way:
                 yield from _of_run(run_id, followed, seen, timelines)
         yield from self._settle(seen, before)
-        self._tell(seen)
+        self._forecast_partitions(seen)
 
     def _settle(self, seen: DecodedPoll, before: Observation | None) -> Iterator[Forecast]:
-        """Give out what was told of those that have caught up, and drop what was of others."""
+        """Yield the forecasts for partitions that have caught up, and drop those for the others."""
         for tp in list(self._tracks):
             state = seen.observation.partitions.get(tp)
             last = None if before is None else before.partitions.get(tp)
@@ -166,7 +168,7 @@ class EtaReplay:
             forecast.truth_s = (t - forecast.t) / 1000
             yield forecast
 
-    def _tell(self, seen: DecodedPoll) -> None:
+    def _forecast_partitions(self, seen: DecodedPoll) -> None:
         run_of = {tp: run_id for run_id, each in self._runs.items() for tp in each.run.flying}
         for tp, state in seen.observation.partitions.items():
             if not state.described or not set(state.adding) - set(state.isr):
@@ -222,7 +224,7 @@ def _of_run(
 
 
 def _share(timeline: Timeline) -> float | None:
-    """Give the share of the slowest replica that is being added."""
+    """Return the share of the slowest replica being added; None unless all shares are known."""
     adding = [lane for lane in timeline.lanes.values() if lane.role is Role.ADDING]
     shares = [lane.share for lane in adding if lane.share is not None]
     return min(shares) if shares and len(shares) == len(adding) else None

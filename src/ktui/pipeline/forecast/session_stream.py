@@ -1,4 +1,4 @@
-"""One recorded session as a stream: each line once, in order, its looks decoded."""
+"""One recorded session as a stream: each line once, in order, with decoded polls."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ktui.recording.reading import Good, lines
 
 
 def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[DecodedPoll | RunLine]:
-    """Give looks and events of runs from the segments of one session, each line once, in order.
+    """Yield polls and events of runs from the segments of one session, each line once, in order.
 
-    Looks that do not follow on those before them are left out, up to the next whole one.
+    A poll that does not fit the polls before it is left out, with all up to the next whole one.
     """
     streams = [_decoded(content, cluster_id) for content in contents]
     last, anchor = -1, None
@@ -31,7 +31,7 @@ def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[Decod
 
 
 def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observation | None]]:
-    """Decode a segment by itself; it goes forward only, whatever its lines' numbers say."""
+    """Decode a segment by itself; lines whose numbers do not increase are skipped."""
     decoder, last, follows = Decoder(cluster_id), -1, True
     for read in lines(content):
         if not isinstance(read, Good) or read.line.seq <= last:

@@ -1,1 +1,1 @@
-"""Segments of recordings into rows."""
+"""Segments of recordings, turned into rows."""

@@ -1,6 +1,7 @@
-"""Segments into rows, in Spark's executors: each segment by itself, with ktui's own decoder.
+"""Decode segments into rows in Spark's executors: each one by itself, with ktui's own decoder.
 
-Whatever a segment holds, it becomes rows: what no table can hold is quarantined with its place.
+Any content of a segment becomes rows: lines that no table can hold are quarantined with their
+place.
 """
 
 from __future__ import annotations
@@ -27,30 +28,30 @@ from ktui.recording.milliseconds import to_ms
 from ktui.recording.reading import Bad, Good, lines
 
 NO_HEAD = "unknown"
-"""The cluster of lines before any head."""
+"""The cluster of lines before the first head."""
 SEGMENT_DIGITS = 16
 _SHOWN = 200
-"""Characters of a bad line that are kept."""
+"""The characters of a bad line that are kept."""
 _AT_ONCE = 10_000
-"""Rows of one batch."""
+"""The rows of one batch."""
 MOST_SAMPLES = 50_000_000
-"""Of one segment: a look may tell in a few bytes that all partitions are as they were."""
+"""The limit for one segment: a poll may say in a few bytes that all partitions are unchanged."""
 _LONGEST_ID = 200
-"""Characters of a cluster's id as it stands in the names of folders; Kafka's have 22."""
+"""The most characters of a cluster's id, as quoted for a folder's name; Kafka's ids have 22."""
 _NO_ID = ("", "__HIVE_DEFAULT_PARTITION__")
-"""Spark takes a folder of such a name for one of no cluster."""
+"""Spark reads a folder with such a name as one without a cluster."""
 _NO_FIGURE = "a figure in it is larger than a table holds"
 
 _LATER = ("date", "at", "shadowed")
 RAW_SAMPLE = struct_of(*(field for field in SAMPLES.schema if field.name not in _LATER))
-"""A sample before its times are normalised: all of them are of the monotonic clock, as `ms`."""
+"""A sample before normalisation: all its times are of the monotonic clock, in ms."""
 KINDS: Mapping[str, StructType] = {
     "line": LINES.schema,
     "sample": RAW_SAMPLE,
     "quarantine": QUARANTINE.schema,
 }
 DECODED = struct_of(
-    column("kind", TEXT, "which of the others it is"),
+    column("kind", TEXT, "the one of the other columns that is not null"),
     *(column(name, schema, null=True) for name, schema in KINDS.items()),
 )
 
@@ -58,16 +59,17 @@ LineRow = tuple[Any, ...]
 
 
 class SegmentSelection(msgspec.Struct, frozen=True):
-    """Which segments are wanted: those with any line in the time, of these clusters."""
+    """Selects the segments of some clusters with any line in a time span."""
 
     since_ms: int | None = None
-    """Wall time, since 1970 in UTC."""
+    """Wall time in ms since 1970, UTC; None for no bound."""
     until_ms: int | None = None
+    """Wall time in ms since 1970, UTC; None for no bound."""
     clusters: frozenset[str] = frozenset()
-    """Empty for all."""
+    """Cluster ids; empty for all clusters."""
 
     def wants(self, head: Head | None, at: Iterable[int]) -> bool:
-        """Whether a segment is wanted, by its head and the wall times of its lines."""
+        """Whether a segment is selected, by its head and the wall times of its lines."""
         if self.clusters and (head is None or head.cluster_id not in self.clusters):
             return False
         times = list(at)
@@ -82,15 +84,15 @@ ALL = SegmentSelection()
 
 
 def decode(choice: SegmentSelection = ALL) -> Callable[[DataFrame], DataFrame]:
-    """Make rows of segments.
+    """Return a function that decodes segments into rows.
 
     Args:
-        choice: segments that it does not want give no row.
+        choice: segments outside of this selection have no rows.
 
     Returns:
-        What makes, of a DataFrame of files (`path`, `content`: the bytes), one of DECODED: for each
-        line its copy in `line`, or what is wrong with it in `quarantine`; for each look and
-        partition a `sample`.
+        A function from a DataFrame of files (`path`, and `content`, the bytes) to one of DECODED.
+        Each line has its copy in `line`, or its problem in `quarantine`. Each poll and partition
+        has a `sample`.
     """
     schema = to_arrow_schema(DECODED)
 
@@ -114,9 +116,9 @@ def _batches(
     for kind, row in rows_of(path, content):
         rows[kind].append(row)
         if len(rows[kind]) == _AT_ONCE:
-            yield from _held(path, kind, rows.pop(kind), schema)
+            yield from _pack(path, kind, rows.pop(kind), schema)
     for kind, rest in rows.items():
-        yield from _held(path, kind, rest, schema)
+        yield from _pack(path, kind, rest, schema)
 
 
 def _wanted(content: bytes, choice: SegmentSelection) -> bool:
@@ -129,8 +131,8 @@ def _wanted(content: bytes, choice: SegmentSelection) -> bool:
     return choice.wants(head, times)
 
 
-def _held(path: str, kind: str, rows: list[LineRow], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Make a batch of rows; where a table cannot hold one of them, it goes into quarantine."""
+def _pack(path: str, kind: str, rows: list[LineRow], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield batches of the rows; a row that its table cannot hold goes into quarantine."""
     try:
         yield _batch(kind, rows, schema)
     except (pa.ArrowException, OverflowError):
@@ -139,13 +141,13 @@ def _held(path: str, kind: str, rows: list[LineRow], schema: pa.Schema) -> Itera
             return
         half = len(rows) // 2
         for part in (rows[:half], rows[half:]):
-            yield from _held(path, kind, part, schema)
+            yield from _pack(path, kind, part, schema)
 
 
 def _quarantined(path: str, kind: str, row: LineRow) -> LineRow:
-    """Make a row of quarantine of one that its own table cannot hold."""
-    told = dict(zip(KINDS[kind].names, row, strict=True))
-    return (told["cluster_id"], path, told["segment"], told["line"], _NO_FIGURE, "")
+    """Return the quarantine row for a row that its own table cannot hold."""
+    named = dict(zip(KINDS[kind].names, row, strict=True))
+    return (named["cluster_id"], path, named["segment"], named["line"], _NO_FIGURE, "")
 
 
 def _batch(kind: str, rows: list[LineRow], schema: pa.Schema) -> pa.RecordBatch:
@@ -165,13 +167,13 @@ def _batch(kind: str, rows: list[LineRow], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def rows_of(path: str, content: bytes) -> Iterator[tuple[str, LineRow]]:
-    """Give the rows that a segment's file becomes, each with the kind of DECODED that it is."""
+    """Yield the rows of a segment's file, each with its kind: a column of DECODED."""
     segment, samples = _Segment(path, content), 0
     for each in lines(content):
         if isinstance(each, Bad):
             yield segment.bad(each.number, each.text, each.reason)
             continue
-        reason = _nowhere(each.line)
+        reason = _no_folder(each.line)
         if reason is None and samples > MOST_SAMPLES:
             reason = f"it tells of more than {MOST_SAMPLES:,} partitions and looks"
         if reason is not None:
@@ -182,8 +184,8 @@ def rows_of(path: str, content: bytes) -> Iterator[tuple[str, LineRow]]:
             yield kind, row
 
 
-def _nowhere(line: AnyLine) -> str | None:
-    """Say why there can be no folder for what a head begins; None where there can be."""
+def _no_folder(line: AnyLine) -> str | None:
+    """Return why a head's cluster cannot have a folder; None where it can."""
     if not isinstance(line, Head):
         return None
     folder = quote(line.cluster_id, safe="")
@@ -193,7 +195,7 @@ def _nowhere(line: AnyLine) -> str | None:
 
 
 class _Segment:
-    """Where one file has got to."""
+    """The decoding state of one file."""
 
     def __init__(self, path: str, content: bytes) -> None:
         self._path = path
@@ -220,7 +222,7 @@ class _Segment:
                 yield self.bad(good.number, good.text, f"does not follow: {error}")
         where = (self._id, good.number)
         decoded = seen is not None or not isinstance(line, PollLine)
-        yield "line", (*_line_row(head, good, where, decoded=decoded), *_told(line, seen))
+        yield "line", (*_line_row(head, good, where, decoded=decoded), *_extra(line, seen))
         if seen is not None:
             for state, figures in _samples(seen):
                 yield "sample", _sample_row(head, line, seen, state, (*figures, line.ms, *where))
@@ -238,8 +240,8 @@ def _line_row(head: Head, good: Good, where: tuple[str, int], *, decoded: bool) 
     return (head.cluster_id, head.session, line.seq, *where, sha, kind, line.at, line.ms, decoded)
 
 
-def _told(line: AnyLine, seen: Observation | None) -> LineRow:
-    """The columns of LINES that only some kinds of lines have."""
+def _extra(line: AnyLine, seen: Observation | None) -> LineRow:
+    """Return the columns of LINES that only some kinds of lines have."""
     look: LineRow = (None,) * 6
     run: LineRow = (None,) * 4
     if seen is not None:
@@ -259,7 +261,7 @@ def _told(line: AnyLine, seen: Observation | None) -> LineRow:
 
 
 def _samples(seen: Observation) -> Iterator[tuple[PartitionState, LineRow]]:
-    """Give each partition with its figures: the columns of SAMPLES from `ends` to `down`."""
+    """Yield each partition with its columns of SAMPLES from `ends` to `down`."""
     ends, sizes = _by_partition(seen.ends), _by_partition(seen.sizes)
     throttled = {
         broker: (broker, config.follower_throttle_rate, config.leader_throttle_rate)

@@ -1,6 +1,6 @@
-"""Copies of lines made one, times normalised, sessions that see the same cluster told apart.
+"""Merge copies of lines, normalise times, and mark sessions shadowed by better ones.
 
-Everything here is for whole clusters: what is settled of old samples may change with new ones.
+Everything here is for whole clusters: new samples may change what was settled for old ones.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ SESSION = ("cluster_id", "session")
 
 
 def copies(lines: DataFrame) -> DataFrame:
-    """Add to each copy of a line whether it is the one that counts (`counts`).
+    """Add `counts` to each copy of a line: whether it is the one that counts.
 
-    Looks that could be decoded go first; then the smallest checksum of the text, so that it matters
-    neither how often nor in which order copies are read.
+    A decoded poll goes first, then the smallest checksum of the text. So it matters neither how
+    often nor in which order copies are read.
     """
     rank = F.struct(~F.col("decoded"), "sha", "segment", "line")
     best = lines.groupBy(*LINE).agg(F.min(rank).alias("best"))
@@ -30,14 +30,14 @@ def copies(lines: DataFrame) -> DataFrame:
 
 
 def sessions(counted: DataFrame) -> DataFrame:
-    """Give for each session how its monotonic clock becomes normalised time, and who covers it.
+    """Compute each session's clock offset, and the spans in which better sessions cover it.
 
     Args:
         counted: the copies that count.
 
     Returns:
-        cluster_id, session, offset (t = ms + offset) and covered: the spans of better sessions of
-        the same cluster, in t, as array<struct<first, last>>.
+        cluster_id, session, offset (t = ms + offset, ms being the monotonic clock) and covered: the
+        spans of better sessions of the same cluster, in t, as array<struct<first, last>>.
     """
     look = (F.col("kind") == "look") & F.col("decoded")
     own = (
@@ -61,7 +61,7 @@ def sessions(counted: DataFrame) -> DataFrame:
 
 
 def _covered(sessions: DataFrame) -> DataFrame:
-    """Give each session that another one covers in part, with the spans of those others."""
+    """Select the sessions that better ones overlap, with the spans of those better ones."""
     seen = sessions.where(F.col("first").isNotNull()).withColumn(
         "rank", F.struct(~F.col("of_run"), "first", "session")
     )
@@ -81,7 +81,7 @@ def _covered(sessions: DataFrame) -> DataFrame:
 
 
 def samples(raw: DataFrame, copies: DataFrame, sessions: DataFrame) -> DataFrame:
-    """Make SAMPLES of samples of every copy, new ones or such as were settled before."""
+    """Make SAMPLES from the samples of all copies, both new and normalised before."""
     lost = copies.where(~F.col("counts")).select(*LINE, "segment", "line")
     settled = (
         raw.join(lost, [*LINE, "segment", "line"], "left_anti")
@@ -100,13 +100,13 @@ def samples(raw: DataFrame, copies: DataFrame, sessions: DataFrame) -> DataFrame
 
 
 def polls(counted: DataFrame, sessions: DataFrame) -> DataFrame:
-    """Make POLLS of the copies that count."""
+    """Make POLLS from the copies that count."""
     looks = counted.where((F.col("kind") == "look") & F.col("decoded"))
     return _with_time(_timed(looks, sessions), POLLS)
 
 
 def run_events(counted: DataFrame, sessions: DataFrame) -> DataFrame:
-    """Make RUN_EVENTS of the copies that count; an event that was recorded twice, once."""
+    """Make RUN_EVENTS from the copies that count; an event recorded twice appears once."""
     events = _timed(counted.where(F.col("kind") == "run"), sessions).drop("kind", "covered")
     event = ["cluster_id", "run_id", "entry"]
     others = [F.col(name) for name in events.columns if name not in event]
@@ -127,7 +127,7 @@ def _shifted(name: str) -> Column:
 
 
 def _with_time(timed: DataFrame, table: Table) -> DataFrame:
-    """Add the columns that follow from `t`, and put all into the table's order."""
+    """Add the columns that follow from `t`, and fit the rows to the table."""
     at = F.timestamp_millis("t")
     if "shadowed" in table.schema.names:
         t = F.col("t")

@@ -1,6 +1,6 @@
-"""The segments that there are to read: found, made whole where need be, told from those known.
+"""Find the segments to read, complete the abandoned ones, and skip those that the lake knows.
 
-Whatever is wrong with a file is its own problem: it is named and passed over, and all else is read.
+A problem with a file affects that file only: the file is reported and skipped, all others are read.
 """
 
 from __future__ import annotations
@@ -27,46 +27,46 @@ from ktui.recording.sealing import seal
 from ktui.recording.segments import CLOSED, files_under, is_open
 
 LARGEST = 256 * 1024 * 1024
-"""Bytes of a file, which is in memory as a whole; recorders begin another one after 8 MiB."""
+"""The most bytes of a file, which is in memory as a whole; recorders begin a new one at 8 MiB."""
 _NOTHING = "there is nothing in it"
 _LATER = "it could not be read; the next run tries again"
 _OPTIONS = {
     "recursiveFileLookup": "true",
     "pathGlobFilter": f"*{CLOSED}",
-    # Spark leaves out what begins with "_", as the ids of clusters may; the lake itself is no place
-    # of recordings, though it may lie among them. Known to Spark from 4.3 on.
+    # By default Spark skips names that begin with "_", as the ids of clusters may. The lake may lie
+    # among the recordings, but has none itself. Spark knows this option from 4.3 on.
     "ignoredPathSegmentRegex": f"^({VERSION}|{STAGING}$|{FOLLOWING}$)",
 }
-"""How Spark is to look for segments."""
+"""Spark's options for finding segments."""
 _FAULTS = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": "true"}
-"""What becomes of a file that cannot be read must not become of all others."""
+"""A file that cannot be read must not fail the reading of all others."""
 _FILE = "path string, modificationTime timestamp, length bigint, content binary"
-"""What it says of a file. Of the content nothing is read unless it is asked for."""
+"""Spark's columns for a file. The content is read only where it is selected."""
 
 
 class WholeSegment(msgspec.Struct, frozen=True):
-    """A whole segment's file."""
+    """The file of a complete segment."""
 
     path: str
     length: int
-    """Bytes."""
+    """In bytes."""
     modified_ms: int
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What is in the places that were named."""
+    """The segments found in some places."""
 
     files: tuple[WholeSegment, ...]
     problems: tuple[str, ...]
-    """What is wrong with files that are passed over: place and reason of each."""
+    """The place and problem of each skipped file."""
     unfinished: int
-    """How many segments are being recorded still: they are read once they are whole."""
+    """The number of segments still being recorded, which are read once they are complete."""
 
 
 def find(spark: SparkSession, places: Iterable[str]) -> Found:
     """Find segments in files and folders, however deep, at paths or URIs.
 
-    What a recorder that died has left behind on this machine is made whole first.
+    Segments that a dead recorder left behind on this machine are completed first.
 
     Raises:
         PipelineProblem: a place does not exist.
@@ -94,17 +94,17 @@ def _found_here(path: Path, place: str) -> Found:
             unfinished += file.is_file()
         elif file.name.endswith(CLOSED):
             try:
-                files.append(_looked_at(file))
+                files.append(_checked(file))
             except FileProblem as problem:
                 problems.append(str(problem))
     return Found(tuple(files), tuple(problems), unfinished)
 
 
-def _looked_at(file: Path) -> WholeSegment:
-    """Look at a file of this machine.
+def _checked(file: Path) -> WholeSegment:
+    """Check a file of this machine.
 
     Raises:
-        FileProblem: it is no file that can be read, or none that is a segment.
+        FileProblem: the file cannot be read, or is no segment.
     """
     try:
         str(file).encode()
@@ -112,11 +112,11 @@ def _looked_at(file: Path) -> WholeSegment:
             status = os.fstat(content.fileno())
     except UnicodeEncodeError:
         named = Path(os.fsencode(file).decode(errors="replace"))
-        raise FileProblem(named, None, "its name is no UTF-8; rename it") from None
+        raise FileProblem(named, None, "its name is not UTF-8; rename it") from None
     except OSError as error:
         raise FileProblem(file, None, f"cannot be read: {error.strerror}") from error
     if ":" in file.name:
-        raise FileProblem(file, None, "Spark reads no file with a colon in its name; rename it")
+        raise FileProblem(file, None, "its name has a colon, which Spark cannot read; rename it")
     found = WholeSegment(str(file), status.st_size, status.st_mtime_ns // 1_000_000)
     reason = _unusable(found)
     if reason is not None:
@@ -125,7 +125,7 @@ def _looked_at(file: Path) -> WholeSegment:
 
 
 def _unusable(file: WholeSegment) -> str | None:
-    """Say why a file is no segment, by its size alone."""
+    """Return why a file cannot be a segment, by its size alone; None where it can."""
     if file.length == 0:
         return _NOTHING
     if file.length > LARGEST:
@@ -134,7 +134,7 @@ def _unusable(file: WholeSegment) -> str | None:
 
 
 def _usable(files: Iterable[WholeSegment]) -> Found:
-    """Tell the files that may be segments from all others."""
+    """Split files into those that may be segments, and the problems of the others."""
     usable: list[WholeSegment] = []
     problems: list[str] = []
     for file in files:
@@ -147,25 +147,25 @@ def _usable(files: Iterable[WholeSegment]) -> Found:
 
 
 def _listed(spark: SparkSession, place: str) -> list[WholeSegment]:
-    listed = _described(spark.read.format("binaryFile").options(**_OPTIONS).load(place))
+    listed = _as_segments(spark.read.format("binaryFile").options(**_OPTIONS).load(place))
     return [WholeSegment(*row) for row in listed.collect()]
 
 
-def _described(files: DataFrame) -> DataFrame:
-    """Give of files what a `WholeSegment` says."""
+def _as_segments(files: DataFrame) -> DataFrame:
     millis = F.unix_millis("modificationTime").alias("modified_ms")
     return files.select("path", "length", millis)
 
 
 def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
-    """Give the segments in folders, however deep, as a stream of what each `WholeSegment` says.
+    """Return the segments in folders, however deep, as a stream with `WholeSegment`'s columns.
 
-    The folders are absolute paths or URIs, always in the same order, by which Spark notes them.
-    How old a file is does not matter; one that is gone when its turn comes is left out.
+    The folders are absolute paths or URIs. Their order must not change: Spark's checkpoint
+    identifies them by it. The age of a file does not matter. A file that is gone by the time of
+    its batch is left out.
     """
     reader = spark.readStream.format("binaryFile").schema(_FILE).options(**_OPTIONS)
     reader = reader.options(maxFileAge="36500d", ignoreMissingFiles="true")
-    of_each = [_described(reader.load(_uri(place).translate(GLOB))) for place in places]
+    of_each = [_as_segments(reader.load(_uri(place).translate(GLOB))) for place in places]
     return reduce(DataFrame.union, of_each)
 
 
@@ -182,43 +182,44 @@ def in_batch(rows: DataFrame) -> Found:
         path = local_path(file.path)
         try:
             if path is None or path.exists():
-                usable.append(file if path is None else _looked_at(path))
+                usable.append(file if path is None else _checked(path))
         except FileProblem as problem:
             problems.append(str(problem))
     return Found(tuple(usable), tuple(problems), 0)
 
 
 def check_folders(spark: SparkSession, places: Iterable[str]) -> None:
-    """See that places are folders, in which segments can come.
+    """Check that places are folders, in which segments can arrive.
 
     Raises:
-        PipelineProblem: one does not exist, or is a file.
+        PipelineProblem: a place does not exist, or is a file.
     """
     for place in places:
         at = local_path(place) or HadoopFiles(place, spark)
         if not at.exists():
             raise PipelineProblem(f"{place}: no such folder")
         if at.is_file():
-            raise PipelineProblem(f"{place}: a file, in which no segments come. Name its folder")
+            raise PipelineProblem(f"{place}: a file; new segments need a folder. Name its folder")
 
 
 def sealed_left(places: Iterable[str]) -> list[str]:
-    """Make whole what recorders that died have left on this machine.
+    """Complete the segments that dead recorders left behind on this machine.
 
     Returns:
-        What cannot be made whole, and what else a stream passes over without a word.
+        The problems of segments that cannot be completed, and of files that a stream would skip
+        silently.
     """
     problems: list[str] = []
     for place in places:
         path = local_path(place)
         if path is not None:
-            with suppress(PipelineProblem):  # it is gone, and may come again
+            with suppress(PipelineProblem):  # the folder is gone, and may come back
                 problems += _found_here(path, place).problems
     return problems
 
 
 def contents(spark: SparkSession, files: Iterable[WholeSegment | SegmentRead]) -> DataFrame:
-    """Read files, as `path` and `content`; those that cannot be read, or are gone, are left out."""
+    """Read files, as `path` and `content`; files that are gone or unreadable are left out."""
     there = [file.path for file in files if _may_be_there(file.path)]
     if not there:
         return spark.createDataFrame([], "path string, content binary")
@@ -227,22 +228,22 @@ def contents(spark: SparkSession, files: Iterable[WholeSegment | SegmentRead]) -
 
 
 def _may_be_there(place: str) -> bool:
-    """Whether Spark may be asked for a file: it refuses all where it does not find one."""
+    """Whether a file may exist: Spark refuses all files where one of them is missing."""
     path = local_path(place)
     return path is None or path.is_file()
 
 
 def still_there(
-    spark: SparkSession, known: Iterable[SegmentRead], wanted: Collection[str]
+    spark: SparkSession, known: Iterable[SegmentRead], checksums: Collection[str]
 ) -> DataFrame:
-    """Give the contents of segments that were read before, of those whose files there still are.
+    """Read the contents of segments that were read before, where their files still exist.
 
     Args:
-        spark: reads them.
-        known: all that the lake has.
-        wanted: the first digits of their checksums, as the tables have them.
+        spark: reads the files.
+        known: all segments that the lake has.
+        checksums: the first `SEGMENT_DIGITS` digits of the segments' checksums, as in the tables.
     """
-    places = {each.sha256: each for each in known if each.sha256[:SEGMENT_DIGITS] in wanted}
+    places = {each.sha256: each for each in known if each.sha256[:SEGMENT_DIGITS] in checksums}
     files = [
         WholeSegment(each.path, each.length, each.modified_ms)
         for each in places.values()
@@ -261,7 +262,7 @@ def unread(
 ) -> tuple[list[SegmentRead], list[str]]:
     """Return the files that are not known by path, size and time, each with its checksum.
 
-    The second list tells of those that could not be read.
+    The second list has the problems of the files that could not be read.
     """
     before = {(each.path, each.length, each.modified_ms) for each in known}
     new = [each for each in found if (each.path, each.length, each.modified_ms) not in before]
@@ -278,7 +279,7 @@ def unread(
 
 
 def first_of_each(files: Iterable[SegmentRead], known: Iterable[SegmentRead]) -> list[SegmentRead]:
-    """Leave out the files whose bytes are known, or come before among these."""
+    """Return the files without those whose bytes are known, or are those of an earlier file."""
     seen = {each.sha256 for each in known}
     first = []
     for file in files:
@@ -293,5 +294,5 @@ def _uri(path: str) -> str:
 
 
 def plain(uri: str) -> str:
-    """Return a path as it was asked for: Spark names files of this machine as `file:/path`."""
+    """Return a path without Spark's `file:` prefix for files of this machine."""
     return uri.removeprefix("file:") if uri.startswith("file:/") else uri

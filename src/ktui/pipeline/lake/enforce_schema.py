@@ -1,4 +1,4 @@
-"""Rows brought into the shape of a table: columns, types, comments, nulls only where allowed."""
+"""Fit rows to a table's schema: columns, types, comments, and nulls only where allowed."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ktui.pipeline.lake.schema import Table
 
 
 def shaped(rows: DataFrame, table: Table) -> DataFrame:
-    """Give a table's columns of some rows.
+    """Select a table's columns from some rows, with the table's types and comments.
 
-    A null where the table has none fails the job; the error names the table and the column.
+    A null in a column that allows none fails the job; the error names the table and the column.
     """
     return rows.select(*(_column(field, f"{table.name}.{field.name}") for field in table.schema))
 
 
 def _column(field: StructField, place: str) -> Column:
-    value = _inside(F.col(field.name), field.dataType, place)
+    value = _checked_inside(F.col(field.name), field.dataType, place)
     whole = value if field.nullable else _never_null(value, field.dataType, place)
     return whole.alias(field.name, metadata=field.metadata or {})
 
 
-def _inside(value: Column, kind: DataType, place: str) -> Column:
-    """Give a value its type, and see that what it holds is whole; records are taken as they are."""
+def _checked_inside(value: Column, kind: DataType, place: str) -> Column:
+    """Cast a value, and reject nulls inside arrays and maps; arrays of structs stay as they are."""
     if isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
         return value
     if isinstance(kind, ArrayType) and not kind.containsNull:
@@ -45,13 +45,13 @@ def _inside(value: Column, kind: DataType, place: str) -> Column:
 
 
 def _never_null(value: Column, kind: DataType, place: str) -> Column:
-    """Stop where a value is null, and so let Spark know that it never is."""
+    """Fail the job where a value is null; so Spark can infer that the column is never null."""
     checked = F.when(value.isNull(), F.raise_error(F.lit(f"{place} is null"))).otherwise(value)
-    return F.coalesce(checked, _some(kind))
+    return F.coalesce(checked, _fallback(kind))
 
 
-def _some(kind: DataType) -> Column:
-    """Give some value of a type: Spark takes a column for whole that falls back on one."""
+def _fallback(kind: DataType) -> Column:
+    """Return any value of a type: Spark infers no nulls for a column with such a fallback."""
     match kind:
         case ArrayType():
             return F.array().cast(kind)

@@ -1,4 +1,4 @@
-"""The files of a lake: on a disk of this machine, or wherever Spark's Hadoop client reaches."""
+"""The files of a lake: on a disk of this machine, or at any URI of Spark's Hadoop client."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ from ktui.pipeline.lake.links import check_links
 from ktui.pipeline.lake.manifest import DataFile, Manifest
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-"""Hadoop leaves out what is empty: it says dbfs:/folder for dbfs:///folder."""
+"""One slash is enough: Hadoop omits an empty host, and writes dbfs:///folder as dbfs:/folder."""
 _LOCK = "ktui-lake.lock"
 GLOB = str.maketrans({each: f"\\{each}" for each in "\\{}[]*?"})
-"""Translates a path so that Spark takes what means a pattern as it stands."""
+"""A table for `str.translate`: escapes the characters that Spark reads as a glob pattern."""
 
 
 class LakeFiles(Protocol):
-    """Small files, lists and removals; the tables themselves Spark reads and writes.
+    """Reads and replaces small files, lists and removes; Spark reads and writes the tables.
 
-    Names are under the lake's folder, with `/` between their parts.
+    Names are relative to the lake's folder, with `/` between their parts.
     """
 
     uri: str
-    """Of the lake's folder, without a slash at its end."""
+    """The URI of the lake's folder, without a slash at the end."""
 
     def read(self, name: str) -> bytes | None:
-        """Give a file, or None where there is none."""
+        """Read a file; None if it does not exist."""
         ...
 
     def replace(self, name: str, content: bytes) -> None:
-        """Put a file in place of the one that is there: readers see the one or the other."""
+        """Replace a file atomically: readers see the old content or the new."""
         ...
 
     def folders(self, name: str) -> list[str]:
-        """Name the folders in a folder; none where there is no such."""
+        """List the names of the folders in a folder; empty if the folder does not exist."""
         ...
 
     def data_files(self, folder: str) -> list[DataFile]:
-        """Give the Parquet files anywhere under a folder."""
+        """List the Parquet files anywhere under a folder."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a folder with all that is in it, where it is there."""
+        """Remove a folder with its content, if it exists."""
         ...
 
     def check(self, manifest: Manifest) -> None:
-        """Check that nothing of a lake leads out of it.
+        """Check that nothing in a lake leads out of it.
 
         Raises:
             ValueError: something does; names it.
@@ -66,12 +66,16 @@ class LakeFiles(Protocol):
 
 
 def is_uri(place: str) -> bool:
-    """Whether a place is not simply a path of this machine."""
+    """Whether a place is a URI, not a plain path of this machine."""
     return _SCHEME.match(place) is not None
 
 
 def local_path(place: str) -> Path | None:
-    """Give the path on this machine that a place is, or None."""
+    """Return a place as a path of this machine; None for a URI of another scheme than `file`.
+
+    Raises:
+        PipelineProblem: the path begins with the home folder of an unknown user.
+    """
     if not is_uri(place):
         try:
             return from_home(place).absolute()
@@ -82,7 +86,7 @@ def local_path(place: str) -> Path | None:
 
 
 def lake_files(place: str, spark: SparkSession) -> LakeFiles:
-    """Give the files of the lake at a path or URI."""
+    """Return access to the files of the lake at a path or URI."""
     path = local_path(place)
     return HadoopFiles(place, spark) if path is None else LocalFiles(path)
 
@@ -95,14 +99,14 @@ class LocalFiles:
         self.uri = f"file://{path}"
 
     def read(self, name: str) -> bytes | None:
-        """Give a file, or None where there is none."""
+        """Read a file; None if it does not exist."""
         try:
             return (self.path / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def replace(self, name: str, content: bytes) -> None:
-        """Put a file in place of the one that is there, for good."""
+        """Replace a file atomically and durably: the content is synced before the rename."""
         new = self.path / f"{name}.new"
         with new.open("wb") as file:
             file.write(content)
@@ -112,14 +116,14 @@ class LocalFiles:
         sync_folder(self.path)
 
     def folders(self, name: str) -> list[str]:
-        """Name the folders in a folder; none where there is no such."""
+        """List the names of the folders in a folder; empty if the folder does not exist."""
         folder = self.path / name
         if not folder.is_dir():
             return []
         return sorted(each.name for each in folder.iterdir() if each.is_dir())
 
     def data_files(self, folder: str) -> list[DataFile]:
-        """Give the Parquet files anywhere under a folder, once they are on the disk for good."""
+        """List the Parquet files anywhere under a folder, once all of them are synced to disk."""
         found = sorted((self.path / folder).rglob("*.parquet"))
         for path in found:
             with path.open("rb") as file:
@@ -131,7 +135,7 @@ class LocalFiles:
         return [DataFile(str(p.relative_to(self.path)), p.stat().st_size) for p in found]
 
     def remove(self, name: str) -> None:
-        """Remove a folder with all that is in it, where it is there."""
+        """Remove a folder with its content, if it exists."""
         shutil.rmtree(self.path / name, ignore_errors=True)
 
     def check(self, manifest: Manifest) -> None:
@@ -144,22 +148,24 @@ class LocalFiles:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs away; the kernel frees the lock of one that dies.
+        """Lock the lake against other runs; if this one dies, the kernel frees the lock.
 
         Raises:
-            LakeLocked: another run is at it.
+            LakeLocked: another run has the lock.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / _LOCK).open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise LakeLocked(f"{self.path}: another run writes it; wait for it") from None
+                raise LakeLocked(
+                    f"{self.path}: another run is writing this lake; wait for it"
+                ) from None
             yield
 
 
 class HadoopFiles:
-    """A lake at a URI, through the Hadoop client that Spark has."""
+    """A lake at a URI, reached through Spark's Hadoop client."""
 
     def __init__(self, uri: str, spark: SparkSession) -> None:
         self.uri = uri.rstrip("/")
@@ -173,15 +179,15 @@ class HadoopFiles:
         self._system = self._path(self.uri).getFileSystem(self._conf)
 
     def exists(self) -> bool:
-        """Whether there is anything at the URI."""
+        """Whether anything exists at the URI."""
         return bool(self._system.exists(self._path(self.uri)))
 
     def is_file(self) -> bool:
-        """Whether there is a file at the URI, and no folder."""
+        """Whether the URI is that of a file, not a folder."""
         return self.exists() and bool(self._system.getFileStatus(self._path(self.uri)).isFile())
 
     def read(self, name: str) -> bytes | None:
-        """Give a file, or None where there is none."""
+        """Read a file; None if it does not exist."""
         path = self._at(name)
         if not self._system.exists(path):
             return None
@@ -192,10 +198,11 @@ class HadoopFiles:
             stream.close()
 
     def replace(self, name: str, content: bytes) -> None:
-        """Put a file in place of the one that is there.
+        """Replace a file: readers see the old content or the new.
 
-        A file system of folders renames a whole file over the old one. An object store has no
-        rename: there the object itself is written, which readers see when it is whole.
+        On a file system with folders, a whole new file is renamed over the old one. An object store
+        has no rename. There the object itself is written, and readers see an object once it is
+        whole.
         """
         if self._renames():
             self._write(self._at(f"{name}.new"), content)
@@ -211,7 +218,7 @@ class HadoopFiles:
             self._write(self._at(name), content)
 
     def folders(self, name: str) -> list[str]:
-        """Name the folders in a folder; none where there is no such."""
+        """List the names of the folders in a folder; empty if the folder does not exist."""
         path = self._at(name)
         if not self._system.exists(path):
             return []
@@ -219,7 +226,7 @@ class HadoopFiles:
         return sorted(each.getPath().getName() for each in listed if each.isDirectory())
 
     def data_files(self, folder: str) -> list[DataFile]:
-        """Give the Parquet files anywhere under a folder."""
+        """List the Parquet files anywhere under a folder."""
         root = f"{self._system.makeQualified(self._path(self.uri)).toString()}/"
         listed = self._system.listFiles(self._at(folder), True)  # noqa: FBT003 - recursive; Java's
         found = []
@@ -231,11 +238,11 @@ class HadoopFiles:
         return sorted(found, key=lambda file: file.path)
 
     def remove(self, name: str) -> None:
-        """Remove a folder with all that is in it, where it is there."""
+        """Remove a folder with its content, if it exists."""
         self._system.delete(self._at(name), True)  # noqa: FBT003 - recursive; Java's
 
     def check(self, manifest: Manifest) -> None:
-        """Check nothing: what Hadoop reaches has no symbolic links."""
+        """Check nothing: no file system that Hadoop reaches has symbolic links."""
 
     def _at(self, name: str) -> Any:
         return self._path(f"{self.uri}/{name}")

@@ -1,8 +1,8 @@
-"""A lake: Parquet files by table and cluster, and the manifest that says which of them are it.
+"""A lake: Parquet files by table and cluster, and the manifest that names the current ones.
 
-Nothing that a manifest names is ever changed. A run writes new folders beside them, and replaces
-the manifest at its end: until then readers have the version before, and a run that dies leaves
-nothing but folders that the next one removes.
+Files that a manifest names never change. A run writes new folders beside them, and replaces the
+manifest at its end. Until then readers have the version before. A run that dies leaves only folders
+behind, which the next run removes.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, Written
 from ktui.pipeline.lake.schema import Table, require
 
 VERSION = "lake_version="
-"""Names the folders of versions. Spark takes the name for a column: no table may have it."""
+"""The prefix of a version's folder. Spark reads the name as a column, so no table may have it."""
 _CLUSTER = "cluster_id="
 STAGING = "_staging"
 FOLLOWING = "_following"
-"""Has what those who follow recordings remember of them."""
+"""The folder of the checkpoints of followers."""
 
 
 def read_manifest(files: LakeFiles) -> Manifest | None:
-    """Read what a lake holds; None where there is no lake yet.
+    """Read the manifest of a lake; None where there is no lake yet.
 
     Raises:
-        PipelineProblem: its manifest cannot be read, or something of it leads out of the lake.
+        PipelineProblem: the manifest cannot be read, or one of its entries leads out of the lake.
     """
     content = files.read(manifests.NAME)
     try:
@@ -48,12 +48,12 @@ def read_manifest(files: LakeFiles) -> Manifest | None:
 
 
 class Lake:
-    """One whole version of a lake, to be read.
+    """One whole version of a lake, for reading.
 
     Args:
         spark: reads the tables.
-        files: where they are.
-        manifest: the version.
+        files: the lake's files.
+        manifest: the version to read.
     """
 
     def __init__(self, spark: SparkSession, files: LakeFiles, manifest: Manifest) -> None:
@@ -63,28 +63,28 @@ class Lake:
 
     @classmethod
     def open(cls, spark: SparkSession, place: str) -> Lake:
-        """Open the lake at a path or URI, as it is now; later versions do not change it.
+        """Open the current version of the lake at a path or URI; later versions do not change it.
 
         Raises:
-            PipelineProblem: there is none.
+            PipelineProblem: there is no lake, or it cannot be read.
         """
         files = lake_files(place, spark)
         found = read_manifest(files)
         if found is None:
             raise PipelineProblem(
-                f"{place}: no lake. Make one of recordings: ktui pipeline run --lake {place}"
+                f"{place}: no lake. Make one from recordings: ktui pipeline run --lake {place}"
             )
         return cls(spark, files, found)
 
     def table(self, table: Table, clusters: Collection[str] | None = None) -> DataFrame:
-        """Give a table, of these clusters only, or of all."""
+        """Return a table's rows of some clusters; None for all clusters."""
         parts = self.manifest.tables.get(table.name, {})
-        wanted = [parts[each] for each in parts if clusters is None or each in clusters]
-        return read(self._spark, self._files, table, [part.folder for part in wanted])
+        chosen = [parts[each] for each in parts if clusters is None or each in clusters]
+        return read(self._spark, self._files, table, [part.folder for part in chosen])
 
 
 def read(spark: SparkSession, files: LakeFiles, table: Table, folders: Iterable[str]) -> DataFrame:
-    """Give a table's rows in some of its clusters' folders."""
+    """Return a table's rows from some of its clusters' folders."""
     paths = [f"{files.uri}/{folder}".translate(GLOB) for folder in folders]
     if not paths:
         return spark.createDataFrame([], table.schema)
@@ -97,11 +97,11 @@ class NewVersion:
 
     Args:
         spark: reads and writes the tables.
-        files: where they are.
-        before: the version that it begins from.
+        files: the lake's files.
+        before: the version that the new one starts from.
 
     Attributes:
-        clusters: those whose rows it has anew; those of all others stay as they are.
+        clusters: the clusters whose rows this version replaces; all others keep theirs.
     """
 
     def __init__(self, spark: SparkSession, files: LakeFiles, before: Manifest) -> None:
@@ -111,17 +111,17 @@ class NewVersion:
         self._before = before
         self._name = f"{VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
         self._written: dict[str, tuple[Table, dict[str, list[DataFile]]]] = {}
-        """The tables that are written, and the files in each folder of theirs."""
+        """The tables written so far, and the files in each of their folders."""
 
     def table(self, table: Table) -> DataFrame:
-        """Give what the version before has of these clusters in a table."""
+        """Return the rows of `clusters` that a table has in the version before."""
         return Lake(self.spark, self._files, self._before).table(table, self.clusters)
 
     def write(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Write all rows that a table has of the new version's clusters; give them as written.
+        """Write all of a table's rows for the new version's clusters, and return them as written.
 
         Raises:
-            MissingColumn: they have not the table's columns.
+            MissingColumn: the rows lack one of the table's columns, or its type differs.
         """
         place = f"{table.name}/{self._name}"
         whole = require(rows, table).select(*table.schema.names)
@@ -133,9 +133,9 @@ class NewVersion:
         return read(self.spark, self._files, table, folders)
 
     def commit(self, segments: Iterable[SegmentRead]) -> Manifest:
-        """Make this the lake's version, with these segments read besides those before.
+        """Make this the lake's current version, and add to the segments that it has read.
 
-        What only versions before the last one needed is removed.
+        Folders that neither this version nor the one before needs are removed.
         """
         new = Manifest(
             version=self._before.version + 1,
@@ -162,7 +162,7 @@ class NewVersion:
         return tables
 
     def _rows(self) -> dict[tuple[str, str], int]:
-        """Count the rows of each table and cluster that were written, all in one job."""
+        """Count the written rows of each table and cluster, all in one job."""
         named = [
             read(self.spark, self._files, table, folders).select(
                 F.lit(name).alias("name"), "cluster_id"
@@ -175,7 +175,7 @@ class NewVersion:
         return {(name, cluster): rows for name, cluster, rows in counts.collect()}
 
     def _tidy(self, keep: Collection[str]) -> None:
-        """Remove all that was written for versions, but for the folders that are named."""
+        """Remove all folders of versions except those in `keep`, and the staging folder."""
         versions = {"/".join(folder.split("/")[:2]) for folder in keep}
         for table in (name for name in self._files.folders("") if name != STAGING):
             for version in self._files.folders(table):
@@ -186,14 +186,14 @@ class NewVersion:
 
 
 def staged(files: LakeFiles, rows: DataFrame) -> DataFrame:
-    """Put rows aside for the time of a run, so that they are not worked out twice."""
+    """Store rows in the lake for the time of a run, so that they are not computed twice."""
     place = f"{files.uri}/{STAGING}/{uuid.uuid4().hex}"
     write_parquet(rows, place, ())
     return rows.sparkSession.read.schema(rows.schema).parquet(place.translate(GLOB))
 
 
 def write_parquet(rows: DataFrame, place: str, by: Collection[str]) -> None:
-    """Write rows as Parquet, in folders named by some columns."""
-    if by:  # one task for each folder, but for those that are large
+    """Write rows as Parquet, in folders named by the columns `by`."""
+    if by:  # one task per folder, more for large ones
         rows = rows.hint("rebalance", *by)
     rows.write.partitionBy(*by).mode("overwrite").parquet(place)

@@ -1,4 +1,4 @@
-"""Symbolic links in a lake: whoever reads or writes it must not be led out of it."""
+"""Symbolic links in a lake: none may lead readers or writers out of it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ktui.pipeline.lake.manifest import Manifest, leaves
 def check_links(lake: Path, manifest: Manifest) -> None:
     """Check that no symbolic link leads out of a lake in a folder of this machine.
 
-    Looked at are the folders of tables, which are written to, and whatever is in the folders that
-    the manifest names, which is read.
+    The check covers the folders of tables, which are written to. It also covers everything in the
+    folders that the manifest names, which is read.
 
     Raises:
-        ValueError: one does; names it.
+        ValueError: a link leads out of the lake; names it.
     """
     root = Path(os.path.realpath(lake))
     inside = sorted(each for each in lake.iterdir() if each.is_symlink()) if lake.is_dir() else []
@@ -32,7 +32,7 @@ def check_links(lake: Path, manifest: Manifest) -> None:
 def _check_link(path: Path, root: Path, place: str) -> None:
     try:
         leads_to = path.resolve()
-    except (OSError, RuntimeError):  # in a circle
+    except (OSError, RuntimeError):  # a loop of links
         leads_to = Path("/")
     if not leads_to.is_relative_to(root):
         raise leaves(place, str(path))

@@ -1,4 +1,4 @@
-"""What a lake holds: one small file that is replaced as a whole, last of all."""
+"""The manifest of a lake: one small file, replaced as a whole at the end of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 SCHEMA_VERSION = 1
 NAME = "ktui-lake.json"
 _ABOVE = ("", ".", "..")
-_FIX = "ktui never writes that. Make a lake anew: ktui pipeline run --lake DIR"
+_FIX = "ktui never writes such an entry. Make a new lake: ktui pipeline run --lake DIR"
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
 
 
@@ -19,7 +19,7 @@ class SegmentRead(msgspec.Struct, frozen=True):
 
     path: str
     length: _Count
-    """Bytes."""
+    """In bytes."""
     modified_ms: int
     sha256: str
 
@@ -28,16 +28,16 @@ class DataFile(msgspec.Struct, frozen=True):
     """A Parquet file."""
 
     path: str
-    """Under the lake's folder."""
+    """Relative to the lake's folder."""
     length: _Count
-    """Bytes."""
+    """In bytes."""
 
 
 class Written(msgspec.Struct, frozen=True):
     """One cluster's part of a table."""
 
     folder: str
-    """Under the lake's folder; nothing else is in it than these files."""
+    """Relative to the lake's folder; it contains these files only."""
     files: tuple[DataFile, ...]
     rows: _Count
 
@@ -47,7 +47,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     schema_version: int = SCHEMA_VERSION
     version: _Count = 0
-    """Counts the runs that wrote something."""
+    """The number of runs that wrote something."""
     written_at: str = ""
     """ISO 8601, UTC."""
     program: str = ""
@@ -57,12 +57,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def clusters(self) -> list[str]:
-        """The clusters that any table has rows of."""
+        """The ids of the clusters with rows in any table, sorted."""
         return sorted({cluster for parts in self.tables.values() for cluster in parts})
 
     @property
     def folders(self) -> set[str]:
-        """The folders that its tables are in."""
+        """The folders of all tables in this version."""
         return {part.folder for parts in self.tables.values() for part in parts.values()}
 
     def entries(self) -> Iterator[tuple[str, Written]]:
@@ -77,16 +77,16 @@ class _Version(msgspec.Struct):
 
 
 def encode(manifest: Manifest) -> bytes:
-    """Give a manifest as JSON."""
+    """Encode a manifest as JSON."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
 def decode(content: bytes) -> Manifest:
-    """Read a manifest.
+    """Decode and check a manifest.
 
     Raises:
-        ValueError: it is none, or one of a newer ktui, or one of its entries leaves the lake; says
-            which.
+        ValueError: the content is no manifest, or a newer ktui wrote it, or one of its entries
+            leaves the lake; names which.
     """
     version = msgspec.json.decode(content, type=_Version).schema_version
     if version > SCHEMA_VERSION:
@@ -98,20 +98,20 @@ def decode(content: bytes) -> Manifest:
 
 
 def unreadable(place: str, error: Exception) -> str:
-    """Say why a lake's manifest cannot be read."""
+    """Return the message that a lake's manifest cannot be read, with the reason."""
     return f"{place}/{NAME}: the lake cannot be read: {error}"
 
 
 def leaves(place: str, name: str) -> ValueError:
-    """Make the error of an entry that leads out of its lake."""
+    """Return the error for an entry that leads out of its lake."""
     return ValueError(f"{place}: {name!r} leaves the lake; {_FIX}")
 
 
 def _check(place: str, part: Written) -> None:
-    """Check that a part is in a folder of its own under the lake, and its files are in that folder.
+    """Check that a part has its own folder under the lake, and its files are in that folder.
 
     Raises:
-        ValueError: they are elsewhere.
+        ValueError: the folder or a file is elsewhere.
     """
     if not _under(part.folder):
         raise leaves(f"{place}.folder", part.folder)
@@ -121,7 +121,7 @@ def _check(place: str, part: Written) -> None:
 
 
 def _under(name: str) -> bool:
-    """Whether a name is that of something under a folder, however it is read: as path or URI."""
+    """Whether a name stays under a folder, read either as a path or as a URI."""
     parts = name.split("/")
     scheme = ":" in parts[0]
     return len(parts) > 1 and not scheme and "\0" not in name and not set(parts) & set(_ABOVE)

@@ -1,4 +1,4 @@
-"""The rows of the lake that a report is made of. Times are milliseconds since 1970, UTC."""
+"""The rows of the lake that make up a report. Times are milliseconds since 1970, UTC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Partition(msgspec.Struct, frozen=True, gc=False, order=True):
-    """Which partition; a topic that was made anew is another one."""
+    """The key of a partition; a topic that was deleted and recreated is a different one."""
 
     topic: str
     partition: int
@@ -16,7 +16,7 @@ class Partition(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 class OfPartition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What every row about a partition says."""
+    """The base of every row about a partition."""
 
     topic: str
     partition: int
@@ -24,7 +24,7 @@ class OfPartition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def key(self) -> Partition:
-        """The partition."""
+        """The key of the partition."""
         return Partition(self.topic, self.partition, self.topic_id or "")
 
 
@@ -49,7 +49,7 @@ class MoveRecord(OfPartition, frozen=True, gc=False, kw_only=True):
     run: str | None = None
     began: int = msgspec.field(name="began_t")
     ended: int | None = msgspec.field(name="ended_t", default=None)
-    """None while it has not."""
+    """None while the move has not ended."""
     outcome: str
     steps: int
     batch: int | None = None
@@ -68,11 +68,11 @@ class Interval(OfPartition, frozen=True, gc=False, kw_only=True):
     began: int = msgspec.field(name="began_t")
     ended: int = msgspec.field(name="ended_t")
     open: bool = False
-    """Whether it had not ended when the recording did."""
+    """Whether the interval had not ended when the recording did."""
 
 
 class Minute(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A row of `brokers`: what one broker took in and gave in a minute."""
+    """A row of `brokers`: the bytes copied to a broker in one minute, and its throttle in B/s."""
 
     broker: int
     minute: int
@@ -88,7 +88,7 @@ class LogEndRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class ThrottleRecord(msgspec.Struct, frozen=True, gc=False):
-    """The throttles of one broker, in bytes a second; None where it has none."""
+    """The throttles of one broker, in bytes a second; None where the broker has none."""
 
     broker: int
     follower: int | None = None
@@ -112,18 +112,18 @@ class Sample(OfPartition, frozen=True, gc=False, kw_only=True):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The replicas that are being added and are not in sync."""
+        """The replicas being added that are not in sync."""
         return tuple(broker for broker in self.adding if broker not in self.isr)
 
     @property
     def out_of_sync(self) -> tuple[int, ...]:
-        """The replicas that are to stay and are not in sync."""
+        """The replicas that stay, being neither added nor removed, and are not in sync."""
         aside = (*self.isr, *self.adding, *self.removing)
         return tuple(broker for broker in self.replicas if broker not in aside)
 
 
 class InFlight(msgspec.Struct, frozen=True, gc=False):
-    """How much one poll saw under way."""
+    """The partitions and replicas that one poll saw in flight."""
 
     t: int
     partitions: int
@@ -131,7 +131,7 @@ class InFlight(msgspec.Struct, frozen=True, gc=False):
 
 
 class Guess(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A row of `eta_backtest`: the time left as it was told, and as it came to be. Seconds."""
+    """A row of `eta_backtest`: the time left as forecast, and as it really was. In seconds."""
 
     run_id: str | None = None
     t: int
@@ -145,15 +145,15 @@ class Guess(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A row of `what_if`: how long the run would have taken under other limits. Seconds."""
+    """A row of `what_if`: how long the run would have taken under other limits. In seconds."""
 
     run_id: str
     limits: str
-    """JSON."""
+    """As JSON."""
     throttle: str
-    """As `--throttle` takes it."""
+    """In the format of `--throttle`."""
     own: bool = False
-    """Whether the run was carried out so."""
+    """Whether these are the run's own limits and throttle."""
     predicted_s: float
     low_s: float
     high_s: float
@@ -162,16 +162,16 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     recommended: bool = False
     reason: str | None = None
     beyond: tuple[str, ...] | None = None
-    """Why it is not recommended: what would have to be recorded."""
+    """Why this row is not recommended: the recordings that would be needed first."""
 
     @property
     def foretold(self) -> bool:
-        """Whether its time is told: it is within what was recorded, or the run really had it."""
+        """Whether to show the time: recordings cover these limits, or they are the run's own."""
         return self.own or not self.beyond
 
 
 class LimitsFrom(msgspec.Struct, frozen=True):
-    """Limits that were in force from a moment on; None is no limit."""
+    """Limits in force from time `t` on; None is no limit."""
 
     t: int
     partitions: int | None
@@ -179,28 +179,28 @@ class LimitsFrom(msgspec.Struct, frozen=True):
 
 
 class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """All that a report tells of."""
+    """All facts of a report."""
 
     cluster_id: str
     runs: tuple[RunRecord, ...]
-    """The one that the report is about, or all of the cluster."""
+    """The run that the report is about, or all runs of the cluster."""
     of_run: bool
     moves: tuple[MoveRecord, ...] = ()
     intervals: tuple[Interval, ...] = ()
-    """Of the moves' partitions, each partition in one state at a time."""
+    """The states of the moves' partitions; each partition is in one state at a time."""
     minutes: tuple[Minute, ...] = ()
     in_flight: tuple[InFlight, ...] = ()
     limits: tuple[LimitsFrom, ...] = ()
     slowest: tuple[Sample, ...] = ()
-    """Of the moves that took longest."""
+    """Samples of the moves that took longest."""
     stalled: tuple[Sample, ...] = ()
-    """Within the stalls that lasted longest."""
+    """Samples within the stalls that lasted longest."""
     guesses: tuple[Guess, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """From when to when something moved."""
+        """The first and the last time of any move, interval or run; (0, 0) without any."""
         times = [move.began for move in self.moves]
         times += [interval.ended for interval in self.intervals]
         times += [move.ended for move in self.moves if move.ended is not None]

@@ -1,4 +1,4 @@
-"""How tables are described: typed columns with units, and a check that an input has them."""
+"""The description of tables: typed columns with units, and a check that an input has them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BROKERS = ArrayType(INT, containsNull=False)
 
 
 class MissingColumn(ValueError):
-    """A stage was given a table without a column that it needs, or with one of another type."""
+    """The input of a stage lacks a column that the stage needs, or has one of another type."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -37,21 +37,21 @@ class Table(msgspec.Struct, frozen=True):
     name: str
     schema: StructType
     by_date: bool = False
-    """Whether its files are kept by `date`, besides by `cluster_id`."""
+    """Whether its files are in folders by `date`, in addition to `cluster_id`."""
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that its folders are named by."""
+        """The columns that name the folders."""
         return ("cluster_id", "date") if self.by_date else ("cluster_id",)
 
 
 def column(name: str, kind: DataType, comment: str = "", *, null: bool = False) -> StructField:
-    """Describe a column; `comment` says its unit and what it means."""
+    """Describe a column; `comment` has its unit and meaning."""
     return StructField(name, kind, null, {"comment": comment} if comment else None)
 
 
 def struct_of(*columns: StructField) -> StructType:
-    """Put columns together."""
+    """Build a struct type from columns."""
     return StructType(list(columns))
 
 
@@ -60,38 +60,39 @@ def array_of(*columns: StructField) -> ArrayType:
     return ArrayType(struct_of(*columns), containsNull=False)
 
 
-def require(given: DataFrame, table: Table, columns: Sequence[str] | None = None) -> DataFrame:
-    """Give an input back, once it is seen that it has a table's columns.
+def require(rows: DataFrame, table: Table, columns: Sequence[str] | None = None) -> DataFrame:
+    """Return an input unchanged after checking that it has a table's columns.
 
     Args:
-        given: the input.
-        table: what it has to be.
-        columns: those that are needed; None for all.
+        rows: the input.
+        table: the table that the input has to be.
+        columns: the needed columns; None for all.
 
     Raises:
-        MissingColumn: names the table, the column, and what it is instead.
+        MissingColumn: a column is missing or has another type; names the table, the column and
+            both types.
     """
-    found = {field.name: field.dataType for field in given.schema}
+    found = {field.name: field.dataType for field in rows.schema}
     for name in columns if columns is not None else table.schema.names:
-        wanted = table.schema[name].dataType
+        required = table.schema[name].dataType
         if name not in found:
             raise MissingColumn(f"{table.name}: the column {name} is missing")
-        if _spelled(found[name]) != _spelled(wanted):
+        if _type_name(found[name]) != _type_name(required):
             raise MissingColumn(
-                f"{table.name}: the column {name} is {_spelled(found[name])}, "
-                f"not {_spelled(wanted)}"
+                f"{table.name}: the column {name} is {_type_name(found[name])}, "
+                f"not {_type_name(required)}"
             )
-    return given
+    return rows
 
 
-def _spelled(kind: DataType) -> str:
+def _type_name(kind: DataType) -> str:
     return kind.simpleString()
 
 
 KEY = (
     column("cluster_id", TEXT),
     column("topic", TEXT),
-    column("topic_id", TEXT, "null where the cluster did not tell", null=True),
+    column("topic_id", TEXT, "null where the cluster did not report it", null=True),
     column("partition", INT),
 )
-"""What tells a partition from all others."""
+"""The columns that identify a partition."""

@@ -1,7 +1,7 @@
-"""The tables that come straight from recordings. docs/pipeline.md tells them in words.
+"""The schemas of all tables in the lake. docs/pipeline.md describes them for people.
 
-Every time is normalised (`t`, ms since 1970 in UTC, steps of the wall clock taken out), and its
-timestamp is the same moment.
+Every time `t` is normalised: ms since 1970 in UTC, with steps of the wall clock removed. The
+timestamp beside a time is the same moment.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _FORECAST = (
     column("scope", TEXT, "run or partition"),
     column("topic", TEXT, "null for runs", null=True),
     column("partition", INT, "null for runs", null=True),
-    column("t", LONG, "when it was told, ms since 1970 in UTC, normalised"),
-    column("share", DOUBLE, "done then, 0 to 1", null=True),
-    column("left_s", DOUBLE, "what the live view told, s; null where it told none", null=True),
-    column("low_s", DOUBLE, "s", null=True),
-    column("high_s", DOUBLE, "s", null=True),
-    column("linear_s", DOUBLE, "time passed by the share done, s", null=True),
-    column("recent_s", DOUBLE, "what is left by the last 10 s, s", null=True),
+    column("t", LONG, "when it was forecast, ms since 1970 in UTC, normalised"),
+    column("share", DOUBLE, "share done at that time, 0 to 1", null=True),
+    column("left_s", DOUBLE, "the live view's time left, s; null where it showed none", null=True),
+    column("low_s", DOUBLE, "the low end of the live view's range, s", null=True),
+    column("high_s", DOUBLE, "the high end of the live view's range, s", null=True),
+    column("linear_s", DOUBLE, "naive: time passed x (1 - share) / share, s", null=True),
+    column("recent_s", DOUBLE, "naive: time left at the rate of the last 10 s, s", null=True),
 )
 
 FORECASTS = Table(
@@ -44,12 +44,12 @@ FORECASTS = Table(
     struct_of(
         column("cluster_id", TEXT),
         column("session", TEXT),
-        column("seq", LONG, "of the look, in its session"),
+        column("seq", LONG, "the poll's line number in its session"),
         *_FORECAST,
         column("truth_s", DOUBLE, "null for runs: their end may be in another session", null=True),
     ),
 )
-"""Inner to the pipeline: what each session foretold, shadowed ones too."""
+"""Internal to the pipeline: the forecasts of each session, shadowed ones too."""
 
 ETA_BACKTEST = Table(
     "eta_backtest",
@@ -57,19 +57,19 @@ ETA_BACKTEST = Table(
         column("cluster_id", TEXT),
         *_FORECAST,
         column("at", MOMENT, "t as a timestamp"),
-        column("truth_s", DOUBLE, "what it really took from then on, s"),
+        column("truth_s", DOUBLE, "the time that was really left, s"),
     ),
 )
-"""One row for each run and partition and five seconds, of what came to its end."""
+"""One row every five seconds for each run and partition that reached its end."""
 
 INSIGHTS = Table(
     "insights",
     struct_of(
         column("cluster_id", TEXT),
-        column("insights", TEXT, "JSON: one of `clusters` of docs/insights.md"),
+        column("insights", TEXT, "JSON: an element of `clusters` in docs/insights.md"),
     ),
 )
-"""One row for each cluster: what insights.json is put together from."""
+"""One row for each cluster; insights.json is assembled from these."""
 
 WHAT_IF = Table(
     "what_if",
@@ -77,46 +77,46 @@ WHAT_IF = Table(
         column("cluster_id", TEXT),
         column("run", TEXT),
         column("run_id", TEXT),
-        column("partitions", LONG, "that move"),
-        column("bytes", LONG, "to copy, as of the run's start"),
-        column("limits", TEXT, "JSON: those that were played"),
-        column("throttle", TEXT, "as --throttle takes it"),
-        column("own", BOOLEAN, "the run was carried out so, from its start at least"),
-        column("predicted_s", DOUBLE, "s"),
-        column("low_s", DOUBLE, "at the fastest rates that were seen, s"),
-        column("high_s", DOUBLE, "at the slowest, s"),
+        column("partitions", LONG, "partitions that move"),
+        column("bytes", LONG, "bytes to copy, as of the run's start"),
+        column("limits", TEXT, "JSON: the limits that were simulated"),
+        column("throttle", TEXT, "in the format of --throttle"),
+        column("own", BOOLEAN, "the run's own limits and throttle, at least at its start"),
+        column("predicted_s", DOUBLE, "predicted duration, s"),
+        column("low_s", DOUBLE, "duration at the fastest rates seen, s"),
+        column("high_s", DOUBLE, "duration at the slowest rates seen, s"),
         column("peak_extra_replicas", LONG, "at one time, beyond what partitions have or get"),
         column("batches", LONG, "decisions that begin steps"),
         column("broker_bytes_s", DOUBLE, "the most into one broker at a time, B/s"),
-        column("actual_s", DOUBLE, "null but for the run's own limits, s", null=True),
+        column("actual_s", DOUBLE, "s; null except for the run's own limits", null=True),
         column(
             "error_held_out",
             DOUBLE,
-            "(predicted - actual) / actual of the run as it was, by a model of other runs only; "
-            "null where there are none, or the run did not keep its limits",
+            "(predicted - actual) / actual of the run under its own limits, by a model of other "
+            "runs only; null without other runs, or where the run did not keep its limits",
             null=True,
         ),
         column(
             "calibrated_on",
             ArrayType(TEXT, containsNull=False),
-            "run ids; empty: moves of others only",
+            "run ids; empty: only moves outside of runs",
         ),
         column(
             "beyond",
             TEXTS,
-            "why it is not recommended: what would have to be recorded; empty where it may be",
+            "why it is not recommended: what would have to be recorded; empty: may be recommended",
             null=True,
         ),
         column("recommended", BOOLEAN),
-        column("reason", TEXT, "why; of one row for each run", null=True),
+        column("reason", TEXT, "why; in one row of each run", null=True),
     ),
 )
-"""One row for each run and way to carry it out."""
+"""One row for each run and combination of limits and throttle."""
 
 
 _MS = "ms since 1970 in UTC, normalised"
 _RUN = (
-    column("run", TEXT, "null where no run of ktui was concerned", null=True),
+    column("run", TEXT, "null outside of ktui's runs", null=True),
     column("run_id", TEXT, null=True),
 )
 
@@ -143,16 +143,21 @@ MOVES = Table(
         *KEY,
         *_RUN,
         column("began", MOMENT),
-        column("ended", MOMENT, "null while it has not", null=True),
+        column("ended", MOMENT, "null while it has not ended", null=True),
         column("began_t", LONG, _MS),
         column("ended_t", LONG, _MS, null=True),
         column("outcome", TEXT),
         column("steps", INT),
-        column("batch", INT, "of its first step; null where no run was concerned", null=True),
+        column("batch", INT, "of its first step; null outside of ktui's runs", null=True),
         column("limits", TEXT, "JSON: the limits at its first step", null=True),
-        column("original", BROKERS, "null: not recorded; by others: in no known order", null=True),
+        column(
+            "original",
+            BROKERS,
+            "null: not recorded; of moves outside of runs: in no known order",
+            null=True,
+        ),
         column("target", BROKERS, "null where the run's plan was not recorded", null=True),
-        column("added", BROKERS, "all that were added, sorted"),
+        column("added", BROKERS, "all brokers that were added, sorted"),
         column("messages", LONG, "copied, null where nothing is known", null=True),
         column("bytes", LONG, "copied, by sizes on disk; null where nothing is known", null=True),
         column("rate_messages_p10", DOUBLE, "messages/s of one replica", null=True),
@@ -168,10 +173,10 @@ MOVES = Table(
         column("adding_ms", LONG, "ms"),
         column("throttle_min", LONG, "follower throttle of the brokers added to, B/s", null=True),
         column("throttle_max", LONG, "follower throttle of the brokers added to, B/s", null=True),
-        column("looks", LONG, "samples that it was seen in"),
+        column("looks", LONG, "number of samples that show it"),
     ),
 )
-"""One row for each move of a partition, by a run or by somebody else."""
+"""One row for each move of a partition, by a run or by others."""
 
 BATCHES = Table(
     "batches",
@@ -199,7 +204,7 @@ RUNS = Table(
         column("run", TEXT),
         column("run_id", TEXT),
         column("began", MOMENT, "null where its start was not recorded", null=True),
-        column("ended", MOMENT, "null while it has not", null=True),
+        column("ended", MOMENT, "null while it has not ended", null=True),
         column("began_t", LONG, _MS, null=True),
         column("ended_t", LONG, _MS, null=True),
         column("partitions", LONG),
@@ -207,8 +212,8 @@ RUNS = Table(
         column("batches", LONG),
         column("steps", LONG),
         column("limit_changes", LONG),
-        column("plan", TEXT, "the plan's file name; null like began", null=True),
-        column("version", TEXT, "of ktui; null like began", null=True),
+        column("plan", TEXT, "the plan's file name; null where began is", null=True),
+        column("version", TEXT, "of ktui; null where began is", null=True),
     ),
 )
 """One row for each run."""
@@ -218,13 +223,13 @@ BROKERS_BY_MINUTE = Table(
     struct_of(
         column("cluster_id", TEXT),
         column("broker", INT),
-        column("minute", MOMENT, "its beginning"),
+        column("minute", MOMENT, "the start of the minute"),
         column("bytes_in", LONG, "B copied to it", null=True),
         column("bytes_out", LONG, "B copied from it", null=True),
         column("messages_in", LONG, "messages copied to it", null=True),
         column("messages_out", LONG, "messages copied from it", null=True),
         column("follower_throttle", LONG, "the highest seen, B/s", null=True),
-        column("adding", LONG, "most partitions adding there at once"),
+        column("adding", LONG, "the most partitions that added a replica there at once"),
     ),
 )
 """One row for each broker and minute in which something was copied or throttled."""
@@ -252,18 +257,13 @@ LINES = Table(
         column("kind", TEXT, "head, look, lost, run or end"),
         column("at_ms", LONG, "the recorder's wall clock, ms since 1970 in UTC"),
         column("ms", LONG, "the recorder's monotonic clock, ms"),
-        column("decoded", BOOLEAN, "false for a look that does not follow on those before it"),
-        column("took_ms", LONG, "of a look, ms", null=True),
-        column("controller", INT, "of a look", null=True),
-        column("brokers", BROKERS, "of a look: registered", null=True),
-        column("alive", BROKERS, "of a look: registered and not fenced", null=True),
-        column("reassigning", INT, "of a look: partitions being reassigned", null=True),
-        column(
-            "failures",
-            TEXTS,
-            "of a look: what could not be read",
-            null=True,
-        ),
+        column("decoded", BOOLEAN, "false for a poll that does not fit the polls before it"),
+        column("took_ms", LONG, "of a poll, ms", null=True),
+        column("controller", INT, "of a poll", null=True),
+        column("brokers", BROKERS, "of a poll: registered", null=True),
+        column("alive", BROKERS, "of a poll: registered and not fenced", null=True),
+        column("reassigning", INT, "of a poll: partitions being reassigned", null=True),
+        column("failures", TEXTS, "of a poll: what could not be read", null=True),
         column("run", TEXT, "of a run's event: its name", null=True),
         column("run_id", TEXT, "of a run's event", null=True),
         column("entry", LONG, "of a run's event: its number in the journal", null=True),
@@ -271,8 +271,8 @@ LINES = Table(
         column("reason", TEXT, "of a lost poll", null=True),
     ),
 )
-"""Every copy of every line that could be read: what the other tables are made from, with samples.
-Inner to the pipeline; `check` counts by it."""
+"""Every copy of every line that could be read. The other tables are made from this one and SAMPLES.
+Internal to the pipeline; `check` counts by it."""
 
 QUARANTINE = Table(
     "quarantine",
@@ -281,10 +281,10 @@ QUARANTINE = Table(
         column("file", TEXT, "the segment's path when it was read"),
         *_WHERE,
         column("reason", TEXT),
-        column("text", TEXT, "the line's beginning, at most 200 characters"),
+        column("text", TEXT, "the start of the line, at most 200 characters"),
     ),
 )
-"""Lines that could not be read, or do not follow on those before them."""
+"""Lines that could not be read, or do not fit the lines before them."""
 
 SAMPLES = Table(
     "samples",
@@ -301,8 +301,8 @@ SAMPLES = Table(
         column("adding", BROKERS),
         column("removing", BROKERS),
         column("offline", BROKERS),
-        column("elr", BROKERS, "null where the cluster does not tell", null=True),
-        column("described", BOOLEAN, "false: only the replica lists are true"),
+        column("elr", BROKERS, "null where the cluster does not report it", null=True),
+        column("described", BOOLEAN, "false: only the replica lists are known"),
         column(
             "ends",
             array_of(
@@ -330,16 +330,16 @@ SAMPLES = Table(
                 column("follower", LONG, "follower.replication.throttled.rate, B/s", null=True),
                 column("leader", LONG, "leader.replication.throttled.rate, B/s", null=True),
             ),
-            "of those of the replicas' brokers that have a throttle, by broker",
+            "of the replicas' brokers that have a throttle, by broker",
         ),
-        column("down", BROKERS, "those of the replicas' brokers that are not alive"),
+        column("down", BROKERS, "the replicas' brokers that are not alive"),
         column("shadowed", BOOLEAN, "a better session saw the cluster at that time"),
         column("ms", LONG, "the recorder's monotonic clock, ms"),
         *_WHERE,
     ),
     by_date=True,
 )
-"""One row for each look and partition seen in it."""
+"""One row for each poll and partition seen in it."""
 
 POLLS = Table(
     "polls",
@@ -357,7 +357,7 @@ POLLS = Table(
     ),
     by_date=True,
 )
-"""One row for each look."""
+"""One row for each poll."""
 
 RUN_EVENTS = Table(
     "run_events",
@@ -370,7 +370,7 @@ RUN_EVENTS = Table(
         column("at", MOMENT, "t as a timestamp"),
         column("t", LONG, "when it was recorded, ms since 1970 in UTC, normalised"),
         column("kind", TEXT, "the event's name"),
-        column("event", TEXT, "JSON, as the journal has it"),
+        column("event", TEXT, "JSON, as in the journal"),
         column("session", TEXT, "of the recorder"),
     ),
     by_date=True,

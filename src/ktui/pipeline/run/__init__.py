@@ -1,1 +1,1 @@
-"""A run of the pipeline: new recordings go into the next version of a lake."""
+"""Runs of the pipeline, which add new recordings to a lake, and the check of a lake."""

@@ -1,4 +1,4 @@
-"""What a lake is made of, and what is missing from it: the figures of `ktui pipeline check`."""
+"""The content of a lake, and what is missing from it: the figures of `ktui pipeline check`."""
 
 from __future__ import annotations
 
@@ -13,55 +13,55 @@ from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import LINES, POLLS, QUARANTINE, SAMPLES
 
 GAP_MS = 60_000
-"""Polls of a session that are further apart are told."""
+"""Polls of a session that are further apart count as a gap."""
 CLOCK_STEP_MS = 1_000
-"""So far the wall clock has to leave the monotonic one between two lines to be told."""
+"""Between two lines, such a change of the wall clock against the monotonic one counts as a step."""
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted. Times in ms."""
+    """The counts of a check. Times are in ms."""
 
     version: int
     written_at: str
     clusters: tuple[str, ...]
     segments: int
-    """Files read, those with the bytes of others left out."""
+    """Files read, without those that have the bytes of others."""
     sessions: int
     sessions_without_end: int
-    """Their recorder died, or had not ended yet."""
+    """Sessions whose recorder died, or had not ended yet."""
     lines: int
-    """Copies counted once."""
+    """Lines, without further copies."""
     copies: int
-    """Those of lines that were read before."""
+    """Further copies of lines."""
     differing: int
-    """Lines of which not all copies are alike."""
+    """Lines whose copies differ."""
     missing: int
-    """Lines of which there is no copy, though there are later ones of their session."""
+    """Lines without any copy, though later lines of their session exist."""
     quarantined: Mapping[str, int]
     """Lines that could not be used, by reason."""
     looks: int
     lost_polls: int
     """Polls that failed as a whole."""
     gaps: int
-    """Times of a session without a poll for over a minute."""
+    """Spans of over a minute in a session without a poll."""
     longest_gap_ms: int
     clock_steps: int
-    """Of recorders' wall clocks; normalised times have none."""
+    """Steps of recorders' wall clocks; normalised times have none."""
     largest_clock_step_ms: int
     shadowed_polls: int
-    """Those at times that a better session saw."""
+    """Polls at times that a better session saw."""
     shadowed_samples: int
     rows: Mapping[str, int]
-    """By table."""
+    """Rows by table."""
 
     @property
     def lost(self) -> bool:
-        """Whether lines were recorded that are not in the tables."""
+        """Whether any recorded lines are not in the tables."""
         return bool(self.quarantined or self.missing)
 
 
 def check(lake: Lake) -> Findings:
-    """Count what is in a lake."""
+    """Count the content of a lake."""
     lines = lake.table(LINES)
     counted = copies(lines).where("counts").persist()
     try:
@@ -127,9 +127,9 @@ def _sessions(counted: DataFrame) -> dict[str, int]:
 
 
 def _between(counted: DataFrame) -> dict[str, int]:
-    """Count what is between a line and the one before: polls by their times, all by the clocks."""
+    """Count gaps between consecutive polls, and clock steps between consecutive lines."""
     order = Window.partitionBy(*SESSION).orderBy("seq")
-    timed = counted.where(F.col("kind") != "run")  # whose `at` is that of the journal
+    timed = counted.where(F.col("kind") != "run")  # a run line's `at` is the journal's
     step = F.abs(F.col("at_ms") - F.col("ms") - F.lag(F.col("at_ms") - F.col("ms")).over(order))
     steps = timed.select(step.alias("step")).where(F.col("step") >= CLOCK_STEP_MS)
     polls = counted.where(F.col("kind").isin("look", "lost"))

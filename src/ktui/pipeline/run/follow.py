@@ -1,9 +1,9 @@
-"""Follows recordings: segments come into the lake soon after they are whole, until told to end.
+"""Follow recordings: read segments into the lake soon after they are complete, until asked to end.
 
-Which segments are new is said by Spark's file source, and its checkpoint remembers them over
-restarts. It says so at least once: what a follower that dies has written into the lake, but not
-noted yet, is said again. The lake's manifest knows each file that was read, so the second time
-comes to nothing, and each line is in the tables once.
+Spark's file source reports the new segments, and its checkpoint remembers them over restarts. Each
+segment is reported at least once: a follower may die after it wrote to the lake but before the
+checkpoint. Then Spark reports the same segments again. The lake's manifest knows each file that was
+read, so the second report has no effect. Each line is in the tables once.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, take
 from ktui.pipeline.spark.failures import cause_in_words, in_words
 
 _LAYOUT = 1
-"""Of what is remembered; another one begins anew, which the manifest makes harmless."""
-_LOOK_S = 0.2
+"""The checkpoint's layout version. A new one starts over, which the manifest makes harmless."""
+_POLL_S = 0.2
 _WAITS = "Waiting for next trigger"
-"""Spark's word for a stream that has looked."""
+"""Spark's status message of a stream that has listed its folders."""
 _DEAD = (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError)
-"""Raised by whoever asks a JVM that is no more."""
+"""The errors of calls to a JVM that has died."""
 
 
 class FollowReport(Protocol):
-    """Takes what a follower does. Each call may come from another thread, one at a time."""
+    """Receives the progress of a follower: one call at a time, each maybe from another thread."""
 
     def doing(self, what: str) -> None:
-        """Take what is begun, in words."""
+        """Receive the step that begins, as text."""
         ...
 
     def waits(self, why: str) -> None:
-        """Take that it waits for somebody, in words."""
+        """Receive why the follower waits for another run, as text."""
         ...
 
     def read(self, outcome: PipelineOutcome) -> None:
-        """Take what became of some segments."""
+        """Receive the outcome of reading some segments."""
         ...
 
     def follows(self, found: Found) -> None:
-        """Take that all that there was has been read, and that it waits for more."""
+        """Receive the first search's result, once its segments are read and following begins."""
         ...
 
     def problem(self, words: str) -> None:
-        """Take what is wrong with a file that is passed over, or read in part."""
+        """Receive the problem of a file that is skipped, or read in part."""
         ...
 
 
@@ -68,39 +68,40 @@ class Follower:
     """Keeps a lake up to date with folders of recordings.
 
     Args:
-        spark: reads, works and writes.
-        wanted: as a run takes it; what is to be played anew is so once, in the beginning.
-        every_s: seconds between two looks for segments.
-        told: takes what it does.
+        spark: reads and writes the tables.
+        request: as for a run. With `asked.anew`, all runs of the lake are simulated once, in the
+            beginning; later only those of clusters with new segments.
+        every_s: seconds between two searches for segments.
+        report: receives the progress.
     """
 
     def __init__(
-        self, spark: SparkSession, wanted: PipelineRequest, every_s: float, told: FollowReport
+        self, spark: SparkSession, request: PipelineRequest, every_s: float, report: FollowReport
     ) -> None:
         self._spark = spark
-        self._wanted = wanted
+        self._request = request
         self._every_s = every_s
-        self._told = told
-        self._files = lake_files(wanted.lake, spark)
-        self._places = sorted({str(local_path(each) or each) for each in wanted.recordings})
+        self._report = report
+        self._files = lake_files(request.lake, spark)
+        self._places = sorted({str(local_path(each) or each) for each in request.recordings})
         self._over = False
         self._failure: Exception | None = None
-        """Of a batch: Spark would tell it with the tracebacks of two languages."""
+        """The error of a batch: Spark would report it with the tracebacks of two languages."""
         self._problems: set[str] = set()
 
     def end(self) -> None:
-        """Have it end in order, soon: what is begun is dropped. Signal handlers may call this."""
+        """End the follower soon and in order; begun work is dropped. Safe in signal handlers."""
         self._over = True
 
     def follow(self) -> None:
-        """Bring the lake up to date, and keep it so until `end` is called.
+        """Bring the lake up to date, and keep it up to date until `end` is called.
 
         Raises:
-            PipelineProblem: a place of recordings is no folder, somebody else follows the same, or
-                something stands in the way; the lake is whole.
+            PipelineProblem: a place of recordings is no folder, another follower follows the same
+                folders, or something else prevents following; the lake is whole.
         """
         with in_words():
-            segments.check_folders(self._spark, self._wanted.recordings)
+            segments.check_folders(self._spark, self._request.recordings)
             with self._alone():
                 try:
                     self._catch_up()
@@ -113,10 +114,10 @@ class Follower:
                         raise
 
     def _catch_up(self) -> None:
-        """Read what there is, in another thread: this one has to see when it is to end."""
+        """Read the existing segments in another thread, as this one has to watch for the end."""
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(self._read_all)
-            while not wait([first], timeout=_LOOK_S).done:
+            while not wait([first], timeout=_POLL_S).done:
                 if self._over:
                     self._spark.sparkContext.cancelAllJobs()
             first.result()
@@ -124,118 +125,119 @@ class Follower:
     def _read_all(self) -> None:
         self._doing("looking for segments")
         with in_words():
-            found = segments.find(self._spark, self._wanted.recordings)
-        self._take(self._wanted, found)
-        self._told.follows(found)
+            found = segments.find(self._spark, self._request.recordings)
+        self._read_found(self._request, found)
+        self._report.follows(found)
 
     def _keep_up(self) -> None:
         going = False
         try:
-            query = self._begun()
+            query = self._started()
             try:
-                going = self._watched(query)
+                going = self._watch(query)
             finally:
                 query.stop()
             if self._failure is not None:
                 raise self._failure
             query.awaitTermination()
         except (PySparkException, Py4JJavaError) as error:
-            # All that there was has just been read: what fails before a first look is the notes.
+            # All existing segments were just read, so an early failure is due to the checkpoint.
             if going:
                 raise
-            raise SparkFailed(self._lost_notes(error)) from error
+            raise SparkFailed(self._bad_checkpoint(error)) from error
 
-    def _begun(self) -> StreamingQuery:
+    def _started(self) -> StreamingQuery:
         stream = segments.stream(self._spark, self._places).writeStream
-        stream = stream.foreachBatch(self._batch).option("checkpointLocation", self._notes)
+        stream = stream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
         return stream.trigger(processingTime=f"{_ms(self._every_s)} milliseconds").start()
 
-    def _watched(self, query: StreamingQuery) -> bool:
-        """Wait for the end of a stream, or ours; say whether it has looked at its folders.
+    def _watch(self, query: StreamingQuery) -> bool:
+        """Wait until a stream ends or is to end; return whether it has listed its folders.
 
-        Meanwhile segments that recorders leave behind are made whole, which is all the stream sees.
+        Meanwhile complete the segments that dead recorders leave behind: the stream sees only
+        complete ones.
         """
         going, sealed_at = False, time.monotonic()
         while query.isActive and not self._over:
             going = going or query.status["message"] == _WAITS or query.lastProgress is not None
             if time.monotonic() - sealed_at >= self._every_s:
-                self._tell_problems(segments.sealed_left(self._wanted.recordings))
+                self._report_problems(segments.sealed_left(self._request.recordings))
                 sealed_at = time.monotonic()
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         return going
 
     def _batch(self, rows: DataFrame, _number: int) -> None:
-        """Read the segments of a batch; called by Spark, in a thread of its own."""
+        """Read the segments of a batch. Spark calls this in a thread of its own."""
         try:
             with in_words():
                 found = segments.in_batch(rows)
-            self._take(self._later, found)
-        except Exception as error:  # noqa: BLE001 - whoever waits for Spark's thread raises it
+            self._read_found(self._later, found)
+        except Exception as error:  # noqa: BLE001 - the thread that waits for Spark raises it
             self._failure = error
-            # A longer story than this one overflows the stack of the JVM's pattern for it.
+            # A longer traceback would overflow the stack of the JVM's regular expression for it.
             raise _Dropped from None
 
     @property
     def _later(self) -> PipelineRequest:
-        """What is wanted of a batch: only what is new is played."""
-        asked = self._wanted.asked
+        """The request for a batch: only runs of clusters with new segments are simulated."""
+        asked = self._request.asked
         if asked is None:
-            return self._wanted
+            return self._request
         later = msgspec.structs.replace(asked, anew=False)
-        return msgspec.structs.replace(self._wanted, asked=later)
+        return msgspec.structs.replace(self._request, asked=later)
 
-    def _take(self, wanted: PipelineRequest, found: Found) -> None:
-        """Read segments, as soon as nobody else writes the lake."""
+    def _read_found(self, request: PipelineRequest, found: Found) -> None:
+        """Read segments, as soon as no other run writes the lake."""
         waits = False
         while True:
             try:
-                outcome = take(self._spark, wanted, found, self._doing)
+                outcome = take(self._spark, request, found, self._doing)
             except LakeLocked as locked:
                 if not waits:
-                    self._told.waits(str(locked))
+                    self._report.waits(str(locked))
                 waits = True
             else:
-                self._tell_problems(outcome.problems)
-                self._told.read(outcome)
+                self._report_problems(outcome.problems)
+                self._report.read(outcome)
                 return
-            time.sleep(_LOOK_S)
-            self._go_on()
+            time.sleep(_POLL_S)
+            self._check_end()
 
     def _doing(self, what: str) -> None:
-        self._go_on()
-        self._told.doing(what)
+        self._check_end()
+        self._report.doing(what)
 
-    def _go_on(self) -> None:
+    def _check_end(self) -> None:
         if self._over:
             raise _Dropped
 
-    def _tell_problems(self, problems: tuple[str, ...] | list[str]) -> None:
-        """Tell each once: what cannot be made whole now cannot be the next time either."""
+    def _report_problems(self, problems: tuple[str, ...] | list[str]) -> None:
+        """Report each problem once: a segment that cannot be completed now never can be."""
         for problem in problems:
             if problem not in self._problems:
                 self._problems.add(problem)
-                self._told.problem(problem)
+                self._report.problem(problem)
 
     @property
     def _name(self) -> str:
-        """Of what is remembered: by the folders that are followed."""
+        """The name of the checkpoint, by the followed folders."""
         named = "\n".join((str(_LAYOUT), *self._places))
         return sha256(named.encode()).hexdigest()[:16]
 
     @property
-    def _notes(self) -> str:
+    def _checkpoint(self) -> str:
         return f"{self._files.uri}/{FOLLOWING}/{self._name}"
 
-    def _lost_notes(self, error: Exception) -> str:
+    def _bad_checkpoint(self, error: Exception) -> str:
         return (
-            f"{self._notes.removeprefix('file://')}: what is noted there of the segments that were "
-            f"followed cannot be used: {cause_in_words(error)}. Remove that folder, and follow "
-            "anew: nothing is lost, nor read twice, for the lake knows what it has"
+            f"{self._checkpoint.removeprefix('file://')}: the checkpoint there cannot be used: "
+            f"{cause_in_words(error)}. Remove that folder and follow again: nothing is lost or "
+            "read twice, as the lake knows what it has"
         )
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep others from noting in the same place what they follow."""
+        """Lock the checkpoint against other followers of the same folders."""
         if not isinstance(self._files, LocalFiles):
             yield
             return
@@ -245,15 +247,15 @@ class Follower:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                places = ", ".join(self._wanted.recordings)
+                places = ", ".join(self._request.recordings)
                 raise PipelineProblem(
-                    f"{self._files.path}: somebody follows {places} into this lake already"
+                    f"{self._files.path}: another follower already reads {places} into this lake"
                 ) from None
             yield
 
 
 class _Dropped(Exception):
-    """What was begun is not finished, as it is to end."""
+    """Raised to drop begun work, as the follower is to end."""
 
 
 def _ms(seconds: float) -> int:

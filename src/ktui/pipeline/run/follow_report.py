@@ -1,4 +1,4 @@
-"""What `ktui pipeline run --follow` says, and how it is ended."""
+"""The output of `ktui pipeline run --follow`, and its end by signals."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class FollowTold:
-    """Says a line for each version of the lake, and shares its insights.
+    """Prints a line for each version of the lake, and shares its insights.
 
     Args:
-        line: says how far things are, meanwhile; only on a terminal.
-        wanted: what is followed.
-        every_s: seconds between two looks for segments.
-        share: the folder where live views find insights; None for them to stay in the lake.
+        line: shows the progress in between, on a terminal only.
+        request: the request that the follower works on.
+        every_s: seconds between two searches for segments.
+        share: the folder where live views find insights; None to leave them in the lake only.
     """
 
     def __init__(
-        self, line: SparkProgress, wanted: PipelineRequest, every_s: float, share: Path | None
+        self, line: SparkProgress, request: PipelineRequest, every_s: float, share: Path | None
     ) -> None:
         self._line = line
-        self._wanted = wanted
+        self._request = request
         self._every_s = every_s
         self._share = share
         self._version = 0
 
     def doing(self, what: str) -> None:
-        """Show what is begun."""
+        """Show the step that begins."""
         self._line.show(what)
 
     def waits(self, why: str) -> None:
-        """Say that it waits for somebody."""
+        """Show why the follower waits for another run."""
         self._line.tell(f"{why.partition(';')[0]}; waiting for it")
 
     def read(self, outcome: PipelineOutcome) -> None:
-        """Say which version there is now, where there is a new one, and share its insights."""
+        """Print the new version, if there is one, and share the insights."""
         self._version = outcome.manifest.version
         if outcome.written:
             self._line.say(_version(outcome))
@@ -56,28 +56,28 @@ class FollowTold:
         self._line.show("waiting for segments")
 
     def follows(self, found: Found) -> None:
-        """Say what is followed, and what there is to wait for."""
-        places = ", ".join(self._wanted.recordings)
+        """Print what is followed, and which segments are still to come."""
+        places = ", ".join(self._request.recordings)
         every = as_duration(self._every_s)
-        self._line.say(f"Following {places}, every {every}. Ctrl-C, or SIGTERM, ends it")
+        self._line.say(f"Following {places}, every {every}. Ctrl-C or SIGTERM ends it")
         if found.unfinished:
-            written = as_count(found.unfinished, "segment")
-            self._line.say(f"{written} being written: each is read when it is whole")
+            written = as_count(found.unfinished, "segment is", "segments are")
+            self._line.say(f"{written} being written: each is read once it is complete")
         elif not found.files:
             self._line.say("Nothing is recorded there yet: waiting for segments")
 
     def problem(self, words: str) -> None:
-        """Say what is wrong with a file that is passed over, or read in part."""
+        """Print the problem of a file that is skipped, or read in part."""
         self._line.say(f"ktui: {clean(words)}", err=True)
 
     def ended(self) -> None:
-        """Say that it has ended, and how the lake is left."""
-        left = f"at version {self._version}" if self._version else "as it was"
-        self._line.say(f"Ended; {self._wanted.lake} is {left}")
+        """Print that the follower has ended, and the lake's version."""
+        state = f"at version {self._version}" if self._version else "as it was"
+        self._line.say(f"Ended; {self._request.lake} is {state}")
 
 
 def _version(outcome: PipelineOutcome) -> str:
-    """Tell of a version in a line: when it was written, and what is new."""
+    """Return a version as a line: when it was written, and what is new."""
     at = datetime.fromisoformat(outcome.manifest.written_at).astimezone()
     rows = sum(part.rows for parts in outcome.manifest.tables.values() for part in parts.values())
     what = []
@@ -85,16 +85,16 @@ def _version(outcome: PipelineOutcome) -> str:
         clusters = as_count(len(outcome.clusters), "cluster")
         what.append(f"{as_count(outcome.read, 'new segment')} of {clusters}")
     if outcome.copies:
-        what.append(f"{as_count(outcome.copies, 'file')} with the bytes of others left out")
+        what.append(f"{as_count(outcome.copies, 'duplicate file')} left out")
     if not what:
-        what.append("played anew")
-    told = f"version {outcome.manifest.version}: {', '.join(what)}; {rows:,} rows in all"
-    return f"{at:%Y-%m-%d %H:%M:%S %z}  {told}"
+        what.append("runs played again")
+    news = f"version {outcome.manifest.version}: {', '.join(what)}; {rows:,} rows in all"
+    return f"{at:%Y-%m-%d %H:%M:%S %z}  {news}"
 
 
 @contextmanager
 def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
-    """Let the first SIGINT or SIGTERM end something in order; the next kills this process."""
+    """Within the block, let the first SIGINT or SIGTERM call `end`; the next kills the process."""
 
     def first(_number: int, _frame: FrameType | None) -> None:
         for number in _SIGNALS:

@@ -1,4 +1,4 @@
-"""A run of the pipeline: what is new in the recordings goes into the next version of a lake."""
+"""A run of the pipeline: read new recordings into the next version of a lake."""
 
 from __future__ import annotations
 
@@ -42,75 +42,76 @@ from ktui.pipeline.tables.all import worked_out
 from ktui.quantities import as_count
 
 Tell = Callable[[str], None]
-"""Takes what is begun, in words."""
+"""Is called with a description of each step as it begins."""
 
 
 class PipelineRequest(msgspec.Struct, frozen=True):
-    """What a run is to do."""
+    """The input, the output and the options of a run."""
 
     recordings: tuple[str, ...]
     """Files and folders, by path or URI."""
     lake: str
     """A folder, by path or URI."""
     choice: SegmentSelection = SegmentSelection()
+    """The segments to read."""
     asked: DerivedOptions | None = None
-    """What is played, and held against the truth; None for none of it."""
+    """Options for forecasts, what-if and insights; None to make none of these tables."""
 
 
 class PipelineOutcome(msgspec.Struct, frozen=True):
-    """What a run did."""
+    """The result of a run."""
 
     found: int
-    """Segments that there are."""
+    """The number of complete segments found."""
     read: int
-    """Those of them that were new to the lake, and wanted."""
+    """The number of them that were new to the lake, and selected."""
     copies: int
-    """Those that were new files with the bytes of others."""
+    """The number of new files with the bytes of others."""
     unfinished: int
-    """Segments that are being recorded still."""
+    """The number of segments still being recorded."""
     clusters: tuple[str, ...]
-    """Those that have new rows."""
+    """The clusters with new rows."""
     manifest: Manifest
-    """The lake, as it is now."""
+    """The current version of the lake."""
     written: bool
-    """Whether this version of it is new."""
+    """Whether this run wrote that version."""
     problems: tuple[str, ...]
-    """What is wrong with files, each with its place: all that was found and what could not be read
-    of those that are new."""
+    """The problems of files, each with its place: those of the search, and the parts of new files
+    that could not be read."""
     insights: Insights | None = None
-    """Those of the lake as it is now; None where they were not asked for."""
+    """The insights of the current version; None where they were not asked for."""
 
 
 def run(
-    spark: SparkSession, wanted: PipelineRequest, tell: Tell = lambda _: None
+    spark: SparkSession, request: PipelineRequest, tell: Tell = lambda _: None
 ) -> PipelineOutcome:
-    """Take in what is new in the recordings.
+    """Find new segments in the recordings, and read them into the lake.
 
     Raises:
-        PipelineProblem: nothing is recorded, or something stands in the way; the lake is as it was.
+        PipelineProblem: nothing is recorded, or the run cannot go on; the lake is as it was.
     """
     tell("looking for segments")
     with in_words():
-        found = segment_files.find(spark, wanted.recordings)
-    outcome = take(spark, wanted, found, tell)
+        found = segment_files.find(spark, request.recordings)
+    outcome = take(spark, request, found, tell)
     if not found.files and not outcome.manifest.version:
-        raise PipelineProblem(_nothing(wanted, found))
+        raise PipelineProblem(_nothing(request, found))
     return outcome
 
 
 def take(
     spark: SparkSession,
-    wanted: PipelineRequest,
+    request: PipelineRequest,
     found: segment_files.Found,
     tell: Tell = lambda _: None,
 ) -> PipelineOutcome:
-    """Read what is new of some segments, and work out anew all tables of the clusters of these.
+    """Read the new ones of some segments, and recompute all tables of their clusters.
 
     Raises:
-        LakeLocked: another run writes the lake.
-        PipelineProblem: something stands in the way; the lake is as it was.
+        LakeLocked: another run is writing the lake.
+        PipelineProblem: the run cannot go on; the lake is as it was.
     """
-    files = lake_files(wanted.lake, spark)
+    files = lake_files(request.lake, spark)
     with in_words(), files.locked() if isinstance(files, LocalFiles) else nullcontext():
         before = read_manifest(files) or Manifest()
         new, missed = segment_files.unread(spark, found.files, before.segments)
@@ -122,21 +123,21 @@ def take(
         if first:
             tell(f"decoding {as_count(len(first), 'segment')}")
             contents = segment_files.contents(spark, first)
-            decoded = staged(files, decode(wanted.choice)(contents))
+            decoded = staged(files, decode(request.choice)(contents))
             read, damaged = _read(decoded, version)
             written = _write(version, decoded, tell)
-            if wanted.asked is not None:
-                _foretell(version, written, (*before.segments, *first), tell)
+            if request.asked is not None:
+                _write_forecasts(version, written, (*before.segments, *first), tell)
         clusters = tuple(sorted(version.clusters))
-        if wanted.asked is not None:
-            _play(version, written, before.clusters, wanted.asked, tell)
+        if request.asked is not None:
+            _write_simulated(version, written, before.clusters, request.asked, tell)
         known = {each.sha256 for each in before.segments}
         taken = [each for each in new if each.sha256 in known or _digits(each) in read]
         after = version.commit(taken) if taken or version.clusters else before
         if after is before:
-            files.remove(STAGING)  # of segments that are not wanted
+            files.remove(STAGING)  # rows of segments that are not selected
         insights = None
-        if wanted.asked is not None and after.version:
+        if request.asked is not None and after.version:
             insights = whole_insights(Lake(spark, files, after).table(INSIGHTS))
             files.replace(INSIGHTS_FILE, encode(insights))
     return PipelineOutcome(
@@ -153,24 +154,24 @@ def take(
 
 
 def _read(decoded: DataFrame, version: NewVersion) -> tuple[Collection[str], Collection[str]]:
-    """Let a version be of the clusters in some rows.
+    """Set a version's clusters to those in some decoded rows.
 
     Returns:
-        The segments that these are of, and what is damaged in them, a sentence for each file.
+        The segments of the rows, and a sentence for each damaged file.
     """
     lines = decoded.select("line.cluster_id", "line.segment").where("segment is not null")
     bad = decoded.select("quarantine.*").where("segment is not null")
-    told = bad.groupBy("cluster_id", "segment", "file").agg(
+    damaged_files = bad.groupBy("cluster_id", "segment", "file").agg(
         F.min(F.struct("line", "reason")).alias("first"), F.count("*").alias("lines")
     )
-    rows = lines.distinct().unionByName(told, allowMissingColumns=True).collect()
+    rows = lines.distinct().unionByName(damaged_files, allowMissingColumns=True).collect()
     version.clusters = frozenset(row["cluster_id"] for row in rows)
     damaged = sorted(_damage(row) for row in rows if row["first"] is not None)
     return {row["segment"] for row in rows}, damaged
 
 
 def _damage(row: Row) -> str:
-    """Say what is wrong with a file, by the first of its lines that could not be used."""
+    """Return the problem of a file: its first bad line, and the number of further ones."""
     line, reason = row["first"]
     others = row["lines"] - 1
     more = f", and {as_count(others, 'line')} more" if others else ""
@@ -178,7 +179,7 @@ def _damage(row: Row) -> str:
 
 
 def _write(version: NewVersion, decoded: DataFrame, tell: Tell) -> dict[str, DataFrame]:
-    """Write all tables of a version's clusters: what is decoded, with what was there before."""
+    """Write all tables of a version's clusters: the decoded rows, with the rows of before."""
 
     def new(kind: str) -> DataFrame:
         return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
@@ -198,8 +199,8 @@ def _write(version: NewVersion, decoded: DataFrame, tell: Tell) -> dict[str, Dat
     tell("polls and run events")
     polls = version.write(POLLS, normalize.polls(counted, sessions))
     events = version.write(RUN_EVENTS, normalize.run_events(counted, sessions))
-    for kept in (copies, sessions):
-        kept.unpersist()
+    for cached in (copies, sessions):
+        cached.unpersist()
     written = {"new": new("line"), LINES.name: lines, SAMPLES.name: samples}
     written |= {POLLS.name: polls, RUN_EVENTS.name: events}
     _write_each(version, written, worked_out(samples, events), tell)
@@ -212,35 +213,35 @@ def _write_each(
     made: Iterable[tuple[Table, DataFrame]],
     tell: Tell,
 ) -> None:
-    """Write tables as they come, and note each: later ones go by those before."""
+    """Write tables one by one, and add each to `written`: later tables are computed from them."""
     for table, rows in made:
         tell(table.name)
         written[table.name] = version.write(table, rows)
 
 
-def _foretell(
+def _write_forecasts(
     version: NewVersion,
     written: dict[str, DataFrame],
     segments: Collection[SegmentRead],
     tell: Tell,
 ) -> None:
-    """Write what was foretold; sessions that have grown are told anew."""
+    """Write the forecasts and their backtest; sessions with new segments are replayed in full."""
     sessions = written["new"].select("cluster_id", "session").distinct()
-    kept = version.table(FORECASTS).join(sessions, ["cluster_id", "session"], "left_anti")
+    unchanged = version.table(FORECASTS).join(sessions, ["cluster_id", "session"], "left_anti")
     names = written[LINES.name].join(sessions, ["cluster_id", "session"], "left_semi")
-    wanted = {row["segment"] for row in names.select("segment").distinct().collect()}
-    contents = segment_files.still_there(version.spark, segments, wanted)
-    _write_each(version, written, foretold(written, kept, contents), tell)
+    segment_ids = {row["segment"] for row in names.select("segment").distinct().collect()}
+    contents = segment_files.still_there(version.spark, segments, segment_ids)
+    _write_each(version, written, foretold(written, unchanged, contents), tell)
 
 
-def _play(
+def _write_simulated(
     version: NewVersion,
     written: Mapping[str, DataFrame],
     known: Collection[str],
     asked: DerivedOptions,
     tell: Tell,
 ) -> None:
-    """Play runs: those of clusters with something new, or all of the lake where that is asked."""
+    """Simulate runs: those of clusters with new rows, or all of the lake if asked for."""
     new = version.clusters
     version.clusters = frozenset(known) - new if asked.anew else frozenset()
     if not new | version.clusters:
@@ -256,20 +257,21 @@ def _digits(segment: SegmentRead) -> str:
     return segment.sha256[:SEGMENT_DIGITS]
 
 
-def _nothing(wanted: PipelineRequest, found: segment_files.Found) -> str:
-    places = ", ".join(wanted.recordings)
+def _nothing(request: PipelineRequest, found: segment_files.Found) -> str:
+    places = ", ".join(request.recordings)
     if found.unfinished:
         return (
-            f"{places}: nothing is recorded that is whole yet; "
-            f"{as_count(found.unfinished, 'segment')} being written, for at most 15 minutes each"
+            f"{places}: nothing is recorded completely yet. "
+            f"{as_count(found.unfinished, 'segment is', 'segments are')} being written, for at "
+            "most 15 minutes each. Run this again later"
         )
     if found.problems:
         more = as_count(len(found.problems), "file")
         return (
-            f"{places}: nothing is recorded that can be read; something is wrong with {more}. "
+            f"{places}: nothing is recorded that can be read. {more} cannot be used. "
             f"The first is {found.problems[0]}"
         )
     return (
-        f"{places}: nothing is recorded. Runs are, as they go (ktui start), and views with "
-        "ktui watch --record; or record a cluster: ktui record"
+        f"{places}: nothing is recorded. ktui start records its run, and ktui watch --record its "
+        "view. To record a cluster: ktui record"
     )

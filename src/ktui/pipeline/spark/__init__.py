@@ -1,1 +1,1 @@
-"""Spark: its session, its executors, and what it raises."""
+"""Spark: its session, its executors and its errors."""

@@ -1,8 +1,8 @@
-"""Spark's classes in a shared class archive (CDS), so that its JVM need not read them anew.
+"""A shared class archive (CDS) of Spark's classes, so that later JVMs start faster.
 
-The first JVM leaves the archive behind when it ends: some 150 to 200 MB in the user's cache folder,
-for this Java and this Spark. Later ones on this machine map it. One that does not fit is passed
-over in silence, and so is one that is not whole; without a place for it nothing is kept.
+The first JVM writes the archive when it ends: some 150 to 200 MB in the user's cache folder, for
+this Java and this Spark. Later JVMs on this machine map that file. An archive that does not fit or
+is incomplete is ignored silently. Without a usable cache folder, none is written.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ import pyspark
 from ktui.lab.java import Java
 
 _OPTIONS = "SPARK_SUBMIT_OPTS"
-"""What Spark's scripts give the JVM of a driver, beside what its settings say."""
+"""The variable with the JVM options that Spark's scripts add to a driver's settings."""
 _ALWAYS = ("-Xshare:auto", "-XX:+IgnoreUnrecognizedVMOptions", "-Xlog:cds=off,cds+dynamic=off")
 _ROOM_BYTES = 1 << 30
+"""The free disk space that writing an archive needs."""
 _WRITTEN_WITHIN_S = 3600.0
-"""A JVM that began to write one longer ago has died of something."""
+"""A JVM that began to write an archive longer ago than this has died."""
 _MOST = 3
-"""Archives that are kept; those of other Javas, Sparks and environments go, the oldest first."""
+"""The archives to keep, over all Javas, Sparks and environments; the oldest are removed first."""
 
 
 @contextmanager
 def sharing(java: Java) -> Iterator[None]:
-    """Let a JVM that Spark starts meanwhile share the classes, or leave them behind for others.
+    """Within the block, let JVMs that Spark starts read the archive, or write one if there is none.
 
-    An archive with which none starts is removed, so that the next attempt goes without.
+    If the block raises, the archive that it used is removed, so that the next attempt does without.
     """
-    given = os.environ.get(_OPTIONS)
+    before = os.environ.get(_OPTIONS)
     archive, options = None, ""
     with suppress(OSError):
         archive = _found(place := _place(java))
         options = _reading(archive) if archive else _writing(place)
-    os.environ[_OPTIONS] = " ".join(filter(None, (options, given)))
+    os.environ[_OPTIONS] = " ".join(filter(None, (options, before)))
     try:
         yield
     except Exception:
@@ -51,12 +52,12 @@ def sharing(java: Java) -> Iterator[None]:
         raise
     finally:
         os.environ.pop(_OPTIONS)
-        if given is not None:
-            os.environ[_OPTIONS] = given
+        if before is not None:
+            os.environ[_OPTIONS] = before
 
 
 def _place(java: Java) -> Path:
-    """Say how the archive's path begins; other jars have another one."""
+    """Return the prefix of the archive's path; different jars have a different one."""
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars")
     parts = (java.program, java.build, pyspark.__version__, jars, jars.stat().st_mtime_ns)
     key = sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
@@ -64,16 +65,16 @@ def _place(java: Java) -> Path:
 
 
 def _found(place: Path) -> Path | None:
-    """Find the archive, where there is one and all of it is there."""
+    """Find a complete archive; None without one."""
     for new in place.parent.glob(f"{place.name}-*.new"):
         _settle(new, place)
-    # a JVM that maps one which was cut short dies of it
+    # a JVM that maps a truncated archive dies
     whole = (one for one in place.parent.glob(f"{place.name}-*.jsa") if one == _sized(place, one))
     return next(whole, None)
 
 
 def _settle(new: Path, place: Path) -> None:
-    """Give an archive its name once a JVM has written it; remove it where none ever will."""
+    """Rename an archive once a JVM has written it; remove one whose JVM has died."""
     with new.open("rb") as file:
         is_whole = any(file.read(4))  # written last, and zero until then
     if is_whole:
@@ -105,6 +106,6 @@ def _writing(place: Path) -> str:
 
 
 def _quoted(option: str) -> str:
-    """Give an option as Spark's launcher reads it: one word, whatever is in it."""
+    """Quote an option so that Spark's launcher reads it as one word."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

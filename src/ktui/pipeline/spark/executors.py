@@ -1,4 +1,4 @@
-"""The executors of a Spark cluster: waited for, but not for ever, and seen before work is sent."""
+"""The executors of a Spark cluster: wait for them with a limit, and check them before any work."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from ktui.quantities import as_duration
 from ktui.units import Seconds, read
 
 LIBRARIES = {"msgspec": "msgspec", "pyarrow": "pyarrow", "yaml": "pyyaml"}
-"""What ktui's code imports in executors, and the packages that bring it."""
+"""The modules that ktui's code imports in executors, and the package of each."""
 
 
 class Probed(NamedTuple):
-    """What one executor lacks."""
+    """The libraries and paths that one executor lacks."""
 
     host: str
     python: str
     libraries: tuple[str, ...]
-    """Packages."""
+    """The packages that are missing."""
     paths: tuple[str, ...]
-    """Paths that are not there."""
+    """The paths that do not exist there."""
 
 
 def probe(paths: Iterable[str]) -> Iterator[Probed]:
-    """Look at the Python that runs this, and at some paths."""
+    """Check the Python that runs this function, and whether some paths exist for it."""
     lacks = tuple(package for name, package in LIBRARIES.items() if find_spec(name) is None)
     unseen = tuple(path for path in paths if not Path(path).exists())
     yield Probed(socket.gethostname(), sys.executable, lacks, unseen)
 
 
 WAIT = "spark.ktui.executorWait"
-"""A setting of Spark: how long work may wait while there is no executor at all."""
+"""A setting in Spark's configuration: how long work may wait while there is no executor at all."""
 USUAL_WAIT = "2m"
 _EVERY_S = 0.5
 _PROBES = 32
-"""Tasks that look at executors: more than are taken by the one that comes first."""
+"""The tasks that probe executors: more than the first executor alone can run."""
 
 
 def is_local(context: SparkContext) -> bool:
@@ -59,12 +59,12 @@ def is_local(context: SparkContext) -> bool:
 
 @contextmanager
 def waited_for(context: SparkContext) -> Iterator[None]:
-    """Give up what is asked of Spark meanwhile where no executor is there for it.
+    """Within the block, cancel Spark's jobs once they have had no executor for too long.
 
     Spark itself waits for ever.
 
     Raises:
-        PipelineProblem: the setting `WAIT` is no time.
+        PipelineProblem: the setting `WAIT` is not a duration.
         SparkFailed: there was no executor for that long.
     """
     text = context.getConf().get(WAIT, USUAL_WAIT) or USUAL_WAIT
@@ -75,8 +75,8 @@ def waited_for(context: SparkContext) -> Iterator[None]:
     over, gave_up = threading.Event(), threading.Event()
 
     def watch() -> None:
-        with suppress(Py4JError, OSError):  # its JVM has died: whoever asked it for work tells
-            for alone_s in _alone(context, over):
+        with suppress(Py4JError, OSError):  # the JVM has died: the job's caller gets the error
+            for alone_s in _without_executors(context, over):
                 if alone_s > wait_s:
                     gave_up.set()
                     context.cancelAllJobs()
@@ -87,49 +87,50 @@ def waited_for(context: SparkContext) -> Iterator[None]:
         yield
     except SparkFailed:
         if gave_up.is_set():
-            raise SparkFailed(_nobody(context, wait_s)) from None
+            raise SparkFailed(_no_executor(context, wait_s)) from None
         raise
     finally:
         over.set()
         watcher.join()
 
 
-def _alone(context: SparkContext, over: threading.Event) -> Iterator[float]:
-    """Tell now and then for how many seconds there has been work, and no executor for it."""
+def _without_executors(context: SparkContext, over: threading.Event) -> Iterator[float]:
+    """Yield regularly for how many seconds there has been work without any executor."""
     jobs = context.statusTracker()
-    java: Any = context._jsc  # noqa: SLF001 - Python's tracker does not tell executors
+    java: Any = context._jsc  # noqa: SLF001 - Python's tracker does not list executors
     executors = java.sc().statusTracker()
     since = time.monotonic()
     while not over.wait(_EVERY_S):
         now = time.monotonic()
-        # the driver is told as one of them
+        # the driver is listed as one of them
         if len(executors.getExecutorInfos()) > 1 or not jobs.getActiveJobsIds():
             since = now
         yield now - since
 
 
-def _nobody(context: SparkContext, wait_s: float) -> str:
+def _no_executor(context: SparkContext, wait_s: float) -> str:
     memory = context.getConf().get("spark.executor.memory", "1g")
     return (
-        f"{context.master} has had no executor for this for {as_duration(wait_s)}: its workers are "
-        f"gone or taken, or none has the {memory} and the cores that an executor asks for. "
-        f"{WAIT} lets it wait longer"
+        f"{context.master} has provided no executor for {as_duration(wait_s)}. Its workers are "
+        f"gone or busy, or none has the {memory} and the cores that an executor asks for. "
+        f"To wait longer, set {WAIT}"
     )
 
 
 def see_executors(
     context: SparkContext, recordings: Iterable[str], lake: str, tell: Callable[[str], None]
 ) -> None:
-    """See that a cluster's executors have what is needed, before they are given work.
+    """Check that a cluster's executors have the needed libraries and paths, before any work.
 
     Args:
-        context: Spark; where it works in this process there is nothing to see.
-        recordings: places, by path or URI.
-        lake: a place; where it is a path of this machine its folder is made.
-        tell: takes what is begun, in words.
+        context: Spark; nothing is checked where it works in this process.
+        recordings: paths or URIs.
+        lake: a path or URI; the folder of a path on this machine is made.
+        tell: is called with a description of each step as it begins.
 
     Raises:
-        PipelineProblem: one lacks a library, or does not see a path that it has to.
+        PipelineProblem: an executor lacks a library, or does not see a path that it needs.
+        SparkFailed: the check itself fails, as where executors have no such Python.
     """
     if is_local(context):
         return
@@ -139,7 +140,7 @@ def see_executors(
         folder = local_path(lake)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            # a file of its own: other machines may have a folder of that name, too
+            # a unique file, as other machines may have a folder with the lake's name, too
             mark = stack.enter_context(NamedTemporaryFile(dir=folder, prefix=".seen-"))
             places[mark.name] = lake
         found = _probed(context, tuple(places))
@@ -153,7 +154,7 @@ def _probed(context: SparkContext, paths: tuple[str, ...]) -> list[Probed]:
             tasks = context.parallelize(range(_PROBES), _PROBES)
             return tasks.mapPartitions(lambda _: probe(paths)).collect()
     except SparkFailed as problem:
-        python = f"Executors start Python as {context.pythonExec}; PYSPARK_PYTHON names another"
+        python = f"Executors start Python as {context.pythonExec}. Set PYSPARK_PYTHON to change it"
         raise SparkFailed(f"{problem}. {python}") from problem
 
 
@@ -167,10 +168,10 @@ def _check(one: Probed, unseen: list[str]) -> None:
         needed = " ".join(one.libraries)
         raise PipelineProblem(
             f"the Python of executors on {one.host}, {one.python}, lacks {needed}. Install it "
-            "there, or let PYSPARK_PYTHON name a Python that has it"
+            "there, or set PYSPARK_PYTHON to a Python that has it"
         )
     if unseen:
         raise PipelineProblem(
-            f"{unseen[0]}: executors on {one.host} do not see this machine's. Give a folder that "
+            f"{unseen[0]}: executors on {one.host} do not see this machine's. Name a folder that "
             "all machines of the cluster share, or a URI such as hdfs:///ktui/lake"
         )

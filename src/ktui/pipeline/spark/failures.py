@@ -1,4 +1,4 @@
-"""What Spark raises, told in a line."""
+"""Errors of Spark, as one line."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TRACEBACK = "Traceback (most recent call last):\n"
 
 @contextmanager
 def in_words() -> Iterator[None]:
-    """Tell what Spark raises in a line.
+    """Turn errors that Spark raises within the block into `SparkFailed`, with a one-line message.
 
     Raises:
-        SparkFailed: it raised something.
+        SparkFailed: Spark raised an error.
     """
     try:
         yield
@@ -29,13 +29,13 @@ def in_words() -> Iterator[None]:
 
 
 def spark_words(error: Exception) -> str:
-    """Say in a sentence what went wrong in Spark."""
+    """Return an error of Spark as a sentence."""
     cause = cause_in_words(error)
     return cause if cause == _FULL else f"Spark failed: {cause}"
 
 
 def cause_in_words(error: Exception) -> str:
-    """Name the cause behind all others."""
+    """Return the root cause of an error of Spark, as one line."""
     causes = [str(error), *_causes(error)]
     if any("No space left on device" in cause for cause in causes):
         return _FULL
@@ -47,7 +47,7 @@ def cause_in_words(error: Exception) -> str:
 
 
 def _raised_in_python(cause: str) -> str | None:
-    """Give the line that a traceback of Python ends with; None where there is no traceback."""
+    """Return the last line of a Python traceback; None where there is no traceback."""
     _, found, traceback = cause.rpartition(_TRACEBACK)
     lines = [line for line in traceback.splitlines() if line.strip()] if found else []
     ends = (line.strip() for line in lines if _indent(line) < _indent(lines[0]))
@@ -59,7 +59,7 @@ def _indent(line: str) -> int:
 
 
 def _causes(error: Exception) -> Iterator[str]:
-    """Give what the JVM says of an error, the outermost first; nothing where it has died."""
+    """Yield the JVM's causes of an error, the outermost first; none where the JVM has died."""
     thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     with suppress(Py4JError, OSError):
         while thrown is not None:

@@ -1,4 +1,4 @@
-"""How far Spark is, in one line on a terminal."""
+"""The progress of Spark, as one line on a terminal."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CLEAR = "\r\x1b[K"
 
 
 class SparkProgress:
-    """Says what is being done, and how many of Spark's tasks for it are over.
+    """Shows the current step, and how many of Spark's tasks for that step are done.
 
     Args:
-        stream: where to; where it is no terminal, each thing that is begun is a line of its own.
+        stream: the output; if it is not a terminal, each step is a line of its own.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -29,18 +29,18 @@ class SparkProgress:
         self._lock = threading.Lock()
 
     def tell(self, doing: str) -> None:
-        """Say what is begun."""
+        """Show the step that begins."""
         with self._lock:
             self._doing = doing
             self._write(f"{_CLEAR}{doing} ..." if self._live else f"{doing}\n")
 
     def show(self, doing: str) -> None:
-        """Say what is begun, on a terminal; elsewhere nothing, so that logs are short."""
+        """Show the step that begins, on a terminal only, so that logs stay short."""
         if self._live:
             self.tell(doing)
 
     def say(self, text: str, *, err: bool = False) -> None:
-        """Say something that stays: a line of its own, on standard output or standard error."""
+        """Print a line that stays, on standard output or standard error."""
         with self._lock:
             if self._live:
                 self._write(_CLEAR)
@@ -50,7 +50,7 @@ class SparkProgress:
 
     @contextmanager
     def following(self, context: SparkContext) -> Iterator[None]:
-        """Tell of the tasks of a Spark context meanwhile."""
+        """Within the block, show the number of tasks of a Spark context."""
         over = threading.Event()
         follower = threading.Thread(target=self._follow, args=(context, over), daemon=True)
         if self._live:
@@ -63,13 +63,13 @@ class SparkProgress:
                 follower.join()
 
     def close(self) -> None:
-        """Leave nothing of the line on a terminal."""
+        """Clear the line on a terminal."""
         if self._live:
             self._write(_CLEAR)
 
     def _follow(self, context: SparkContext, over: threading.Event) -> None:
         tracker = context.statusTracker()
-        with suppress(Py4JError, OSError):  # its JVM has died: whoever asked it for work tells
+        with suppress(Py4JError, OSError):  # the JVM has died: the job's caller gets the error
             while not over.wait(_EVERY_S):
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
                 self._count([stage for stage in stages if stage is not None])

@@ -1,4 +1,4 @@
-"""Spark, started on this machine or on a cluster's master, and kept off the screen."""
+"""Start Spark on this machine or on a cluster's master, and keep its output off the screen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCAL = "local[*]"
 
 
 def _quarter_of_memory_gib() -> int:
-    """Give the share of this machine's memory that a JVM takes unless told otherwise."""
+    """Return the share of this machine's memory that a JVM uses by default."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, total // 4 // 2**30)
 
@@ -46,12 +46,12 @@ _ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": f"{_quarter_of_memory_gib()}g",
     "spark.sql.shuffle.partitions": "32",
-    "spark.sql.ui.explainMode": "simple",  # plans are told to pages that are off
+    "spark.sql.ui.explainMode": "simple",  # plans are for web pages that are off
 }
-_TELL_TWICE = ("DataFrameQueryContextLogger", "py4j", "SQLQueryContextLogger")
-"""Loggers of what is raised as well."""
-_LAST_WORDS = 8
-"""Lines of Spark's log that are quoted when it does not start."""
+_LOGGED_TWICE = ("DataFrameQueryContextLogger", "py4j", "SQLQueryContextLogger")
+"""Loggers of errors that are raised as well."""
+_LAST_LINES = 8
+"""The lines of Spark's log that are quoted when Spark does not start."""
 _STANDALONE = "spark://"
 _ANSWER_S = 10.0
 
@@ -59,21 +59,21 @@ _ANSWER_S = 10.0
 def start(
     master: str | None = LOCAL, *, log: Path | None = None, more: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark, or give the session that is there.
+    """Start Spark, or return the session that exists.
 
     Args:
-        master: as spark-submit takes it; `local[...]` binds to 127.0.0.1 only. None for the one
-            of the spark-submit that started this program.
-        log: what Spark and its JVM say goes there; None leaves it on the screen.
-        more: settings of Spark that go before those here.
+        master: in the format of spark-submit; `local[...]` binds to 127.0.0.1 only. None for the
+            master of the spark-submit that started this program.
+        log: the file for the output of Spark and its JVM; None leaves it on the screen.
+        more: settings of Spark, which override those here.
 
     Raises:
-        PipelineProblem: there is no Java that will do, no master, or Spark does not start.
+        PipelineProblem: there is no suitable Java, no master, or Spark does not start.
     """
     java = check_java()
     builder = SparkSession.builder.appName("ktui pipeline")
     if master is not None:
-        _see_master(master)
+        _check_master(master)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         builder = builder.master(master)
@@ -82,11 +82,11 @@ def start(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for key, value in {**_ALWAYS, **local, **(more or {})}.items():
         builder = builder.config(key, value)
-    for name in _TELL_TWICE:
+    for name in _LOGGED_TWICE:
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    logging.getLogger().addHandler(logging.NullHandler())  # py4j tells of an interrupt there
+    logging.getLogger().addHandler(logging.NullHandler())  # py4j logs interrupts there
     try:
-        with _said_to(log), _interrupts_kept(), sharing(java) if local else nullcontext():
+        with _output_to(log), _interrupts_kept(), sharing(java) if local else nullcontext():
             return builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise PipelineProblem(
@@ -98,7 +98,7 @@ def check_java() -> Java:
     """Find the Java that Spark runs on.
 
     Raises:
-        PipelineProblem: there is none, or it is too old.
+        PipelineProblem: there is no Java, or it is too old.
     """
     try:
         return find_java(NEEDED_JAVA, "The pipeline")
@@ -108,7 +108,7 @@ def check_java() -> Java:
 
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Let Ctrl-C mean what it did: PySpark takes it, and tells of it in tracebacks."""
+    """Restore the handler of Ctrl-C after the block: PySpark's own handler prints tracebacks."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -120,8 +120,8 @@ def _interrupts_kept() -> Iterator[None]:
 
 
 @contextmanager
-def _said_to(log: Path | None) -> Iterator[None]:
-    """Let the processes that are started meanwhile write to a file what they would to the screen.
+def _output_to(log: Path | None) -> Iterator[None]:
+    """Redirect the output of processes started within the block to a file.
 
     The JVM, and the Python workers that it starts, keep the streams that they began with.
     """
@@ -143,27 +143,34 @@ def _said_to(log: Path | None) -> Iterator[None]:
         os.close(file)
 
 
-def _see_master(url: str) -> None:
-    """See that some standalone master answers: Spark itself would try for over a minute."""
+def _check_master(url: str) -> None:
+    """Check that a standalone master answers: Spark itself would try for over a minute.
+
+    Raises:
+        PipelineProblem: none answers, or the URL is not that of a master.
+    """
     if not url.startswith(_STANDALONE):
         return
-    said = ""
+    failure = ""
     for place in url.removeprefix(_STANDALONE).split(","):
         host, _, port = place.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
         except ValueError:
-            raise PipelineProblem(f"{url}: no master. One is named as spark://host:7077") from None
+            fix = "Name one like spark://host:7077"
+            raise PipelineProblem(f"{url}: not the URL of a master. {fix}") from None
         except OSError as error:
-            said = error.strerror or str(error)
+            failure = error.strerror or str(error)
         else:
             return
-    raise PipelineProblem(f"{url}: no master answers: {said}. Its own page and log name its URL")
+    raise PipelineProblem(
+        f"{url}: no master answers: {failure}. The master's web page and log show its URL"
+    )
 
 
 def _quoted(log: Path | None) -> str:
     if log is None or not log.exists():
         return ""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    told = [line for line in lines if not line.startswith("\tat ")][-_LAST_WORDS:]
-    return "".join(f"\n  | {line}" for line in told) + f"\nAll that it said is in {log}"
+    shown = [line for line in lines if not line.startswith("\tat ")][-_LAST_LINES:]
+    return "".join(f"\n  | {line}" for line in shown) + f"\nThe whole log is in {log}"

@@ -1,4 +1,4 @@
-"""ktui itself, taken along to a Spark cluster: its executors need no more than the libraries."""
+"""Ship ktui's own code to a Spark cluster, so that executors need only the libraries."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ _CODE = Path(__file__).parents[2]
 
 
 def package(folder: Path) -> tuple[Path, Path]:
-    """Write what spark-submit takes: ktui's code, for --py-files, and the program.
+    """Write the files for spark-submit: ktui's code, for --py-files, and the program.
+
+    Returns:
+        The paths of the code and of the program.
 
     Raises:
-        OSError: they cannot be written.
+        OSError: the files cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _zipped(folder / PACKAGE)
@@ -31,12 +34,12 @@ def package(folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def shipped(context: SparkContext) -> Iterator[None]:
-    """Send ktui's code to all executors, those that come later too; it is served meanwhile."""
-    if not _CODE.is_dir():  # it runs from the zip that spark-submit has sent already
+    """Within the block, serve ktui's code to all executors, also to those that join later."""
+    if not _CODE.is_dir():  # ktui runs from the zip that spark-submit has sent already
         yield
         return
     with TemporaryDirectory(prefix="ktui-") as folder:
-        # no name that --py-files may have: executors keep all such files in one folder
+        # a name that --py-files cannot have: executors keep all such files in one folder
         path = Path(folder) / f"ktui-{uuid.uuid4().hex[:8]}.zip"
         _zipped(path)
         context.addPyFile(str(path))

@@ -1,1 +1,1 @@
-"""The tables made of samples, polls and the events of runs."""
+"""Tables derived from samples, polls and the events of runs."""

@@ -1,4 +1,4 @@
-"""The tables that are worked out from samples, polls and run events, in their order."""
+"""The tables derived from samples, polls and run events, in the order in which they are written."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ktui.pipeline.tables.states import states
 
 
 def worked_out(samples: DataFrame, run_events: DataFrame) -> Iterator[tuple[Table, DataFrame]]:
-    """Give each table of whole clusters; each is to be written before the next is asked for.
+    """Yield each table for whole clusters. Write each one before asking for the next.
 
     Args:
-        samples: all of those clusters; shadowed ones count for nothing.
-        run_events: all of those clusters.
+        samples: all samples of those clusters; shadowed ones do not count.
+        run_events: all events of runs of those clusters.
     """
     seen = listed(samples).persist()
     spans = intervals(seen).persist()
@@ -34,5 +34,5 @@ def worked_out(samples: DataFrame, run_events: DataFrame) -> Iterator[tuple[Tabl
         yield tables.RUNS, runs(folds)
         yield tables.BROKERS_BY_MINUTE, brokers(samples, seen)
     finally:
-        for kept in (seen, spans, folds):
-            kept.unpersist()
+        for cached in (seen, spans, folds):
+            cached.unpersist()

@@ -1,4 +1,4 @@
-"""The table `brokers`: what was copied to and from each broker, minute by minute."""
+"""The table `brokers`: what was copied to and from each broker in each minute."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def brokers(samples: DataFrame, listed: DataFrame) -> DataFrame:
     """Sum up copying and throttles by broker and minute.
 
     Args:
-        samples: the table; shadowed ones do not count.
-        listed: as `listings.listed` gives it.
+        samples: the table SAMPLES; shadowed samples do not count.
+        listed: as returned by `listings.listed`.
     """
     rows = _copied(rate_pairs(listed))
     for others in (_throttled(samples), _adding(listed)):
@@ -34,14 +34,14 @@ def brokers(samples: DataFrame, listed: DataFrame) -> DataFrame:
 
 
 def _copied(pairs: DataFrame) -> DataFrame:
-    """Give what each pair has copied, at the broker that it went to and at the one it came from.
+    """Count each pair's copy twice: at the receiving broker and at the sending one.
 
-    Bytes are made whole before they are summed: so the order of the sum cannot matter.
+    Bytes are rounded to integers before they are summed, so the order of the sum cannot matter.
     """
     copied = F.floor(F.col("messages") * F.col("message_bytes") + 0.5)
-    came = _at("broker", bytes_in=copied, messages_in=F.col("messages"))
-    went = _at("leader", bytes_out=copied, messages_out=F.col("messages"))
-    both = pairs.select("cluster_id", _minute("read_t"), F.inline(F.array(came, went)))
+    received = _at("broker", bytes_in=copied, messages_in=F.col("messages"))
+    sent = _at("leader", bytes_out=copied, messages_out=F.col("messages"))
+    both = pairs.select("cluster_id", _minute("read_t"), F.inline(F.array(received, sent)))
     return both.where("broker IS NOT NULL")
 
 
@@ -52,10 +52,9 @@ def _at(broker: str, **copied: Column) -> Column:
 
 
 def _throttled(samples: DataFrame) -> DataFrame:
-    """Give each follower throttle that a look saw."""
-    needed = require(samples, SAMPLES, ("cluster_id", "t", "rates", "shadowed"))
+    visible = require(samples, SAMPLES, ("cluster_id", "t", "rates", "shadowed"))
     return (
-        needed.where(~F.col("shadowed"))
+        visible.where(~F.col("shadowed"))
         .select("cluster_id", _minute("t"), F.inline("rates"))
         .where("follower IS NOT NULL")
         .select(*_KEY, F.col("follower").alias("follower_throttle"))
@@ -63,16 +62,14 @@ def _throttled(samples: DataFrame) -> DataFrame:
 
 
 def _adding(listed: DataFrame) -> DataFrame:
-    """Give for each look how many partitions were being added where."""
-    look = ("cluster_id", "session", "seq", "t")
+    poll = ("cluster_id", "session", "seq", "t")
     return (
-        listed.select(*look, F.explode("adding").alias("broker"))
-        .groupBy(*look, "broker")
+        listed.select(*poll, F.explode("adding").alias("broker"))
+        .groupBy(*poll, "broker")
         .agg(F.count("*").alias("adding"))
         .select("cluster_id", "broker", _minute("t"), "adding")
     )
 
 
 def _minute(t: str) -> Column:
-    """Give the minute that a time falls into, as the ms of its beginning."""
     return (F.col(t) - F.pmod(t, F.lit(_MINUTE_MS))).alias("minute_t")

@@ -1,4 +1,4 @@
-"""How far along a listed partition was: intervals of adding, catching up, stalled, in sync."""
+"""The progress of a listed partition as intervals: adding, catching up, stalled, in sync."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ktui.pipeline.tables.listings import GAP_MS, by_broker
 from ktui.pipeline.tables.windows import LISTING, ORDER, before, in_order, so_far
 
 STALLED_AFTER_MS = 30_000
-"""As long may no missing replica take anything in until its partition counts as stalled."""
+"""A partition counts as stalled once none of its missing replicas has grown for this long."""
 
 ADDING = "adding"
 CATCHING_UP = "catching up"
@@ -20,10 +20,10 @@ _SAMPLE = (*LISTING, "listing_t", *ORDER, "next_t", "described", "missing")
 
 
 def intervals(listed: DataFrame) -> DataFrame:
-    """Give the intervals in which a partition was in one state.
+    """Compute the intervals in which a partition was in one state.
 
     Args:
-        listed: as `listings.listed` gives it.
+        listed: as returned by `listings.listed`.
 
     Returns:
         A partition's key, `listing`, `listing_t`, `state`, `began_t`, `ended_t` (ms), `open`.
@@ -46,7 +46,7 @@ def intervals(listed: DataFrame) -> DataFrame:
 
 
 def _with_state(listed: DataFrame) -> DataFrame:
-    """Give each listed sample the partition's state; null where it could not be described."""
+    """Add `state` to each listed sample; null where the partition could not be described."""
     past = so_far(*LISTING)
     headway_t = F.coalesce(F.max(F.when(F.col("headway"), F.col("t"))).over(past), "listing_t")
     state = (
@@ -60,9 +60,10 @@ def _with_state(listed: DataFrame) -> DataFrame:
 
 
 def _with_headway(listed: DataFrame) -> DataFrame:
-    """Tell of each listed sample what the replicas have done that are missing in it.
+    """Add what the missing replicas of each listed sample have done.
 
-    `read`: an end of one was read, by now. `headway`: one had its first end, or a greater one.
+    `read`: by now a log end offset of one was read. `headway`: one had its first end offset, or a
+    greater one than before.
     """
     end, last_end = F.col("end"), F.last("end", ignorenulls=True).over(before(*LISTING, "broker"))
     grown = end.isNotNull() & (F.col("last_end").isNull() | (end > F.col("last_end")))

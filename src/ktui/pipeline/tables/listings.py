@@ -1,4 +1,4 @@
-"""Listings: times in which the controller listed a partition as being reassigned, without a gap."""
+"""Listings: spans without a gap in which the controller lists a partition as being reassigned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ktui.pipeline.lake.tables import SAMPLES
 from ktui.pipeline.tables.windows import PARTITION, in_order, so_far
 
 GAP_MS = 60_000
-"""Samples that are further apart tell nothing of the time between them."""
+"""Samples that are further apart say nothing about the time between them."""
 
 _NEEDED = (
     *PARTITION, "t", "session", "seq", "replicas", "isr", "leader", "adding", "removing",
@@ -19,11 +19,11 @@ _NEEDED = (
 
 
 def listed(samples: DataFrame) -> DataFrame:
-    """Give the samples of partitions being reassigned, each with the listing that it is in.
+    """Select the samples of partitions being reassigned, and add the listing of each.
 
-    Shadowed samples are left out. New columns: `listing` (counts the listings of a partition),
-    `listing_t` (ms, its first sample's), `next_t` (ms), `next_replicas` and `next_isr` (of the
-    partition's next sample, listed or not; null for the last one).
+    Shadowed samples are left out. New columns: `listing` (counts the listings of a partition) and
+    `listing_t` (ms, of the listing's first sample). `next_t` (ms), `next_replicas` and `next_isr`
+    are those of the partition's next sample, listed or not; null for the last one.
     """
     samples = require(samples, SAMPLES, (*_NEEDED, "shadowed"))
     order, past = in_order(*PARTITION), so_far(*PARTITION)
@@ -48,16 +48,16 @@ def listed(samples: DataFrame) -> DataFrame:
 
 
 def by_broker(listed: DataFrame, *figures: str) -> DataFrame:
-    """Give each listed sample once for each broker that is being added, or has one of `figures`.
+    """Repeat each listed sample for every broker that is being added or has one of `figures`.
 
-    A sample with no such broker is there once, with a null `broker`. New columns: `missing` (those
-    being added that are not in the ISR), `broker`, `nth` (counts those of a sample, from 0),
-    `is_adding`, `is_missing`; `end`, `read_t`, `bytes` and `throttle` (the follower rate) of that
-    broker, or null.
+    A sample without such a broker appears once, with a null `broker`. `missing` are the brokers
+    being added that are not in the ISR. `nth` counts the brokers of a sample, from 0. Further new
+    columns are `broker`, `is_adding` and `is_missing`. `end`, `read_t`, `bytes` and `throttle` (the
+    follower rate) are those of that broker, or null.
 
     Args:
-        listed: as `listed` gives it.
-        figures: of the columns `ends` and `sizes`.
+        listed: as returned by `listed`.
+        figures: any of the columns `ends` and `sizes`.
     """
     brokers = F.col("adding")
     for each in figures:
@@ -82,6 +82,6 @@ def _has(brokers: Column) -> Column:
 
 
 def figure(figures: str, name: str, of: str = "broker") -> Column:
-    """Give a figure of the broker that a column names; null where there is none."""
+    """Return a figure of the broker that the column `of` names; null where there is none."""
     at = F.array_position(F.col(f"{figures}.broker"), F.col(of)) - 1
     return F.get(F.col(f"{figures}.{name}"), at.cast("int")).alias(name)

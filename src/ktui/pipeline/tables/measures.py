@@ -1,4 +1,4 @@
-"""What a listing shows of the copying: how much, how fast, under which throttle."""
+"""Measurements of the copying in each listing: how much, how fast, under which throttle."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def of_listings(listed: DataFrame) -> DataFrame:
     """Sum up each listing.
 
     Args:
-        listed: as `listings.listed` gives it.
+        listed: as returned by `listings.listed`.
 
     Returns:
-        One row a listing: its key, `listing_t`; `looks`; `first` and `last`, what is needed of
-        those samples; `added` (brokers, sorted); `messages` and `bytes` copied, null where nothing
-        is known; `throttle_min` and `throttle_max`, B/s.
+        One row per listing: its key, `listing_t`; `looks` (the number of samples); `first` and
+        `last`, the needed columns of those samples; `added` (brokers, sorted); `messages` and
+        `bytes` copied, null where nothing is known; `throttle_min` and `throttle_max`, B/s.
     """
     start = F.col("start.log_start")
     messages = F.aggregate(
@@ -48,7 +48,10 @@ def of_listings(listed: DataFrame) -> DataFrame:
 
 
 def _bytes() -> Column:
-    """Sum up the sizes of a listing's added replicas; one in the ISR has what its leader has."""
+    """Sum up the sizes of a listing's added replicas.
+
+    A replica in the ISR is as large as its leader's.
+    """
     last = F.col("last")
     followed = F.when(last.next_t - last.t <= GAP_MS, last.next_isr)
     in_sync = F.array_union(last.isr, F.coalesce(followed, F.array().cast("array<int>")))
@@ -64,7 +67,7 @@ def _bytes() -> Column:
 
 
 def _of_brokers(listed: DataFrame) -> DataFrame:
-    """Sum up each listing by broker; every sample of it counts under one broker at least."""
+    """Sum up each listing by broker; every sample counts under at least one broker."""
     first = F.struct(*ORDER, "replicas", "adding")
     last = F.struct(*ORDER, "replicas", "removing", "isr", "next_t", "next_replicas", "next_isr")
     start = F.when(F.col("log_start").isNotNull(), F.struct(*ORDER, "log_start"))
@@ -89,15 +92,15 @@ def _of_brokers(listed: DataFrame) -> DataFrame:
 
 
 def rate_pairs(listed: DataFrame) -> DataFrame:
-    """Give how much each adding replica grew between two readings of its end.
+    """Compute how much each adding replica grew between two readings of its log end offset.
 
     Args:
-        listed: as `listings.listed` gives it.
+        listed: as returned by `listings.listed`.
 
     Returns:
-        A listing's key, `listing_t`, `broker`, `leader`; `read_t` of the second reading, `ms`
-        between them; `messages`; `message_bytes`, a message's mean size on the leader, null where
-        that is not known; `throttle`, the broker's follower rate then, B/s or null.
+        A listing's key, `listing_t`, `broker`, `leader`; `read_t` of the second reading, and `ms`
+        between the two; `messages`; `message_bytes`, a message's mean size on the leader, null
+        where that is not known; `throttle`, the broker's follower rate then, B/s or null.
     """
     last = F.lag(F.struct("end", "read_t", "is_adding")).over(in_order(*LISTING, "broker"))
     messages, ms = F.col("end") - F.col("last.end"), F.col("read_t") - F.col("last.read_t")

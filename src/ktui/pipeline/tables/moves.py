@@ -1,6 +1,6 @@
-"""The table `moves`: one row for each time that a partition was moved, by a run or by others.
+"""The table `moves`: one row for each move of a partition, by a run or by others.
 
-Everything known of a move is a row with the move's key; one grouping puts these together.
+Each fact about a move is a row with the move's key; one grouping combines the rows of a move.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ CANCELLED = "cancelled"
 CHANGED_ELSEWHERE = "changed_elsewhere"
 
 _MOVE = (*PARTITION, "run_id", "foreign")
-"""A run's move is known by its run, another one by its listing, in `foreign`."""
+"""A run's move is identified by its run, any other move by its listing, in `foreign`."""
 _PERCENTILES = (10, 50, 90)
 
 
 def moves(listed: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFrame:
-    """Put together what is known of each move.
+    """Combine all that is known about each move.
 
     Args:
-        listed: as `listings.listed` gives it.
-        intervals: as `intervals.intervals` gives them.
-        folds: as `run_folds.run_folds` gives them.
+        listed: as returned by `listings.listed`.
+        intervals: as returned by `intervals.intervals`.
+        folds: as returned by `run_folds.run_folds`.
     """
     rows = _by_runs(folds)
-    for seen in (of_listings(listed), _lengths(intervals), _rates(listed)):
-        rows = rows.unionByName(_with_move(seen, folds), allowMissingColumns=True)
+    for facts in (of_listings(listed), _lengths(intervals), _rates(listed)):
+        rows = rows.unionByName(_with_move(facts, folds), allowMissingColumns=True)
     whole = (
         rows.groupBy(*_MOVE)
         .agg(*_figures())
@@ -49,9 +49,9 @@ def moves(listed: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFram
 
 
 def _by_runs(folds: DataFrame) -> DataFrame:
-    """Give the moves of runs, with what their events tell as `move`."""
+    """Select the moves of runs; the struct `move` has the facts from their events."""
     first = F.col("steps")[0]
-    told = F.struct(
+    move = F.struct(
         "run",
         first.t.alias("began_t"),
         "ended_t",
@@ -63,11 +63,11 @@ def _by_runs(folds: DataFrame) -> DataFrame:
         "target",
     )
     begun = partitions(folds).where(F.size("steps") > 0)
-    return begun.select(*PARTITION, "run_id", _no("bigint").alias("foreign"), told.alias("move"))
+    return begun.select(*PARTITION, "run_id", _null("bigint").alias("foreign"), move.alias("move"))
 
 
 def _by_others() -> Column:
-    """Tell of a move that no run made what its only listing shows, as `_by_runs` does."""
+    """Build the struct `move`, as in `_by_runs`, from the only listing of a move outside runs."""
     first, last = F.col("first"), F.col("last")
     original = F.array_except(first.replicas, first.adding)
     target = F.array_except(last.replicas, last.removing)
@@ -79,13 +79,13 @@ def _by_others() -> Column:
         .otherwise(CHANGED_ELSEWHERE)
     )
     return F.struct(
-        _no("string").alias("run"),
+        _null("string").alias("run"),
         first.t.alias("began_t"),
         F.when(is_followed, last.next_t).alias("ended_t"),
         outcome.alias("outcome"),
         F.lit(1).alias("steps"),
-        _no("int").alias("batch"),
-        _no("string").alias("limits"),
+        _null("int").alias("batch"),
+        _null("string").alias("limits"),
         original.alias("original"),
         target.alias("target"),
     )
@@ -108,7 +108,7 @@ def _rates(listed: DataFrame) -> DataFrame:
 
 
 def _with_move(rows: DataFrame, folds: DataFrame) -> DataFrame:
-    """Tell of rows of listings which move they belong to."""
+    """Replace the listing of each row by the key of its move."""
     foreign = F.when(F.col("run_id").isNull(), F.col("listing"))
     return (
         with_run(rows, folds, "listing_t")
@@ -118,7 +118,6 @@ def _with_move(rows: DataFrame, folds: DataFrame) -> DataFrame:
 
 
 def _figures() -> list[Column]:
-    """Sum up a move's rows."""
     percentiles = [percent / 100 for percent in _PERCENTILES]
     return [
         F.first("move", ignorenulls=True).alias("move"),
@@ -141,10 +140,9 @@ def _figures() -> list[Column]:
 
 
 def _spent(state: str) -> Column:
-    """Give how long a move was in a state, ms."""
     length = F.sum(F.when(F.col("state") == state, F.col("ms")))
     return F.coalesce(length, F.lit(0)).alias(f"{state.replace(' ', '_')}_ms")
 
 
-def _no(kind: str) -> Column:
+def _null(kind: str) -> Column:
     return F.lit(None).cast(kind)

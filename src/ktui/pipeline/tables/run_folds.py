@@ -1,4 +1,4 @@
-"""The recorded events of each run, folded: one row a run, with what became of its partitions."""
+"""The recorded events of each run, folded: one row per run, with its partitions' outcomes."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ FOLDS = struct_of(
     column("outcomes", MapType(TEXT, LONG, valueContainsNull=False)),
     column("partitions", _PARTITIONS),
 )
-"""What `run_folds` gives: the records of `run_facts`, one row a run."""
+"""The rows of `run_folds`: a `run_story.RunFacts` per run, with its cluster and run id."""
 
 _NEEDED = ("cluster_id", "run_id", "run", "entry", "t", "event")
 
 
 def run_folds(run_events: DataFrame) -> DataFrame:
-    """Fold the events of each run, in the executors and with ktui's own code, as `FOLDS` says."""
+    """Fold the events of each run, in the executors and with ktui's own code, into `FOLDS`."""
     events = require(run_events, RUN_EVENTS, _NEEDED).select(*_NEEDED)
     return events.groupBy("cluster_id", "run_id").applyInArrow(_folded(), FOLDS)
 
@@ -85,7 +85,7 @@ def _folded() -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
         cluster_id, run_id = (part.as_py() for part in key)
         facts = fold(events.sort_by("entry").to_pylist())
         row = {"cluster_id": cluster_id, "run_id": run_id, **msgspec.to_builtins(facts)}
-        with suppress(pa.ArrowException, OverflowError):  # of figures that no cluster has
+        with suppress(pa.ArrowException, OverflowError):  # figures that no real cluster has
             return pa.Table.from_pylist([row], schema)
         return schema.empty_table()
 
@@ -93,35 +93,35 @@ def _folded() -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
 
 
 def fold(rows: Sequence[Mapping[str, Any]]) -> RunFacts:
-    """Fold rows of `run_events`: those of one run, in the order of its journal.
+    """Fold one run's rows of `run_events`, in the order of its journal.
 
-    Events that this ktui cannot read are left out, and those that do not fit what came before.
+    Left out are events that this ktui cannot read, and events that do not fit those before them.
     """
     story = RunStory(rows[0]["run"])
     for row in rows:
-        with suppress(Exception):  # a recording may say anything, and others have runs beside it
+        with suppress(Exception):  # recordings are untrusted; one bad run must not stop the others
             event = decode(row["event"].encode())
             story.take(JournalEntry(row["entry"], moment(row["t"]), event), row["t"])
     return story.facts()
 
 
 def partitions(folds: DataFrame) -> DataFrame:
-    """Give the partitions of all runs: `cluster_id`, `run`, `run_id`, and what is known of each."""
+    """Select the partitions of all runs: `cluster_id`, `run`, `run_id`, and the facts of each."""
     return folds.select("cluster_id", "run", "run_id", F.inline("partitions"))
 
 
 def steps(folds: DataFrame) -> DataFrame:
-    """Give the steps of all runs: `PARTITION`, `run`, `run_id`, and what is known of each."""
+    """Select the steps of all runs: `PARTITION`, `run`, `run_id`, and the facts of each."""
     return partitions(folds).select(*PARTITION, "run", "run_id", F.inline("steps"))
 
 
-def with_run(given: DataFrame, folds: DataFrame, t: str) -> DataFrame:
-    """Add `run` and `run_id`: whose step of the partition was under way at a time, or null.
+def with_run(rows: DataFrame, folds: DataFrame, t: str) -> DataFrame:
+    """Add `run` and `run_id` of the run whose step was under way at a time; null without one.
 
     Args:
-        given: rows with a partition's key.
-        folds: as `run_folds` gives them.
-        t: the column of `given` with the time, ms. Of several steps the last begun one counts.
+        rows: rows with a partition's key.
+        folds: as returned by `run_folds`.
+        t: the column of `rows` with the time, ms. Of several steps, the one begun last counts.
     """
     began = F.struct((-F.col("t")).alias("minus_t"), "run_id", "run", "t", "over_t")
     of_partition = steps(folds).groupBy(*PARTITION).agg(F.collect_list(began).alias("began"))
@@ -131,7 +131,7 @@ def with_run(given: DataFrame, folds: DataFrame, t: str) -> DataFrame:
     )
     latest = F.array_min(under_way)
     return (
-        joined(given, of_partition, PARTITION)
+        joined(rows, of_partition, PARTITION)
         .withColumns({"run": latest.run, "run_id": latest.run_id})
         .drop("began")
     )

@@ -1,7 +1,7 @@
-"""What the recorded events of a run tell of its partitions: their steps, their waits, their ends.
+"""The story of a run's partitions, from its recorded events: their steps, waits and ends.
 
-The fold is ktui's own (`execution.run.Run`); beside it stands when things happened. Times `t` are a
-recording's normalised milliseconds. docs/pipeline-tables.md has the rules.
+The fold is ktui's own (`execution.run.Run`); this module adds when things happened. Times `t` are
+a recording's normalised milliseconds. docs/pipeline-tables.md has the rules.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ QUEUED = "queued"
 ELECTING = "electing"
 BETWEEN = "between steps"
 UNKNOWN = "unknown"
-"""The outcome of a partition of which nothing tells the plan."""
+"""The outcome of a partition whose plan was not recorded."""
 
 
 class StepSpan(msgspec.Struct):
-    """A step of a partition, from its intent to its end."""
+    """A step of a partition, from its intent to its end; times in ms."""
 
     batch: int
     alters: bool
@@ -48,7 +48,7 @@ class StepSpan(msgspec.Struct):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """A time in which a partition was queued, electing, or between steps."""
+    """A span in which a partition was queued, electing, or between steps; times in ms."""
 
     state: str
     began_t: int
@@ -58,7 +58,7 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class PartitionFacts(msgspec.Struct):
-    """One partition of a run. Those of a plan that was not recorded have no replicas."""
+    """One partition of a run. Where the plan was not recorded, it has no replicas."""
 
     topic: str
     partition: int
@@ -67,15 +67,15 @@ class PartitionFacts(msgspec.Struct):
     original: Sequence[int] | None = None
     target: Sequence[int] | None = None
     limits: str | None = None
-    """Those in force at its first step, as JSON."""
+    """The limits in force at the partition's first step, as JSON."""
     ended_t: int | None = None
-    """When its last step, or what came after it, ended; None while it has not ended."""
+    """When the partition's last step, or the work after that step, ended; None until then."""
     steps: list[StepSpan] = []
     waits: list[Wait] = []
 
 
 class RunFacts(msgspec.Struct):
-    """One run. What its recorded events do not tell is None."""
+    """One run. Facts that its recorded events do not contain are None."""
 
     run: str
     began_t: int | None
@@ -84,20 +84,20 @@ class RunFacts(msgspec.Struct):
     version: str | None
     limit_changes: int
     outcomes: dict[str, int]
-    """How many partitions are in each state by the last event."""
+    """The number of partitions in each state as of the last event."""
     partitions: list[PartitionFacts]
 
 
 class RunStory:
-    """Takes the events of one run in their order; `facts` is what they tell."""
+    """Builds the story of one run: feed the events in order to `take`, then call `facts`."""
 
     def __init__(self, name: str) -> None:
         self._run = Run(name)
         self._of: dict[TopicPartition, PartitionFacts] = {}
         self._waiting: dict[TopicPartition, dict[str, int]] = {}
-        """Since when, by state."""
-        self._told: set[TopicPartition] = set()
-        """Partitions of plans that the fold has not taken yet."""
+        """The start of each open wait, by state."""
+        self._unfolded: set[TopicPartition] = set()
+        """Partitions of plans that the fold does not have yet."""
         self._planned: set[TopicPartition] = set()
         self._limits_known = False
         self._limit_changes = 0
@@ -106,13 +106,13 @@ class RunStory:
         self._last_t = 0
 
     def take(self, entry: JournalEntry, t: int) -> None:
-        """Take in the next event.
+        """Add the next event.
 
-        One about a partition that nothing before it planned is left out of the fold: the recording
-        does not have the journal's beginning.
+        An event about a partition that no earlier event planned is left out of the fold: the
+        recording does not have the journal's beginning.
         """
         event, self._last_t = entry.event, t
-        tps = _named(event)
+        tps = _partitions_of(event)
         if all(tp in self._run.tracks for tp in tps):
             self._run.apply(entry)
         elif isinstance(event, CancelAsked | Joined):
@@ -139,7 +139,7 @@ class RunStory:
     def _note_partitions(self, event: AnyRunEvent, t: int) -> None:
         match event:
             case StepBegun():
-                self._step(event, t)
+                self._begin_step(event, t)
             case Elect():
                 self._wait(event.tp, ELECTING, t)
             case StepOver():
@@ -153,19 +153,22 @@ class RunStory:
                     self._end_waits(event.tp, t)
             case Joined():
                 for tp in event.partitions:
-                    self._break(tp)
+                    self._forget_between(tp)
                     self._wait(tp, QUEUED, t)
 
     def _queue_planned(self, event: PlannedPart, t: int) -> None:
-        """Have partitions that the fold has now be queued; an extra plan's come all at once."""
-        self._told.update(planned.tp for planned in event.partitions)
-        taken = self._told & self._run.tracks.keys()
-        self._told -= taken
-        for tp in taken - self._planned:
-            self._wait(tp, QUEUED, t)
-        self._planned |= taken
+        """Queue the planned partitions that the fold has by now.
 
-    def _step(self, event: StepBegun, t: int) -> None:
+        The fold adds the partitions of an extra plan all at once.
+        """
+        self._unfolded.update(planned.tp for planned in event.partitions)
+        folded = self._unfolded & self._run.tracks.keys()
+        self._unfolded -= folded
+        for tp in folded - self._planned:
+            self._wait(tp, QUEUED, t)
+        self._planned |= folded
+
+    def _begin_step(self, event: StepBegun, t: int) -> None:
         facts = self._facts(event.tp)
         if not facts.steps and self._limits_known:
             limits = msgspec.json.encode(self._run.limits, order="deterministic")
@@ -184,14 +187,13 @@ class RunStory:
             step.over_t = t
 
     def _settle(self, tp: TopicPartition, t: int) -> None:
-        """Have a partition that has reached its end wait no more."""
         track = self._run.tracks.get(tp)
         if track is not None and track.state.ended:
             self._end_waits(tp, t)
 
     def _end_waits(self, tp: TopicPartition, t: int) -> None:
         self._end_wait(tp, QUEUED, t)
-        self._break(tp)
+        self._forget_between(tp)
 
     def _facts(self, tp: TopicPartition) -> PartitionFacts:
         return self._of.setdefault(tp, PartitionFacts(tp.topic, tp.partition))
@@ -199,8 +201,8 @@ class RunStory:
     def _wait(self, tp: TopicPartition, state: str, t: int) -> None:
         self._waiting.setdefault(tp, {}).setdefault(state, t)
 
-    def _break(self, tp: TopicPartition) -> None:
-        """Forget a time between steps: no step follows it."""
+    def _forget_between(self, tp: TopicPartition) -> None:
+        """Forget an open wait between steps: no step follows it."""
         self._waiting.get(tp, {}).pop(BETWEEN, None)
 
     def _end_wait(self, tp: TopicPartition, state: str, t: int, *, is_open: bool = False) -> None:
@@ -210,7 +212,7 @@ class RunStory:
             self._facts(tp).waits.append(wait)
 
     def facts(self) -> RunFacts:
-        """Give what the events taken in so far tell; nothing can be taken in after that."""
+        """Return the facts of all events so far; no event can be added after this call."""
         for tp in self._waiting:
             self._end_wait(tp, QUEUED, self._last_t, is_open=True)
             self._end_wait(tp, ELECTING, self._last_t, is_open=True)
@@ -238,8 +240,7 @@ class RunStory:
             yield facts
 
 
-def _named(event: AnyRunEvent) -> Sequence[TopicPartition]:
-    """Give the partitions that an event tells something of."""
+def _partitions_of(event: AnyRunEvent) -> Sequence[TopicPartition]:
     match event:
         case CancelAsked() | Joined():
             return event.partitions

@@ -1,4 +1,4 @@
-"""The table `runs`: one row a run, by its last recorded event."""
+"""The tables `runs` and `batches`: each run as of its last recorded event, and its decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def batches(folds: DataFrame) -> DataFrame:
     """Sum up the steps of each decision.
 
     Args:
-        folds: as `run_folds.run_folds` gives them.
+        folds: as returned by `run_folds.run_folds`.
     """
     all_over = F.bool_and(F.col("over_t").isNotNull())
     rows = (
@@ -36,10 +36,10 @@ def batches(folds: DataFrame) -> DataFrame:
 
 
 def runs(folds: DataFrame) -> DataFrame:
-    """Count what each run did.
+    """Sum up each run: its batches, steps and partitions.
 
     Args:
-        folds: as `run_folds.run_folds` gives them.
+        folds: as returned by `run_folds.run_folds`.
     """
     steps = F.flatten("partitions.steps")
     planned = F.aggregate(

@@ -1,4 +1,4 @@
-"""What stood still, and why: what reports and insights tell of it, in the live view's words."""
+"""Stalls and their causes, for reports and insights, in the live view's words."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ktui.progress.timeline import Cause
 
 STALLED, IN_SYNC = "stalled", "in sync"
 HELD_AFTER_MS = int(STALLED_AFTER_S * 1000)
-"""So long is a move expected to end once all that it adds is in sync."""
+"""A move is expected to end within this time once all replicas that it adds are in sync."""
 LOOKED_AT_MS = 60_000
-"""The cause of a stall is looked for in the samples of so much of it."""
+"""The cause of a stall is sought in the samples from its first so many milliseconds."""
 
 MOST_TELLING = (
     Cause.TARGET_DOWN,
@@ -26,13 +26,14 @@ MOST_TELLING = (
     Cause.NOT_FETCHING,
     Cause.UNKNOWN,
 )
+"""All causes, the most telling one first."""
 
 
 def stalls(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """Give the times in which moves stood still.
+    """Yield the spans in which moves stood still.
 
-    That is each `stalled` interval, and what is beyond 30 seconds of each `in sync` one: all that
-    is added is in sync, and yet the move has not ended.
+    These are each `stalled` interval, and the part of each `in sync` interval beyond 30 seconds:
+    there all added replicas are in sync, and yet the move has not ended.
     """
     for one in intervals:
         if one.state == STALLED:
@@ -42,24 +43,25 @@ def stalls(intervals: Iterable[Interval]) -> Iterator[Interval]:
 
 
 def looked_at(stall: Interval) -> tuple[int, int]:
-    """Give from when to before when the samples tell the cause, in ms since 1970."""
+    """Return the span whose samples show the cause: ms since 1970, the end exclusive."""
     return stall.began, max(min(stall.ended, stall.began + LOOKED_AT_MS), stall.began + 1)
 
 
 def cause_of(samples: Iterable[Sample]) -> tuple[Cause, str]:
-    """Name the cause of a stall, and give it in words: the most telling that a sample shows.
+    """Return the most telling cause that any sample of a stall shows, and that cause in words.
 
     Args:
-        samples: of the partition, of the times that `looked_at` gives.
+        samples: the partition's samples within the span from `looked_at`.
     """
-    return min(map(cause_in, samples), key=_place, default=(Cause.UNKNOWN, ""))
+    return min(map(cause_in, samples), key=_priority, default=(Cause.UNKNOWN, ""))
 
 
 def cause_in(sample: Sample) -> tuple[Cause, str]:
-    """Name the cause that one sample of a partition that stands still shows, and give it in words.
+    """Return the cause that one sample of a stalled partition shows, and that cause in words.
 
-    A sample does not tell whether its topic's list lets a throttle bind. So a copy is said not to
-    be fetched where no rate is set that could bind it; under one that lets it go on, it is unknown.
+    A sample does not show whether its topic's throttled replica list lets a throttle bind. So a
+    copy counts as not fetched only where no rate is set that could bind it. Under a rate that lets
+    the copy go on, the cause is unknown.
     """
     down = [broker for broker in sample.missing if broker in sample.down]
     if down:
@@ -70,19 +72,19 @@ def cause_in(sample: Sample) -> tuple[Cause, str]:
     if not sample.described:
         return Cause.UNKNOWN, ""
     if not sample.missing:
-        return _of_held(sample)
+        return _cause_of_held(sample)
     if sample.leader is None:
         return Cause.NO_LEADER, "there was no leader to copy from"
-    return _of_copies(sample, sample.leader)
+    return _cause_of_copies(sample, sample.leader)
 
 
-def _place(judged: tuple[Cause, str]) -> tuple[int, bool]:
+def _priority(judged: tuple[Cause, str]) -> tuple[int, bool]:
     cause, words = judged
     return MOST_TELLING.index(cause), not words
 
 
-def _of_held(sample: Sample) -> tuple[Cause, str]:
-    """Judge a move that has not ended though all that is added is in sync."""
+def _cause_of_held(sample: Sample) -> tuple[Cause, str]:
+    """Find the cause for a move that has not ended though all added replicas are in sync."""
     if not sample.out_of_sync:
         return Cause.UNKNOWN, "all in sync, yet not completed"
     broker = sample.out_of_sync[0]
@@ -90,7 +92,7 @@ def _of_held(sample: Sample) -> tuple[Cause, str]:
     return Cause.KEPT_OUT_OF_SYNC, f"broker {broker} was out of the ISR{down}"
 
 
-def _of_copies(sample: Sample, leader: int) -> tuple[Cause, str]:
+def _cause_of_copies(sample: Sample, leader: int) -> tuple[Cause, str]:
     ends = {reading.broker: reading.end for reading in sample.ends}
     known = [broker for broker in sample.missing if broker in ends and leader in ends]
     behind = [broker for broker in known if ends[broker] < ends[leader]]
@@ -98,7 +100,7 @@ def _of_copies(sample: Sample, leader: int) -> tuple[Cause, str]:
         return Cause.KEPT_OUT_OF_SYNC, f"broker {known[0]} had all, and was not in the ISR"
     rates = _rates(sample, leader)
     for broker, rate in rates:
-        # one fetch under it takes longer than it takes to be called stalled
+        # one fetch at this rate takes longer than the time after which a copy counts as stalled
         if rate * STALLED_AFTER_S < FETCH_BYTES:
             return Cause.THROTTLED, f"the throttle of broker {broker} was {rate:,} B/s"
     if behind and not rates:
@@ -107,7 +109,7 @@ def _of_copies(sample: Sample, leader: int) -> tuple[Cause, str]:
 
 
 def _rates(sample: Sample, leader: int) -> list[tuple[int, int]]:
-    """Give the rates that may bind the copies, each with its broker."""
+    """Return the throttle rates that may bind the copies, each with its broker."""
     found = [(r.broker, r.follower) for r in sample.rates if r.broker in sample.missing]
     found += [(r.broker, r.leader) for r in sample.rates if r.broker == leader]
     return [(broker, rate) for broker, rate in found if rate is not None]

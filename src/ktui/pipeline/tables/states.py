@@ -1,4 +1,4 @@
-"""The table `states`: what each partition was at, from when to when."""
+"""The table `states`: the state of each partition, from when to when."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ktui.pipeline.tables.windows import PARTITION, moment
 
 
 def states(intervals: DataFrame, folds: DataFrame) -> DataFrame:
-    """Put together how far listed partitions were, and what those of runs waited for.
+    """Combine the progress of listed partitions with the waits of runs' partitions.
 
     Args:
-        intervals: as `intervals.intervals` gives them.
-        folds: as `run_folds.run_folds` gives them.
+        intervals: as returned by `intervals.intervals`.
+        folds: as returned by `run_folds.run_folds`.
     """
     waits = partitions(folds).select(*PARTITION, "run", "run_id", F.inline("waits"))
     rows = with_run(intervals, folds, "began_t").unionByName(waits, allowMissingColumns=True)

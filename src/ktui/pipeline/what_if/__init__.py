@@ -1,1 +1,1 @@
-"""Recorded runs, replayed under other limits and throttles."""
+"""Recorded runs, simulated under other limits and throttles."""

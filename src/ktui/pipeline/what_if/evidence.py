@@ -1,8 +1,9 @@
-"""How far what was recorded carries: the one rule by which advice is given or withheld.
+"""The limits of the recorded evidence: the one rule that decides whether advice is given.
 
-A way to carry a run out is advised where others like it were seen, and enough of them: no more
-bytes a second into a broker, no higher throttle, as many replicas at once into a broker and no more
-partitions at once than were recorded. Else it is said what would have to be.
+Limits and a throttle are advised only where enough was recorded under similar ones. They must need
+no more bytes a second into a broker, no higher throttle and no more partitions at once. The number
+of replicas at once into a broker must be within the recorded range. Otherwise the reason names the
+recordings that would be needed.
 """
 
 from __future__ import annotations
@@ -15,38 +16,39 @@ from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count, as_rate
 
 LEAST_RUNS = 2
-"""With fewer no run can be held against what others tell."""
+"""With fewer runs, no run can be compared with a model of the others."""
 LEAST_STEPS = 10
-"""Steps that copy."""
+"""Counts steps that copy."""
 TELLING_S = 10.0
-"""So long some number of replicas at once has to have been copied to tell how fast that goes."""
+"""A number of replicas at once counts as evidence once it was copied for so many seconds in all."""
 FARTHEST_OFF = 0.5
-"""A model that is further off, on the run itself, tells nothing of it under other limits."""
+"""A model with a larger error on the run itself says nothing about that run under other limits."""
 _TOLERANCE = 1.001
 """Rates are sums of rounded figures."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What was recorded of a cluster."""
+    """A summary of the recordings of a cluster."""
 
     runs: int = 0
     steps: int = 0
-    """Those that copy."""
+    """The number of steps that copy."""
     broker_bytes_s: float = 0.0
-    """The most that went into one broker."""
+    """The highest rate into one broker, bytes a second."""
     free: bool = False
-    """Whether anything was copied that no throttle held up."""
+    """Whether anything was copied without being held up by a throttle."""
     throttle: int = 0
-    """The highest that held a copy up, bytes a second; others are as good as none."""
+    """The highest throttle that held a copy up, bytes a second; others are as good as none."""
     fewest_at_once: int = 0
-    """Replicas into one broker; of those numbers that were copied for `TELLING_S` in all."""
+    """The fewest replicas at once into one broker that were copied for `TELLING_S` in all."""
     most_at_once: int = 0
+    """The most replicas at once into one broker that were copied for `TELLING_S` in all."""
     partitions: int = 0
-    """The most that were being reassigned at one time."""
+    """The most partitions that were being reassigned at one time."""
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """What a way to carry a run out makes use of, as it is played."""
+    """The needs of a run under some limits and a throttle, as simulated."""
 
     throttle: ThrottleRates
     broker_bytes_s: float
@@ -56,7 +58,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lacking(seen: Evidence) -> Iterator[str]:
-    """Yield what has to be recorded before anything is advised."""
+    """Yield what has to be recorded before anything can be advised."""
     if seen.runs < LEAST_RUNS:
         yield f"{as_count(LEAST_RUNS, 'run')} have to be recorded, and there is {seen.runs}"
     if seen.steps < LEAST_STEPS:
@@ -64,7 +66,7 @@ def lacking(seen: Evidence) -> Iterator[str]:
 
 
 def beyond(use: Use, seen: Evidence) -> Iterator[str]:
-    """Yield what of a way goes beyond what was recorded; nothing where it is within."""
+    """Yield each need that goes beyond what was recorded; nothing where all are within it."""
     rates = [use.throttle.every, *(each.bytes_s for each in use.throttle.brokers)]
     if None in rates and not seen.free:
         yield "nothing was recorded without a throttle"
@@ -93,6 +95,10 @@ def beyond(use: Use, seen: Evidence) -> Iterator[str]:
 
 
 def too_far_off(error: float | None) -> Iterator[str]:
-    """Yield that the model is too far off a run, as (predicted - actual) / actual."""
+    """Yield a reason where the model's error on a run is too large.
+
+    Args:
+        error: (predicted - actual) / actual; None where it is not known.
+    """
     if error is not None and not abs(error) <= FARTHEST_OFF:
         yield f"what other runs tell is {abs(error):.0%} off for this one; record runs like it"

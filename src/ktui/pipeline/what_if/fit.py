@@ -1,4 +1,4 @@
-"""What the model of copying is fitted on: a few figures of all moves that were recorded."""
+"""The inputs that the model of copying is fitted on: a few figures of all recorded moves."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ _STEP = "topic string, partition int, adding array<int>"
 
 
 class FitInputs(msgspec.Struct, frozen=True):
-    """Of one cluster."""
+    """The inputs of the fit for one cluster."""
 
     inflows: tuple[InflowSample, ...]
     steps: tuple[RecordedStep, ...]
     partitions: int = 0
-    """The most that were being reassigned at one time."""
+    """The most partitions that were being reassigned at one time."""
 
 
 def figures(inflows: DataFrame, steps: DataFrame, moving: DataFrame) -> Mapping[str, FitInputs]:
-    """Fetch what `inflows`, `steps` and `moving` give, by cluster: little, however long it was."""
+    """Fetch the results of `inflows`, `steps` and `moving` by cluster.
+
+    The result is small, however long the recordings are.
+    """
     flows: defaultdict[str, list[InflowSample]] = defaultdict(list)
     taken: defaultdict[str, list[RecordedStep]] = defaultdict(list)
     for row in inflows.toLocalIterator():
@@ -50,49 +53,49 @@ def figures(inflows: DataFrame, steps: DataFrame, moving: DataFrame) -> Mapping[
 
 
 def moving(samples: DataFrame) -> DataFrame:
-    """Count the most partitions of a cluster that one look saw being reassigned.
+    """Count the most partitions of a cluster that one poll saw being reassigned.
 
     Returns:
         One row for each `cluster_id`: `partitions`.
     """
     samples = require(samples, SAMPLES, ("cluster_id", "session", "seq", "adding", "removing"))
     listed = samples.where("size(adding) > 0 OR size(removing) > 0")
-    looks = listed.groupBy("cluster_id", "session", "seq").agg(F.count("*").alias("partitions"))
-    return looks.groupBy("cluster_id").agg(F.max("partitions").alias("partitions"))
+    polls = listed.groupBy("cluster_id", "session", "seq").agg(F.count("*").alias("partitions"))
+    return polls.groupBy("cluster_id").agg(F.max("partitions").alias("partitions"))
 
 
 def inflows(pairs: DataFrame, runs: DataFrame) -> DataFrame:
-    """Sum up what each broker took in, by how many replicas it took in at once.
+    """Sum up the bytes into each broker, by the number of replicas that it added at once.
 
-    A broker tells of all its replicas in one answer, so readings of the same time belong together.
-    Those of which some message's size is not known are left out.
+    A broker reports all its replicas in one response, so readings of the same time belong together.
+    Times at which the message size of some replica is not known are left out.
 
     Args:
-        pairs: as `measures.rate_pairs` gives them.
-        runs: tells whose time it was.
+        pairs: as returned by `measures.rate_pairs`.
+        runs: the table RUNS, for the run under way at a time.
 
     Returns:
         One row for each `cluster_id`, `run_id` (null outside of any run), `broker`, `at_once` and
         `throttle` (B/s, or null): `ms`, `bytes`.
     """
     grew = pairs.where("messages > 0").groupBy("cluster_id", "broker", "read_t")
-    looks = grew.agg(
+    readings = grew.agg(
         F.count("*").alias("at_once"),
         F.avg("ms").alias("ms"),
         F.sum(F.col("messages") * F.col("message_bytes")).alias("bytes"),
         F.max("throttle").alias("throttle"),
         F.count_if(F.col("message_bytes").isNull()).alias("unknown"),
     ).where("unknown = 0")
-    whose = ("cluster_id", "run_id", "broker", "at_once", "throttle")
+    key = ("cluster_id", "run_id", "broker", "at_once", "throttle")
     return (
-        _in_time_of(looks, runs, "read_t")
-        .groupBy(*whose)
+        _in_time_of(readings, runs, "read_t")
+        .groupBy(*key)
         .agg(F.sum("ms").alias("ms"), F.sum("bytes").alias("bytes"))
     )
 
 
-def _in_time_of(given: DataFrame, runs: DataFrame, t: str) -> DataFrame:
-    """Add `run_id`: of the run in whose time it was; of several, the one that began last."""
+def _in_time_of(rows: DataFrame, runs: DataFrame, t: str) -> DataFrame:
+    """Add `run_id` of the run under way at time `t`; of several, the one that began last."""
     spans = require(runs, RUNS, ("cluster_id", "run_id", "began_t", "ended_t")).select(
         "cluster_id", "run_id", "began_t", "ended_t"
     )
@@ -105,22 +108,23 @@ def _in_time_of(given: DataFrame, runs: DataFrame, t: str) -> DataFrame:
         ),
     )
     return (
-        joined(given, F.broadcast(of_cluster), ("cluster_id",))
+        joined(rows, F.broadcast(of_cluster), ("cluster_id",))
         .withColumn("run_id", F.array_min(over).run_id)
         .drop("spans")
     )
 
 
 def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFrame:
-    """Give how long each step of a run took that is over.
+    """Compute how long each finished step of a run took.
 
     Args:
-        run_events: tell what a step adds.
-        folds: as `run_folds.run_folds` gives them: when it was over.
-        states: how long replicas were catching up.
+        run_events: the table RUN_EVENTS, for what a step adds.
+        folds: as returned by `run_folds.run_folds`, for when a step was over.
+        states: the table STATES, for how long replicas were catching up.
 
     Returns:
-        One row a step: `cluster_id`, `run_id`, whether it `adds`, `took_ms`, `copying_ms`.
+        One row per step: `cluster_id`, `run_id`, `adds` (whether it adds replicas), `took_ms`,
+        `copying_ms`.
     """
     events = require(run_events, RUN_EVENTS, ("cluster_id", "run_id", "t", "kind", "event"))
     begun = events.where("kind = 'step'").select(

@@ -1,4 +1,4 @@
-"""The limits and throttles under which recorded runs are played: the usual ones, or a file's."""
+"""The limits and throttles under which recorded runs are simulated: the usual ones, or a file's."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleProblem, ThrottleR
 from ktui.yamlfile import YamlFile, read_yaml
 
 MOST = 1_000
+"""The most cells of a grid."""
 Value = str | int | None
 
 
 class GridCell(msgspec.Struct, frozen=True):
-    """One way to carry a run out."""
+    """One combination of limits and throttle."""
 
     limits: Limits
     throttle: ThrottleRates = NO_THROTTLE
@@ -37,35 +38,36 @@ USUAL_THROTTLES = ("none", "20MB/s", "50MB/s", "100MB/s")
 
 
 def usual_grid() -> tuple[GridCell, ...]:
-    """Give the grid that is played where no file names one: 96 cells."""
+    """Return the grid for when no file names one: 96 cells."""
     return tuple(_cells(USUAL, [rates_from(text) for text in USUAL_THROTTLES]))
 
 
 def read_grid(path: Path) -> tuple[GridCell, ...]:
-    """Read a grid: every limit with every other and with every throttle.
+    """Read a grid: every combination of the limits and throttles in a file.
 
     Raises:
-        FileProblem: it cannot be read, or names what is no limit or throttle; with the line.
+        FileProblem: the file cannot be read, or has something that is no limit or throttle; names
+            the line.
     """
     file = read_yaml(path)
-    given = file.convert((), file.data, _File)
-    limits = {name: _listed(values) for name, values in given.limits.items()}
+    content = file.convert((), file.data, _File)
+    limits = {name: _as_list(values) for name, values in content.limits.items()}
     for name, values in limits.items():
         for number, value in enumerate(values):
             _check(file, name, number, value)
-    throttles = list(_throttles(file, _listed(given.throttle)))
+    throttles = list(_throttles(file, _as_list(content.throttle)))
     cells = len(throttles)
     for values in limits.values():
         cells *= len(values)
     if not 1 <= cells <= MOST:
-        raise file.problem((), f"{cells:,} cells; give 1 to {MOST:,}")
+        raise file.problem((), f"{cells:,} cells. A grid has 1 to {MOST:,}")
     try:
         return tuple(_cells(limits, throttles))
     except LimitsProblem as problem:
         raise file.problem(("limits",), f"limits: {problem}") from None
 
 
-def _listed(values: list[Value] | list[str] | Value) -> list[Value]:
+def _as_list(values: list[Value] | list[str] | Value) -> list[Value]:
     return [*values] if isinstance(values, list) else [values]
 
 

@@ -1,7 +1,8 @@
-"""How fast a cluster copies replicas, fitted on what was recorded: small, and all of it visible.
+"""A small, transparent model of how fast a cluster copies replicas, fitted on recordings.
 
-What goes into a broker follows a curve (`insights.curve`): R and h by the rates that no throttle
-held up, e by those that one did. A step takes what its copies take, and some seconds beside.
+The rate into a broker follows a curve (`insights.curve`). R and h are fitted on the rates that no
+throttle held up, e on the rates that one did. A step takes as long as its copies, and some seconds
+more.
 """
 
 from __future__ import annotations
@@ -19,31 +20,32 @@ from ktui.planning.simulate.schedule import POLL_S, Tempo
 from ktui.planning.throttle_rates import ThrottleRates
 
 _BINDS = 0.7
-"""A broker that takes in this share of its throttle is taken to be held up by it. Brokers of a real
-cluster took in 74% to 112%: a throttle counts in-sync traffic, too, and copies begin and end."""
+"""A broker that reaches this share of its throttle counts as held up by it. Brokers of a real
+cluster reached 74% to 112%: a throttle counts in-sync traffic, too, and copies begin and end."""
 _EFFICIENCY = (0.5, 1.05)
 _DECILES = 10
 _STEEPEST = 0.95
-"""Of all of a lonely copy's time, what goes by when others come: else R would have no bound."""
+"""The largest share of a lone copy's time that may vanish when others join: R needs a bound."""
 _FEW = 5
-"""Fewer brokers of runs than that have no percentiles: the range is that of what was assumed."""
+"""With fewer ratios (one per run and broker) than this, the range is the assumed one, not one of
+percentiles."""
 
 
 class InflowSample(msgspec.Struct, frozen=True, gc=False):
-    """What one broker took in while it added so many replicas at once, under one throttle."""
+    """The bytes into one broker while it added `at_once` replicas, under one throttle."""
 
     source: str | None
-    """The run in whose time it was; None outside of any."""
+    """The run under way at that time; None outside of any run."""
     broker: int
     at_once: int
     seconds: float
     bytes: float
     throttle: int | None
-    """Its follower throttle, bytes a second."""
+    """The broker's follower throttle, bytes a second; None without one."""
 
     @property
     def bytes_s(self) -> float:
-        """The rate."""
+        """The rate, bytes a second."""
         return self.bytes / self.seconds
 
 
@@ -54,22 +56,24 @@ class RecordedStep(msgspec.Struct, frozen=True, gc=False):
     adds: bool
     took_s: float
     copying_s: float
-    """Of which its replicas were catching up."""
+    """The part of `took_s` in which its replicas were catching up."""
 
 
 class Model(msgspec.Struct, frozen=True):
-    """The fit, with what it rests on."""
+    """The fitted model, and the evidence behind it."""
 
     curve: RateCurve
     joining_s: int
+    """Seconds that a step with copies takes beside the copying."""
     other_s: int
+    """Seconds that a step without copies takes."""
     runs: tuple[str, ...] = ()
-    """Those that it was fitted on."""
+    """The ids of the runs that the model was fitted on."""
     seen: Evidence = Evidence()
-    """How far it carries."""
+    """The recorded evidence, beyond which the model does not carry."""
 
     def tempo(self, throttle: ThrottleRates) -> Tempo:
-        """Give what a run under a throttle is played by."""
+        """Return the rates and delays for simulating a run under a throttle."""
         rates: dict[int, int | None] = {}
 
         def bytes_s(broker: int, at_once: int) -> float:
@@ -86,9 +90,9 @@ def fit(
     """Fit the model; None where nothing was copied.
 
     Args:
-        inflows: of one cluster, those of held-out runs left out.
-        steps: likewise.
-        partitions: the most that were seen being reassigned at one time.
+        inflows: the samples of one cluster, without those of held-out runs.
+        steps: the steps of one cluster, without those of held-out runs.
+        partitions: the most partitions that were seen being reassigned at one time.
     """
     seen = [one for one in inflows if one.seconds > 0 and one.bytes > 0]
     if not seen:
@@ -97,7 +101,7 @@ def fit(
     throttled = _throttled(held_up)
     reached = _reached(held_up, throttled)
     free = [one for one in seen if not _held_up(one) and not _slower(one, reached)]
-    most, half_at = _most(free) if free else (_assumed(seen), 0.0)
+    most, half_at = _fit_curve(free) if free else (_assumed(seen), 0.0)
     curve = RateCurve(
         most_bytes_s=most,
         most_at_once=max(one.at_once for one in seen),
@@ -108,8 +112,8 @@ def fit(
     low, high = _spread(curve, seen)
     return Model(
         curve=msgspec.structs.replace(curve, low=low, high=high),
-        joining_s=_beside([step.took_s - step.copying_s for step in steps if step.adds], 0),
-        other_s=_beside([step.took_s for step in steps if not step.adds], POLL_S),
+        joining_s=_overhead_s([step.took_s - step.copying_s for step in steps if step.adds], 0),
+        other_s=_overhead_s([step.took_s for step in steps if not step.adds], POLL_S),
         runs=tuple(sorted({one.source for one in seen if one.source is not None})),
         seen=_evidence(seen, free, steps, partitions),
     )
@@ -121,7 +125,7 @@ def _evidence(
     steps: Iterable[RecordedStep],
     partitions: int,
 ) -> Evidence:
-    """Sum up what was recorded, and what of it no throttle held up: how far the model carries."""
+    """Sum up the evidence, and how much of it no throttle held up."""
     seconds: defaultdict[int, float] = defaultdict(float)
     for one in seen:
         seconds[one.at_once] += one.seconds
@@ -144,7 +148,7 @@ def _held_up(one: InflowSample) -> bool:
 
 
 def _reached(held_up: Iterable[InflowSample], throttled: float) -> dict[int, float]:
-    """Give the most bytes a second that a throttle let through, by how many came at once."""
+    """Return the highest rate that a throttle let through, by the number of replicas at once."""
     reached: defaultdict[int, float] = defaultdict(float)
     for one in held_up:
         reached[one.at_once] = max(reached[one.at_once], throttled * (one.throttle or 0))
@@ -152,10 +156,10 @@ def _reached(held_up: Iterable[InflowSample], throttled: float) -> dict[int, flo
 
 
 def _slower(one: InflowSample, reached: Mapping[int, float]) -> bool:
-    """Whether under a throttle it is slower than what others took in whom one held up.
+    """Whether a throttled rate is below the rates of brokers that a throttle held up.
 
-    Such a rate tells nothing of how fast it goes without: the broker was busy for a part of the
-    time only. Of n replicas at once k alone take in k / n of it at least.
+    Such a rate says nothing about the rate without a throttle: the broker was busy only for a part
+    of the time. Of n replicas at once, k alone get at least k / n of the rate.
     """
     return one.throttle is not None and any(
         one.bytes_s < bytes_s * min(1.0, one.at_once / n) for n, bytes_s in reached.items()
@@ -166,8 +170,8 @@ def _assumed(seen: Sequence[InflowSample]) -> float:
     return max(ASSUMED.middle, *(one.bytes_s for one in seen))
 
 
-def _most(free: Iterable[InflowSample]) -> tuple[float, float]:
-    """Fit R and h: 1 / rate is a line over 1 / n, through the medians, weighed by their seconds."""
+def _fit_curve(free: Iterable[InflowSample]) -> tuple[float, float]:
+    """Fit R and h: a line of 1 / rate over 1 / n, through the medians, weighted by seconds."""
     by_count: defaultdict[int, list[InflowSample]] = defaultdict(list)
     for one in free:
         by_count[one.at_once].append(one)
@@ -188,7 +192,7 @@ def _most(free: Iterable[InflowSample]) -> tuple[float, float]:
 
 
 def _weight(ones: Iterable[InflowSample]) -> float:
-    """Weigh a median by how long it was seen, and as its inverse is fitted, by its square."""
+    """Weight a median by its seconds, and by its square because its inverse is fitted."""
     ones = list(ones)
     return sum(one.seconds for one in ones) * median(one.bytes_s for one in ones) ** 2
 
@@ -201,22 +205,22 @@ def _throttled(held_up: Collection[InflowSample]) -> float:
     return min(high, max(low, share))
 
 
-def _beside(seconds: Sequence[float], unknown: int) -> int:
-    """Give the median in whole polls; a run that is played sees an end half a poll late already."""
+def _overhead_s(seconds: Sequence[float], unknown: int) -> int:
+    """Return the median in whole polls, less the half poll by which a simulated run is late."""
     if not seconds:
         return unknown
     return max(unknown, round(median(seconds) - POLL_S / 2))
 
 
 def _spread(curve: RateCurve, seen: Iterable[InflowSample]) -> tuple[float, float]:
-    """Hold what each broker took in, in each run, against what the curve tells."""
-    taken: defaultdict[tuple[str | None, int], float] = defaultdict(float)
-    told: defaultdict[tuple[str | None, int], float] = defaultdict(float)
+    """Compare the bytes into each broker, in each run, with the prediction of the curve."""
+    copied: defaultdict[tuple[str | None, int], float] = defaultdict(float)
+    predicted: defaultdict[tuple[str | None, int], float] = defaultdict(float)
     for one in seen:
         key = one.source, one.broker
-        taken[key] += one.bytes
-        told[key] += one.seconds * curve.bytes_s(one.at_once, one.throttle)
-    return _range([taken[key] / told[key] for key in taken])
+        copied[key] += one.bytes
+        predicted[key] += one.seconds * curve.bytes_s(one.at_once, one.throttle)
+    return _range([copied[key] / predicted[key] for key in copied])
 
 
 def _range(ratios: Sequence[float]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""A recorded run, played under other limits than its own; and which of them to advise."""
+"""Simulate a recorded run under other limits than its own, and choose the limits to advise."""
 
 from __future__ import annotations
 
@@ -33,40 +33,40 @@ from ktui.planning.preflight.moves import Moves, moves_of
 from ktui.planning.simulate.schedule import Schedule, Tempo, schedule
 from ktui.quantities import as_duration
 
-_OTHERWISE = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
-"""After these a run did not go by one set of limits from its first step to its last."""
+_UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
+"""A run with one of these events did not keep one set of limits from its first step to its last."""
 
 _ALIKE = 1.05
-"""So much slower than the fastest is as fast: no forecast is that exact."""
+"""Up to this factor, a slower cell counts as fast as the fastest: no forecast is more exact."""
 
 
 class PlayableRun(msgspec.Struct):
-    """What is to be known of a run to play it."""
+    """The facts needed to simulate a run."""
 
     name: str = ""
     cell: GridCell = GridCell(Limits())
-    """Its own limits and throttle, at its start."""
+    """The run's own limits and throttle, at its start."""
     known: bool = False
-    """Whether they are: the recording has the run's start."""
+    """Whether `cell` is known: the recording has the run's start."""
     planned: list[Planned] = msgspec.field(default_factory=list)
     steady: bool = True
-    """Whether it kept them, and was neither paused, nor held up, nor resumed, nor added to."""
+    """Whether the run kept its limits and was never paused, held up, resumed or added to."""
     owned: bool = False
-    """Whether a process has taken it on."""
+    """Whether an engine has taken the run on."""
 
     def take(self, event: AnyRunEvent) -> None:
-        """Take in the next event of its journal."""
+        """Add the next event of the run's journal."""
         if isinstance(event, Started):
             self.cell, self.known = GridCell(event.limits, event.options.throttle), True
         elif isinstance(event, Owned):
             self.steady, self.owned = self.steady and not self.owned, True
         elif isinstance(event, PlannedPart):
             self.planned += event.partitions
-        elif isinstance(event, _OTHERWISE) or (isinstance(event, Gate) and event.shut):
+        elif isinstance(event, _UNSTEADY) or (isinstance(event, Gate) and event.shut):
             self.steady = False
 
     def moves(self) -> Moves:
-        """Hold its plan against the cluster as it was at its start, all brokers up."""
+        """Compute the plan's moves on the cluster as it was at the run's start, all brokers up."""
         targets = [PartitionTarget(p.topic, p.partition, p.target) for p in self.planned]
         brokers = {b for p in self.planned for b in (*p.target, *p.original)}
         return moves_of(
@@ -80,33 +80,34 @@ class PlayableRun(msgspec.Struct):
 
 
 class PlayedCell(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one cell."""
+    """The simulated result for one cell."""
 
     cell: GridCell
     own: bool
-    """Whether the run really had it."""
+    """Whether the cell is the run's own."""
     predicted_s: float
     low_s: float
     high_s: float
     peak_extra_replicas: int
     batches: int
     broker_bytes_s: float
-    """The most that went into one broker at a time."""
+    """The highest rate into one broker, bytes a second."""
     beyond: tuple[str, ...] = ()
-    """Why it is not advised, as `what_if_evidence` says; nothing where it may be."""
+    """Why the cell is not advised, by the rules of `evidence`; empty where it may be."""
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """Which of the cells to take; None where none will do."""
+    """The advice for one run."""
 
     place: int | None
+    """The index of the advised cell; None where no cell is advised."""
     reason: str
     told_of: int
-    """The cell that the reason is about."""
+    """The index of the cell that the reason is about."""
 
 
 def play(moves: Moves, cell: GridCell, model: Model, *, own: bool = False) -> PlayedCell:
-    """Play a run under some limits and a throttle."""
+    """Simulate a run under some limits and a throttle."""
     tempo = model.tempo(cell.throttle)
     most = _Most(tempo.bytes_s)
     run = schedule(moves.wanted, cell.limits, Tempo(most.bytes_s, tempo.joining_s, tempo.other_s))
@@ -117,7 +118,7 @@ def play(moves: Moves, cell: GridCell, model: Model, *, own: bool = False) -> Pl
         most_at_once=most.most_at_once,
         partitions=run.most_in_flight,
     )
-    further = () if own else beyond(use, model.seen)  # its own way it really went
+    further = () if own else beyond(use, model.seen)  # the run really used its own cell
     return PlayedCell(
         cell=cell,
         own=own,
@@ -132,14 +133,15 @@ def play(moves: Moves, cell: GridCell, model: Model, *, own: bool = False) -> Pl
 
 
 def advise(played: Sequence[PlayedCell], window_s: float | None) -> Advice:
-    """Choose the gentlest that fits a window, or else the fastest that holds no more than the own.
+    """Choose the gentlest cell that fits a window.
 
-    Nothing that goes beyond what was recorded is chosen; where only that would do, it is said what
-    would have to be recorded.
+    Without a window, choose the fastest cell that holds no more extra replicas than the run's own
+    cell. A cell beyond the recorded evidence is never chosen. Where only such a cell would do, the
+    reason names the recordings that would be needed.
 
     Args:
         played: the cells of one run, its own among them.
-        window_s: seconds; None where nobody gave any.
+        window_s: seconds; None without a window.
     """
     own = next(n for n, one in enumerate(played) if one.own)
     if played[own].beyond:  # too little was recorded for anything
@@ -151,12 +153,12 @@ def advise(played: Sequence[PlayedCell], window_s: float | None) -> Advice:
     window = as_duration(window_s)
     if not fits:
         soonest = min(within, key=lambda n: played[n].high_s)
-        told = f"none fits {window}; the soonest is {_told(played[soonest])}"
+        reason = f"none fits {window}; the soonest is {_shown(played[soonest])}"
         others = [one for one in played if one.beyond and one.high_s <= window_s]
-        return Advice(None, told + _might(others, "fit"), soonest)
-    best = min(fits, key=lambda n: _gentle(played[n]))
-    told = f"the fewest at once of the {len(fits):,} that fit {window}: {_told(played[best])}"
-    return Advice(best, told, best)
+        return Advice(None, reason + _might(others, "fit"), soonest)
+    best = min(fits, key=lambda n: _gentleness(played[n]))
+    reason = f"the fewest at once of the {len(fits):,} that fit {window}: {_shown(played[best])}"
+    return Advice(best, reason, best)
 
 
 def _fastest(played: Sequence[PlayedCell], within: Sequence[int]) -> Advice:
@@ -165,49 +167,51 @@ def _fastest(played: Sequence[PlayedCell], within: Sequence[int]) -> Advice:
     held = [n for n in within if played[n].peak_extra_replicas <= most]
     soonest = min(played[n].predicted_s for n in held)
     alike = [n for n in held if played[n].predicted_s <= _ALIKE * soonest]
-    best = min(alike, key=lambda n: (_gentle(played[n]), not played[n].own))
-    told = f"the gentlest of the fastest that hold {most:,} extra replicas at most, as the run did"
+    best = min(alike, key=lambda n: (_gentleness(played[n]), not played[n].own))
+    reason = (
+        f"the gentlest of the fastest that hold {most:,} extra replicas at most, as the run did"
+    )
     others = [
         one
         for one in played
         if one.beyond and one.peak_extra_replicas <= most and one.predicted_s * _ALIKE < soonest
     ]
-    return Advice(best, f"{told}: {_told(played[best])}{_might(others, 'be faster')}", best)
+    return Advice(best, f"{reason}: {_shown(played[best])}{_might(others, 'be faster')}", best)
 
 
 def _might(others: Sequence[PlayedCell], do: str) -> str:
-    """Say what would have to be recorded for others to be advised; no time is told of them."""
+    """Name the recordings that other cells need to be advised; show no time of theirs."""
     if not others:
         return ""
     nearest = min(others, key=lambda one: (len(one.beyond), one.predicted_s))
     return f"; others might {do}, beyond what was recorded: {'; '.join(nearest.beyond)}"
 
 
-def _gentle(one: PlayedCell) -> tuple[float, ...]:
-    """Sort the gentlest first: by partitions at once, replicas, and what goes into a broker."""
+def _gentleness(one: PlayedCell) -> tuple[float, ...]:
+    """Return a sort key, the gentlest first: counts at once, then the rate into a broker."""
     limits = one.cell.limits
     counts = (limits.partitions, limits.replicas, limits.per_broker, limits.replica_movements)
     return (*(math.inf if count is None else count for count in counts), one.broker_bytes_s)
 
 
-def _told(one: PlayedCell) -> str:
+def _shown(one: PlayedCell) -> str:
     low, high = as_duration(one.low_s), as_duration(one.high_s)
     return f"{as_duration(one.predicted_s)} ({low} to {high})"
 
 
 def _at(run: Schedule, rate: float) -> float:
-    """Tell the time at another rate: what goes with it is the copying."""
+    """Return the duration at another rate, in seconds: only the copying scales with the rate."""
     return run.copying_s / rate + run.waiting_s
 
 
 class _Most:
-    """Remembers the highest rate that was asked for, and for how many replicas at once."""
+    """Remembers the highest rate that was asked for, and the numbers of replicas at once."""
 
     def __init__(self, bytes_s: Callable[[int, int], float]) -> None:
         self._bytes_s = bytes_s
         self.seen = 0.0
         self.fewest_at_once = 0
-        """None were asked for yet."""
+        """0 until the first call."""
         self.most_at_once = 0
 
     def bytes_s(self, broker: int, at_once: int) -> float:
@@ -230,7 +234,7 @@ def _leader(planned: Planned) -> int:
 
 
 def recorded_run(name: str, events: Iterable[AnyRunEvent]) -> PlayableRun:
-    """Read a run from the events of its journal, in their order."""
+    """Build a run from the events of its journal, in order."""
     run = PlayableRun(name)
     for event in events:
         run.take(event)

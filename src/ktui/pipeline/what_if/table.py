@@ -1,4 +1,4 @@
-"""The table `what_if`: each recorded run, played under many limits and throttles."""
+"""The table `what_if`: each recorded run, simulated under many limits and throttles."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _MEGA = 1_000_000
 
 
 class Lasted(msgspec.Struct, frozen=True):
-    """How long a run really took, and who may foretell it."""
+    """How long a run really took, and the model to check against that."""
 
     ms: int | None
-    """From its first step to the end of its last; None where it has not ended."""
+    """From the first step to the end of the last, in ms; None where the run has not ended."""
     held_out: Model | None
-    """Fitted on all but this run; None where there is none, or the run did not do all of it."""
+    """Fitted on all runs but this one; None without a fit, or where the run was not fully done."""
 
 
 def played_rows(
     run: PlayableRun, cells: Sequence[GridCell], model: Model, lasted: Lasted
 ) -> Iterator[dict[str, Any]]:
-    """Play a run under some cells; none where nothing of it was to be moved."""
+    """Simulate a run under some cells; no rows where it had nothing to move."""
     moves = run.moves()
     actual_s = None if lasted.ms is None else lasted.ms / 1000
     for cell in cells if moves.wanted else ():
         own = cell == run.cell
-        told = play(moves, cell, model, own=own)
+        result = play(moves, cell, model, own=own)
         yield {
             "run": run.name,
             "partitions": len(moves.wanted),
@@ -53,21 +53,21 @@ def played_rows(
             "limits": msgspec.json.encode(cell.limits, order="deterministic").decode(),
             "throttle": spelled(cell.throttle),
             "own": own,
-            "predicted_s": told.predicted_s,
-            "low_s": told.low_s,
-            "high_s": told.high_s,
-            "peak_extra_replicas": told.peak_extra_replicas,
-            "batches": told.batches,
-            "broker_bytes_s": told.broker_bytes_s,
+            "predicted_s": result.predicted_s,
+            "low_s": result.low_s,
+            "high_s": result.high_s,
+            "peak_extra_replicas": result.peak_extra_replicas,
+            "batches": result.batches,
+            "broker_bytes_s": result.broker_bytes_s,
             "actual_s": actual_s if own else None,
             "error_held_out": _error(run, moves, lasted) if own else None,
             "calibrated_on": list(model.runs),
-            "beyond": list(told.beyond),
+            "beyond": list(result.beyond),
         }
 
 
 def _error(run: PlayableRun, moves: Moves, lasted: Lasted) -> float | None:
-    """Hold what the other runs foretell against what it took; None where it was not left alone."""
+    """Compare the other runs' prediction with the real duration; None for an unsteady run."""
     if lasted.held_out is None or not lasted.ms or not run.steady:
         return None
     return play(moves, run.cell, lasted.held_out).predicted_s / (lasted.ms / 1000) - 1
@@ -76,7 +76,7 @@ def _error(run: PlayableRun, moves: Moves, lasted: Lasted) -> float | None:
 def advised_rows(
     rows: Sequence[Mapping[str, Any]], window_s: float | None
 ) -> Iterator[dict[str, Any]]:
-    """Add to all rows of one run which is recommended and why, and how far off the model was."""
+    """Add to all rows of one run the recommendation, its reason, and the model's error."""
     error = next(row["error_held_out"] for row in rows if row["own"])
     off = [*too_far_off(error)]
     rows = [{**row, "beyond": [*row["beyond"], *off]} for row in rows]
@@ -106,7 +106,7 @@ def _played(row: Mapping[str, Any]) -> PlayedCell:
 
 
 def spelled(rates: ThrottleRates) -> str:
-    """Write rates as `--throttle` takes them: `50MB,3=20MB`, or `none`."""
+    """Write rates in the format of `--throttle`: `50MB,3=20MB`, or `none`."""
     every = [] if rates.every is None else [_rate(rates.every)]
     own = [f"{each.broker}={_rate(each.bytes_s)}" for each in rates.brokers]
     return ",".join([*every, *own]) or "none"
@@ -122,27 +122,27 @@ _KINDS = (
     "started", "planned", "owned", "limits", "throttle", "paused", "gate", "outage", "added",
     "recovered",
 )  # fmt: skip
-"""All that a run is played by: not the thousands of events of its steps."""
+"""The events needed to simulate a run: not the thousands of events of its steps."""
 _PLAYED = struct_of(
     *(field for field in WHAT_IF.schema if field.name not in ("recommended", "reason"))
 )
 
 
 class Models(msgspec.Struct):
-    """Fitted on the driver, and sent to the executors with the work."""
+    """The models, fitted on the driver and sent to the executors with the work."""
 
     whole: dict[str, Model]
-    """By cluster, on all that was recorded."""
+    """By cluster, fitted on all recordings."""
     held_out: dict[tuple[str, str], Model]
-    """By cluster and run, on all but what was recorded in that run's time."""
+    """By cluster and run id, fitted on all but the recordings from that run's time."""
 
 
 def models(figures: Mapping[str, FitInputs], runs: Sequence[tuple[str, str]]) -> Models:
     """Fit all models.
 
     Args:
-        figures: by cluster.
-        runs: cluster and run id of each.
+        figures: the inputs of the fits, by cluster.
+        runs: the cluster and run id of each run.
     """
     whole = {cluster: fit(of.inflows, of.steps, of.partitions) for cluster, of in figures.items()}
     held_out = {
@@ -171,15 +171,15 @@ def what_if(
     cells: Sequence[GridCell],
     window_s: float | None = None,
 ) -> DataFrame:
-    """Play every run whose start was recorded, in the executors.
+    """Simulate every run whose start was recorded, in the executors.
 
     Args:
-        run_events: tell the plans, sizes, limits.
-        runs: tell which ended with all of it done.
-        batches: tell when the first step began and the last one ended.
-        models: of all clusters; runs of a cluster without one are left out.
-        cells: the limits and throttles, beside each run's own.
-        window_s: seconds in which a run should end; None where nobody asks for any.
+        run_events: the table RUN_EVENTS, for plans, sizes and limits.
+        runs: the table RUNS, for which runs ended with every partition done.
+        batches: the table BATCHES, for when the first step began and the last one ended.
+        models: the models of all clusters; runs of a cluster without one are left out.
+        cells: the limits and throttles, in addition to each run's own.
+        window_s: seconds in which a run should end; None without a window.
     """
     lots = min(len(cells) + 1, 2 * run_events.sparkSession.sparkContext.defaultParallelism)
     events = require(run_events, RUN_EVENTS, ("cluster_id", "run_id", "entry", "kind", "event"))
@@ -198,7 +198,7 @@ def what_if(
 
 
 def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
-    """Give `lasted_ms` of each run, null where it has not ended, and whether all is `done`."""
+    """Compute `lasted_ms` of each run, null until it has ended, and whether all is `done`."""
     runs = require(runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions"))
     spans = require(batches, BATCHES, ("cluster_id", "run_id", "began_t", "ended_t"))
     spans = spans.groupBy("cluster_id", "run_id").agg(
@@ -219,11 +219,14 @@ def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
 def _lot(
     cells: Sequence[GridCell], lots: int, models: Models
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
-    """Give what plays one lot of the cells of a run; of one that cannot be played, nothing."""
+    """Return a function that simulates a run under one lot of the cells.
+
+    A run that cannot be simulated has no rows.
+    """
     schema = to_arrow_schema(_PLAYED)
 
     def played(key: tuple[pa.Scalar, ...], events: pa.Table) -> pa.Table:
-        with suppress(Exception):  # a recording may say anything, and others have runs beside it
+        with suppress(Exception):  # recordings are untrusted; one bad run must not stop the others
             return pa.Table.from_pylist(rows_of(key, events), schema)
         return schema.empty_table()
 
@@ -232,26 +235,26 @@ def _lot(
         model = models.whole.get(cluster)
         rows = events.sort_by("entry").to_pylist()
         run = recorded_run(rows[0]["run"], _events(rows))
-        given: list[dict[str, Any]] = []
+        result: list[dict[str, Any]] = []
         if model is not None and run.known:
             all_cells = [run.cell, *(cell for cell in cells if cell != run.cell)]
             held_out = models.held_out.get((cluster, run_id)) if rows[0]["done"] else None
-            told = played_rows(
+            simulated = played_rows(
                 run, all_cells[lot::lots], model, Lasted(rows[0]["lasted_ms"], held_out)
             )
-            given = [{"cluster_id": cluster, "run_id": run_id, **row} for row in told]
-        return given
+            result = [{"cluster_id": cluster, "run_id": run_id, **row} for row in simulated]
+        return result
 
     return played
 
 
 def _advised(window_s: float | None) -> Callable[[pa.Table], pa.Table]:
-    """Give the step that says of each run's cells which to take."""
+    """Return a function that adds the advice to a run's cells."""
     schema = to_arrow_schema(WHAT_IF.schema)
 
     def advised(cells: pa.Table) -> pa.Table:
         played = cells.to_pylist()
-        if not any(row["own"] for row in played):  # it could not be played as it was
+        if not any(row["own"] for row in played):  # it could not be simulated as it was
             return schema.empty_table()
         return pa.Table.from_pylist([*advised_rows(played, window_s)], schema)
 
@@ -260,5 +263,5 @@ def _advised(window_s: float | None) -> Callable[[pa.Table], pa.Table]:
 
 def _events(rows: Sequence[Mapping[str, Any]]) -> Iterator[AnyRunEvent]:
     for row in rows:
-        with suppress(msgspec.DecodeError):  # of a newer ktui
+        with suppress(msgspec.DecodeError):  # an event of a newer ktui
             yield decode(row["event"].encode())

@@ -1,1 +1,1 @@
-"""What a report reads of a lake, without Spark."""
+"""The data of a report, read from a lake without Spark."""

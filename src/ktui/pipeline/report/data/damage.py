@@ -1,4 +1,4 @@
-"""Tables that cannot be read, told in a line."""
+"""Errors of damaged tables, as one line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ktui.pipeline.errors import PipelineProblem
 
 @contextmanager
 def damage_in_words(place: str) -> Iterator[None]:
-    """Say that a table's files are missing, or not what the pipeline writes.
+    """Turn errors of reading tables within the block into a one-line problem.
 
     Raises:
-        PipelineProblem: they are.
+        PipelineProblem: a table's files are missing, or not as the pipeline writes them.
     """
     try:
         yield
     except (OSError, pa.ArrowException, msgspec.MsgspecError) as error:
-        fix = f"Make the lake anew: ktui pipeline run --lake {place}"
+        fix = f"Make the lake again: ktui pipeline run --lake {place}"
         raise PipelineProblem(f"{place}: its tables cannot be read: {error}. {fix}") from None

@@ -1,4 +1,4 @@
-"""A lake read through Arrow: a report needs neither Java nor Spark."""
+"""Read a lake through Arrow, so that a report needs neither Java nor Spark."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Tables(Protocol):
     """One whole version of a lake."""
 
     def dataset(self, table: str) -> Dataset | None:
-        """Give a table's files; None where the lake has none of it."""
+        """Return a table's files as a dataset; None where the table has no rows."""
 
 
 def records(tables: Tables, table: str, kind: type[R], where: pc.Expression) -> list[R]:
-    """Read rows of a table, those columns that the record has.
+    """Read rows of a table as records; only the columns that the record has are read.
 
     Args:
         tables: the lake.
-        table: its name.
-        kind: what a row becomes.
-        where: which rows.
+        table: the table's name.
+        kind: the type of the records.
+        where: the filter of the rows.
     """
     files = tables.dataset(table)
     if files is None:
@@ -49,7 +49,7 @@ def records(tables: Tables, table: str, kind: type[R], where: pc.Expression) -> 
 
 
 def values(tables: Tables, table: str, column: str, where: pc.Expression) -> set[str]:
-    """Give the different values of a column, in some rows of a table."""
+    """Return the distinct values of a column, in some rows of a table."""
     files = tables.dataset(table)
     if files is None:
         return set()
@@ -59,12 +59,15 @@ def values(tables: Tables, table: str, column: str, where: pc.Expression) -> set
 def counts_by_poll(
     tables: Tables, where: pc.Expression, of: Iterable[Partition] | None
 ) -> list[tuple[int, int, int]]:
-    """Count what each poll saw moving: its t, partitions, replicas being added.
+    """Count the partitions being reassigned and the replicas being added in each poll.
 
     Args:
         tables: the lake.
-        where: which samples.
-        of: only of these partitions; None for all.
+        where: the filter of the samples.
+        of: the partitions to count; None for all.
+
+    Returns:
+        The time `t` in ms, the partitions and the replicas of each poll, in order of time.
     """
     files = tables.dataset("samples")
     if files is None:
@@ -120,11 +123,11 @@ _BY = dataset.HivePartitioning(pa.schema([("cluster_id", pa.string())]))
 
 
 class ArrowLake:
-    """One whole version of a lake; later ones do not change it.
+    """One whole version of a lake; later versions do not change it.
 
     Args:
         files: the lake's folder.
-        manifest: the version.
+        manifest: the version to read.
     """
 
     def __init__(self, files: fs.FileSystem, manifest: Manifest) -> None:
@@ -133,10 +136,10 @@ class ArrowLake:
 
     @classmethod
     def open(cls, place: str) -> ArrowLake:
-        """Open the lake at a path or URI, as it is now.
+        """Open the current version of the lake at a path or URI.
 
         Raises:
-            PipelineProblem: there is none, or it cannot be read from here.
+            PipelineProblem: there is no lake, or it cannot be read from this machine.
         """
         try:
             files, path = fs.FileSystem.from_uri(place) if "://" in place else _local(place)
@@ -148,7 +151,7 @@ class ArrowLake:
                 check_links(Path(path), found)
             return cls(folder, found)
         except FileNotFoundError:
-            fix = f"Make one of recordings: ktui pipeline run --lake {place}"
+            fix = f"Make one from recordings: ktui pipeline run --lake {place}"
             raise PipelineProblem(f"{place}: no lake. {fix}") from None
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             raise PipelineProblem(manifests.unreadable(place, error)) from None
@@ -156,7 +159,7 @@ class ArrowLake:
             raise PipelineProblem(f"{place}: the lake cannot be read: {error}") from None
 
     def dataset(self, table: str) -> dataset.Dataset | None:
-        """Give a table's files; None where it has no rows."""
+        """Return a table's files as a dataset; None where the table has no rows."""
         parts = self.manifest.tables.get(table, {}).values()
         paths = [file.path for part in parts for file in part.files]
         if not paths:

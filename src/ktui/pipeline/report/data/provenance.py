@@ -1,4 +1,4 @@
-"""What a report rests on: by which version it was made, from which segments, and what was lost."""
+"""The sources of a report: ktui's version, the segments, and the lines that were lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class UnusableLine(msgspec.Struct, frozen=True):
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """What the foot of the page tells."""
+    """The content of the page's footer."""
 
     made_at: datetime
     version: str
@@ -39,7 +39,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _DIGITS = 16
-"""Of a segment's checksum, that rows name it by."""
+"""The digits of a segment's checksum by which rows name the segment."""
 
 
 class _Bad(msgspec.Struct, frozen=True):
@@ -50,13 +50,13 @@ class _Bad(msgspec.Struct, frozen=True):
 
 
 def trace(lake: ArrowLake, place: str, subject: Subject, facts: ReportFacts) -> Provenance:
-    """Say what a report rests on.
+    """Find the sources of a report.
 
     Args:
-        lake: it was read from this one.
-        place: where that is, as it was named.
-        subject: what it is about.
-        facts: what it tells.
+        lake: the lake that the report was made from.
+        place: the lake's place, as the user named it.
+        subject: the run or cluster of the report.
+        facts: the report's facts.
     """
     used = _segments(lake, subject, facts)
     cluster = pc.field("cluster_id")
@@ -81,11 +81,11 @@ def trace(lake: ArrowLake, place: str, subject: Subject, facts: ReportFacts) -> 
 
 
 def _segments(lake: ArrowLake, subject: Subject, facts: ReportFacts) -> set[str]:
-    """Give the first 16 digits of the checksums of all segments that tell of the subject."""
+    """Return the first 16 digits of the checksums of all segments with data on the subject."""
     cluster = subject.where(of_run=False)
     if subject.run is None:
         return values(lake, "lines", "segment", cluster)
     began, ended = facts.span
     t = pc.field("t")
-    looks = values(lake, "samples", "segment", cluster & (t >= began) & (t <= ended))
-    return looks | values(lake, "lines", "segment", subject.where())
+    sampled = values(lake, "samples", "segment", cluster & (t >= began) & (t <= ended))
+    return sampled | values(lake, "lines", "segment", subject.where())

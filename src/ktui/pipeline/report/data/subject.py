@@ -1,4 +1,4 @@
-"""What a report is about: one run, or all that was recorded of a cluster."""
+"""The subject of a report: one run, or all that was recorded of a cluster."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MOST_NAMED = 10
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Which rows of the lake concern the report."""
+    """Selects the rows of the lake that concern the report."""
 
     cluster_id: str
     run: RunRecord | None = None
     """None for the whole cluster."""
 
     def where(self, *, of_run: bool = True) -> pc.Expression:
-        """Tell the rows of the cluster, and of the run if there is one and `of_run`."""
+        """Return the filter for the cluster's rows; for the run's if there is one and `of_run`."""
         cluster = pc.field("cluster_id") == self.cluster_id
         if self.run is None or not of_run:
             return cluster
@@ -28,38 +28,38 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def choose(tables: Tables, run: str | None, cluster: str | None) -> Subject:
-    """Find what was asked for.
+    """Find the run or cluster that the user asked for.
 
     Args:
         tables: the lake.
-        run: a run's name, or its id where several have the name.
-        cluster: a cluster's id; with a run, that run of this cluster.
+        run: a run's name, or its id where several runs have that name.
+        cluster: a cluster's id; with a run, the cluster of that run.
 
     Raises:
-        PipelineProblem: there is no such, or several; names those that there are.
+        PipelineProblem: no run or cluster matches, or several do; names the choices.
     """
     runs = records(tables, "runs", RunRecord, pc.scalar(value=True))
     if run is not None:
-        return _the_run([one for one in runs if cluster in (None, one.cluster_id)], run)
+        return _named_run([one for one in runs if cluster in (None, one.cluster_id)], run)
     clusters = sorted(values(tables, "polls", "cluster_id", pc.scalar(value=True)))
     if cluster is None:
         if len(clusters) == 1 and not runs:
             return Subject(clusters[0])
         raise PipelineProblem(
-            "say what the report is about: --run or --cluster. "
-            f"{_those('Runs', _names(runs))} {_those('Clusters', clusters)}"
+            "the report needs a subject: --run or --cluster. "
+            f"{_choices('Runs', _names(runs))} {_choices('Clusters', clusters)}"
         )
     if cluster not in clusters:
-        raise PipelineProblem(f"no cluster {cluster} in the lake. {_those('Clusters', clusters)}")
+        raise PipelineProblem(f"no cluster {cluster} in the lake. {_choices('Clusters', clusters)}")
     return Subject(cluster)
 
 
-def _the_run(runs: list[RunRecord], name: str) -> Subject:
+def _named_run(runs: list[RunRecord], name: str) -> Subject:
     found = [one for one in runs if name == one.run_id] or [one for one in runs if name == one.run]
     if not found:
-        raise PipelineProblem(f"no run {name} in the lake. {_those('Runs', _names(runs))}")
+        raise PipelineProblem(f"no run {name} in the lake. {_choices('Runs', _names(runs))}")
     if len(found) > 1:
-        ids = _those("Say which", [one.run_id for one in found])
+        ids = _choices("Use an id", [one.run_id for one in found])
         raise PipelineProblem(f"{len(found)} runs are called {name}. {ids}")
     return Subject(found[0].cluster_id, found[0])
 
@@ -68,7 +68,7 @@ def _names(runs: list[RunRecord]) -> list[str]:
     return sorted({one.run for one in runs})
 
 
-def _those(what: str, names: list[str]) -> str:
+def _choices(what: str, names: list[str]) -> str:
     if not names:
         return f"{what}: none."
     more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""

@@ -1,1 +1,1 @@
-"""The figures of a report, one file each."""
+"""The figures of a report, one module each."""

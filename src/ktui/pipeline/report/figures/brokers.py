@@ -1,4 +1,4 @@
-"""What was copied into each broker, against its throttle."""
+"""The figure of the bytes copied into each broker, against its throttle."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ROW_PX, _EDGES_PX = 110, 110
 
 
 def brokers_figure(facts: ReportFacts) -> Figure | Missing:
-    """Draw the brokers that took in most, each in a strip of its own with the same scale."""
+    """Draw the brokers that received most, each in a strip of its own with the same scale."""
     of: defaultdict[int, list[Minute]] = defaultdict(list)
     for minute in sorted(facts.minutes, key=lambda one: one.minute):
         of[minute.broker].append(minute)
-    taken = {broker: sum(m.bytes_in or 0 for m in minutes) for broker, minutes in of.items()}
-    busiest = sorted((b for b in taken if taken[b] > 0), key=lambda b: (-taken[b], b))
+    received = {broker: sum(m.bytes_in or 0 for m in minutes) for broker, minutes in of.items()}
+    busiest = sorted((b for b in received if received[b] > 0), key=lambda b: (-received[b], b))
     if not busiest:
         return Missing(ID, TITLE, "No rate of a copy could be worked out.")
     shown = sorted(busiest[:MOST])
@@ -64,7 +64,7 @@ def _rate(minute: Minute) -> float:
 
 
 def _shown_throttle(minute: Minute) -> float:
-    """Give the throttle as far as it may stretch the scale: not where it binds nothing."""
+    """Return the throttle for choosing the scale; 0 where it is far above the rate."""
     throttle = minute.follower_throttle or 0
     return throttle if throttle <= 4 * _rate(minute) else 0
 
@@ -104,7 +104,7 @@ def _strip(broker: int, minutes: Sequence[Minute], row: int) -> list[JSON]:
 
 
 def _steps(minutes: Sequence[Minute]) -> Iterator[tuple[int, int | None]]:
-    """Give the throttle at the beginning and the end of each minute; none where one is missing."""
+    """Yield the throttle at each minute's start and end; None where a minute is missing."""
     until = None
     for each in minutes:
         if until is not None and until < each.minute:

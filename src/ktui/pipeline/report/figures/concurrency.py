@@ -1,4 +1,4 @@
-"""How much was under way, against what the limits allowed."""
+"""The figure of the partitions and replicas in flight, against the limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTITIONS, _REPLICAS = "partitions", "replicas"
 
 
 def concurrency_figure(facts: ReportFacts) -> Figure | Missing:
-    """Draw partitions and replicas under way over time, and their limits."""
+    """Draw the partitions and replicas in flight over time, and their limits."""
     if not facts.in_flight:
         return Missing(ID, TITLE, "No poll saw a partition move.")
     moments = grid(facts.span)
@@ -64,7 +64,7 @@ def _shown(count: int | None) -> str:
 
 
 def _peaks(counts: Sequence[tuple[int, int]], moments: Sequence[int]) -> list[int | None]:
-    """Give the highest of all counts up to each moment since the one before."""
+    """Return for each moment the highest count since the moment before."""
     found: list[int | None] = [None] * len(moments)
     place = 0
     for t, count in counts:

@@ -1,4 +1,4 @@
-"""The time left as it was told, against the time that was left."""
+"""The figure of the live view's time left, against the time that was really left."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ktui.quantities import as_duration
 ID, TITLE = "eta", "The time left as it was told, and as it came to be"
 _MOST_ROWS = 40
 _HALF = 0.1
-"""What is no further than this from half of the way counts as half way."""
+"""Shares no further than this from 0.5 count as half way."""
 
 _Of = Callable[[Guess], float | None]
 
 
 def eta_figure(facts: ReportFacts) -> Figure | Missing:
-    """Draw the told time left of the run that ended last, with two naive ones beside it."""
+    """Draw the live view's time left for the run that ended last, beside two naive forecasts."""
     of: defaultdict[str, list[Guess]] = defaultdict(list)
     for guess in facts.guesses:
         of[guess.run_id or ""].append(guess)
@@ -102,16 +102,16 @@ def _line(
 
 
 def _top(guesses: Sequence[Guess]) -> float:
-    """Give the end of the scale in minutes: naive guesses may be beyond all measure."""
+    """Return the end of the scale in minutes; naive forecasts are too far off to count."""
     true = max((g.truth_s or 0 for g in guesses), default=0)
-    told = max((g.left_s or 0 for g in guesses), default=0)
-    return max(1 / 60, min(max(told, true), 3 * true or told) * 1.15 / 60)
+    shown = max((g.left_s or 0 for g in guesses), default=0)
+    return max(1 / 60, min(max(shown, true), 3 * true or shown) * 1.15 / 60)
 
 
 def _says(guesses: Sequence[Guess]) -> str:
     half = [g for g in guesses if g.share is not None and abs(g.share - 0.5) <= _HALF]
-    told = error(half, lambda g: g.left_s)
-    if told is None:
+    off = error(half, lambda g: g.left_s)
+    if off is None:
         return "At half way no time left was told."
     others = [
         f"{error_:.0%} {name}"
@@ -122,14 +122,14 @@ def _says(guesses: Sequence[Guess]) -> str:
         if (error_ := error(half, of)) is not None
     ]
     beside = f"; the naive ways by {' and '.join(others)}" if others else ""
-    return f"At half way the told time left was off by {told:.0%} (median){beside}."
+    return f"At half way the told time left was off by {off:.0%} (median){beside}."
 
 
 def error(guesses: Sequence[Guess], of: _Of) -> float | None:
-    """Give the median of how far guesses are off, as a share of the truth; None without any."""
+    """Return the median error of forecasts, as a share of the truth; None without any."""
     off = [
-        abs(told - g.truth_s) / g.truth_s
+        abs(value - g.truth_s) / g.truth_s
         for g in guesses
-        if (told := of(g)) is not None and g.truth_s
+        if (value := of(g)) is not None and g.truth_s
     ]
     return statistics.median(off) if off else None

@@ -1,4 +1,4 @@
-"""A figure of the report: what is drawn, what it says in words, and the same as a table."""
+"""A figure of the report: a drawing, its meaning in words, and its data as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 JSON = Mapping[str, Any]
 
 MOST_ROWS = 200
-"""As many rows a figure's table has."""
+"""The most rows of a figure's table."""
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -19,24 +19,24 @@ class Rows(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     more: int = 0
-    """How many rows were left out."""
+    """The number of rows that were left out."""
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """What is drawn: traces and layout in plotly.js's own terms, colours as `var(--name)`."""
+    """A drawing: traces and layout in plotly.js's own format, with colours as `var(--name)`."""
 
     id: str
     title: str
     says: str
-    """What is to be seen, with its figures; also what a screen reader says of the drawing."""
+    """The meaning of the drawing in words and figures; also its text for screen readers."""
     caption: str
-    """How to read it, and what it leaves out."""
+    """How to read the drawing, and the data that it leaves out."""
     traces: Sequence[JSON]
     layout: JSON
     table: Rows
     height: int = 380
     along_time: bool = True
-    """Whether x is time: then keys move and zoom it."""
+    """Whether x is time; if so, keys move and zoom the drawing."""
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -48,13 +48,13 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 def rows(columns: Sequence[str], all_rows: Iterable[Sequence[str]]) -> Rows:
-    """Make a table of the first rows."""
-    told = [tuple(row) for row in all_rows]
-    return Rows(tuple(columns), tuple(told[:MOST_ROWS]), max(0, len(told) - MOST_ROWS))
+    """Make a table of the first `MOST_ROWS` rows."""
+    texts = [tuple(row) for row in all_rows]
+    return Rows(tuple(columns), tuple(texts[:MOST_ROWS]), max(0, len(texts) - MOST_ROWS))
 
 
 def time_axis(span: tuple[int, int]) -> JSON:
-    """Give an x axis of wall time, a little wider than what happened."""
+    """Return an x axis of wall time, a little wider than a span in ms."""
     began, ended = span
     edge = max(1000, (ended - began) // 50)
     return {
@@ -67,12 +67,12 @@ def time_axis(span: tuple[int, int]) -> JSON:
 
 
 def axis(title: str, **more: Any) -> JSON:
-    """Give an axis of figures that begin at nothing."""
+    """Return an axis of numbers that begins at zero."""
     return {"title": {"text": title}, "rangemode": "tozero", "automargin": True, **_LINES, **more}
 
 
 def layout(x: JSON, y: JSON, **more: Any) -> JSON:
-    """Give a layout: every figure of the page has the same."""
+    """Return the layout that all figures of the page share, with these axes."""
     return {
         "xaxis": x,
         "yaxis": y,

@@ -1,4 +1,4 @@
-"""How the slowest moves caught up."""
+"""The figure of how the slowest moves caught up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CurvePoints = list[tuple[int, int]]
 
 
 def lag_figure(facts: ReportFacts) -> Figure | Missing:
-    """Draw how far the furthest new replica of each of the slowest moves was behind."""
+    """Draw the lag of the new replica that is furthest behind, for each of the slowest moves."""
     samples: dict[Partition, Sample] = {}
     found: defaultdict[Partition, CurvePoints] = defaultdict(list)
     for sample in facts.slowest:
@@ -64,7 +64,7 @@ def lag_figure(facts: ReportFacts) -> Figure | Missing:
 
 
 def lag(sample: Sample) -> int | None:
-    """Say by how many messages the new replica that is furthest behind its leader is so."""
+    """Return the most messages that a new replica is behind its leader; None while unknown."""
     ends = {reading.broker: reading.end for reading in sample.ends}
     leader = None if sample.leader is None else ends.get(sample.leader)
     known = [ends[broker] for broker in sample.adding if broker in ends]

@@ -1,4 +1,4 @@
-"""Lanes: what each partition was doing when, the partitions one under the other."""
+"""Lanes: one row per partition, with bars for its states over time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ktui.quantities import as_duration
 
 _LANE_PX = 20
 _BAR = 0.75
-"""How much of its lane a bar takes."""
+"""The share of a lane's height that a bar takes."""
 _EDGES_PX = 130
 
 
@@ -21,7 +21,7 @@ class FigureLane(msgspec.Struct, frozen=True):
 
     label: str
     band: object = None
-    """Lanes one under the other that have the same are on the same ground."""
+    """Adjacent lanes with the same band share a background."""
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -35,12 +35,12 @@ class Bar(msgspec.Struct, frozen=True):
 
     @property
     def lasted(self) -> str:
-        """How long, in words."""
+        """The length of the bar's time, as text."""
         return as_duration((self.ended - self.began) / 1000)
 
 
 class BarKind(msgspec.Struct, frozen=True):
-    """What a bar may stand for."""
+    """A kind of bars, with its look."""
 
     name: str
     colour: str
@@ -48,7 +48,7 @@ class BarKind(msgspec.Struct, frozen=True):
 
 
 def traces(bars: Sequence[Bar], kinds: Iterable[BarKind]) -> list[JSON]:
-    """Give one trace a kind that occurs, in the order of the kinds."""
+    """Return one trace for each kind that occurs, in the order of the kinds."""
     return [
         _trace(kind, [bar for bar in bars if bar.kind == kind.name])
         for kind in kinds
@@ -85,7 +85,7 @@ def _trace(kind: BarKind, bars: Sequence[Bar]) -> JSON:
 
 
 def lanes_layout(lanes: Sequence[FigureLane], span: tuple[int, int], title: str) -> JSON:
-    """Give the layout of lanes, the first one on top."""
+    """Return the layout of lanes, the first one on top."""
     y = axis(
         title,
         tickvals=list(range(len(lanes))),
@@ -100,12 +100,12 @@ def lanes_layout(lanes: Sequence[FigureLane], span: tuple[int, int], title: str)
 
 
 def lanes_height(lanes: Sequence[FigureLane]) -> int:
-    """Say how high a drawing of lanes is, in pixels."""
+    """Return the height of a drawing of lanes, in pixels."""
     return len(lanes) * _LANE_PX + _EDGES_PX
 
 
 def _bands(lanes: Sequence[FigureLane], band: Callable[[FigureLane], object]) -> list[JSON]:
-    """Give every other band a ground of its own."""
+    """Return the backgrounds of every other band."""
     edges = [place for place in range(len(lanes)) if place == 0 or _differ(lanes, place, band)]
     ends = [*edges[1:], len(lanes)]
     return [

@@ -1,4 +1,4 @@
-"""The lanes of the moves: what each partition waited for, and in which batch it went."""
+"""The figure of the moves as lanes: the states and waits of each partition, by batch."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def full_lane(
 
 
 def length(move: MoveRecord, end: int) -> int:
-    """Say how long a move took, in milliseconds; one that is not over, up to the end."""
+    """Return how long a move took, in milliseconds; an open move counts up to `end`."""
     return max(0, (end if move.ended is None else move.ended) - move.began)
 
 

@@ -1,4 +1,4 @@
-"""Which colour stands for what: names in the page's style, which has each for light and dark."""
+"""The colours of states and lines: names in the page's style, which has light and dark ones."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ STATES = {
     "in sync": "var(--in-sync)",
     "electing": "var(--electing)",
 }
-"""In the order in which a move goes through them."""
+"""The colours of states, in the order in which a move goes through the states."""
 PATTERNS = {"stalled": "x", "adding": "/", "electing": "."}
-"""So that colour is not all that tells them apart."""
+"""The patterns of some states, so that colour is not the only difference."""
 ENDED = "var(--ended)"
 UNSEEN = "no state seen"
-"""What lies between two looks: a move goes on, and no look tells in which state."""
+"""The time between two polls in which a move goes on, and no poll shows its state."""
 
 LINES = tuple(f"var(--line-{number})" for number in range(1, 9))
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")

@@ -1,4 +1,4 @@
-"""When moves stood still, and why."""
+"""The figure of when moves stood still, and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ktui.quantities import as_count, as_duration
 
 ID, TITLE = "stalls", "When moves stood still, and why"
 MOST = 30
-"""As many stalls are drawn, and their causes looked for."""
+"""The most stalls to draw, and to find the cause of."""
 
 _KINDS = (
     BarKind(Cause.TARGET_DOWN, "var(--line-1)"),
@@ -74,7 +74,7 @@ def stalls_figure(facts: ReportFacts) -> Figure | Missing:
 
 
 def longest_stalls(intervals: Sequence[Interval]) -> list[Interval]:
-    """Give the stalls that lasted longest, the longest first."""
+    """Return the stalls that lasted longest, the longest first."""
     by_length = sorted(
         stalls(intervals), key=lambda one: (one.began - one.ended, one.began, one.key)
     )

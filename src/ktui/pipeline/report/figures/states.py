@@ -1,4 +1,4 @@
-"""All partitions by what they were doing: the shape of the whole run."""
+"""The figure of all partitions by state: the shape of the whole run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_ROWS = 40
 
 
 def states_figure(facts: ReportFacts) -> Figure | Missing:
-    """Draw how many partitions were in each state, the states one on another."""
+    """Draw the number of partitions in each state, stacked."""
     if not facts.intervals:
         return Missing(ID, TITLE, "No partition was seen in any state.")
     moments = grid(facts.span)
@@ -87,7 +87,7 @@ def _by_partition(facts: ReportFacts) -> Mapping[Partition, Sequence[Interval]]:
 def _gaps(
     move: MoveRecord, of: Mapping[Partition, Sequence[Interval]], end: int
 ) -> Iterator[tuple[int, int]]:
-    """Give the times within a move in which no look tells its state: it has not vanished."""
+    """Yield the spans within a move in which no poll shows its state: it has not vanished."""
     known, ended = move.began, end if move.ended is None else move.ended
     for interval in of.get(move.key, ()):
         if known < min(interval.began, ended):
@@ -98,7 +98,7 @@ def _gaps(
 
 
 def _ends(facts: ReportFacts, of: Mapping[Partition, Sequence[Interval]]) -> Iterator[int]:
-    """Give when each move ended, and when each partition that never moved stopped waiting."""
+    """Yield when each move ended, and when each partition that never moved stopped waiting."""
     yield from (move.ended for move in facts.moves if move.ended is not None)
     moved = {move.key for move in facts.moves}
     for key, intervals in of.items():
@@ -108,11 +108,11 @@ def _ends(facts: ReportFacts, of: Mapping[Partition, Sequence[Interval]]) -> Ite
 
 def _says(counters: Mapping[str, Counter], moves_ended: int) -> str:
     most = {state: counter.most() for state, counter in counters.items()}
-    told = [
+    peaks = [
         f"{most[state]:,} {state}"
         for state in ("queued", "catching up", "stalled")
         if most.get(state)
     ]
     ended = as_count(moves_ended, "move has", "moves have")
-    at_most = f"At most {', '.join(told)} at a time. " if told else ""
+    at_most = f"At most {', '.join(peaks)} at a time. " if peaks else ""
     return f"{at_most}In the end {ended} ended."

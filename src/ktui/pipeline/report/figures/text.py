@@ -1,4 +1,4 @@
-"""Names of a cluster as a drawing may show them: they are anybody's text, and never markup."""
+"""Texts for drawings: times, and names of a cluster, which are untrusted and never markup."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _MOST_POINTS = 400
 
 
 def as_time(t: int) -> str:
-    """Give date and time: `2026-05-04 13:37:00`."""
+    """Format ms since 1970 as date and time in UTC: `2026-05-04 13:37:00`."""
     return datetime.fromtimestamp(t / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def grid(span: tuple[int, int]) -> list[int]:
-    """Give moments that are equally far from each other, both ends among them."""
+    """Return at most about 400 equally spaced moments in ms, at least 1 s apart, with both ends."""
     began, ended = span
     step = max(1000, -(-(ended - began) // _MOST_POINTS))
     return [*range(began, ended, step), ended]
 
 
 class Counter:
-    """Counts how many of some intervals hold a moment; one holds its beginning, not its end."""
+    """Counts the intervals that contain a moment; an interval contains its start, not its end."""
 
     def __init__(self, intervals: Iterable[tuple[int, int | None]]) -> None:
         known = list(intervals)
@@ -37,16 +37,16 @@ class Counter:
         self._ended = sorted(ended for _, ended in known if ended is not None)
 
     def at(self, t: int) -> int:
-        """How many hold this moment."""
+        """Count the intervals that contain this moment."""
         return bisect_right(self._began, t) - bisect_right(self._ended, t)
 
     def most(self) -> int:
-        """How many one moment held, at the most."""
+        """Return the most intervals that contain the same moment."""
         return max((self.at(t) for t in self._began), default=0)
 
 
 def thinned(points: Sequence[T], most: int = _MOST_POINTS) -> Sequence[T]:
-    """Leave out so many points that few enough are left, the last one never."""
+    """Thin points out to at most about `most`; the last point always stays."""
     if len(points) <= most:
         return points
     every = -(-len(points) // most)
@@ -57,7 +57,7 @@ _LONGEST = 26
 
 
 def plain(text: str) -> str:
-    """Take from a text all that the drawing library would read as markup."""
+    """Escape all that the drawing library would read as markup."""
     return html.escape(clean(text), quote=False)
 
 
@@ -67,7 +67,7 @@ def full(row: OfPartition) -> str:
 
 
 def short(row: OfPartition) -> str:
-    """Name a partition so that it fits beside a drawing: a long topic loses its middle."""
+    """Name a partition so that the name fits beside a drawing: a long name loses its middle."""
     name = full(row)
     if len(name) <= _LONGEST:
         return name
@@ -75,5 +75,5 @@ def short(row: OfPartition) -> str:
 
 
 def brokers(ids: tuple[int, ...] | None) -> str:
-    """Name some brokers, in their order."""
+    """List broker ids as text, in their order; `-` for None."""
     return "-" if ids is None else ", ".join(map(str, ids))

@@ -1,4 +1,4 @@
-"""How long the run would have taken under other limits, and which ones to take."""
+"""The figure of how long a run would have taken under other limits, and the advised ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Cells = dict[tuple[str, str], WhatIf]
 
 
 def what_if_figure(facts: ReportFacts) -> Figure | Missing:
-    """Draw the grid of limits and throttles of the run that was played through last."""
+    """Draw the grid of limits and throttles of the last simulated run."""
     if not facts.what_ifs:
         return Missing(
             ID, TITLE, "Left out: no other limits were played through, for no run was recorded."
@@ -61,11 +61,11 @@ def what_if_figure(facts: ReportFacts) -> Figure | Missing:
 
 
 def limits_words(limits: str, *, in_full: bool = True) -> str:
-    """Name limits by their letters.
+    """Return limits as text, each by its letter.
 
     Args:
-        limits: their JSON.
-        in_full: with the shape and the mode.
+        limits: the limits as JSON.
+        in_full: whether to add the shape, the mode and the order.
     """
     of = json.loads(limits)
     words = [f"{letter}{of[name]}" for name, letter in _SHORT.items() if of.get(name) is not None]
@@ -75,7 +75,7 @@ def limits_words(limits: str, *, in_full: bool = True) -> str:
 
 
 def _names(tried: Sequence[WhatIf]) -> dict[str, str]:
-    """Name all limits that were tried; what is the same in all of them only takes room."""
+    """Name all limits that were tried; leave out words that are the same in all names."""
     words = {tuple(json.loads(one.limits).get(name) for name in _WORDS) for one in tried}
     return {one.limits: limits_words(one.limits, in_full=len(words) > 1) for one in tried}
 
@@ -95,7 +95,7 @@ def _throttle(throttle: str) -> str:
 
 
 def _rate(throttle: str) -> str:
-    """Give a throttle with its unit; with rates for single brokers, as `--throttle` takes it."""
+    """Format a throttle with its unit; rates for single brokers, in the format of `--throttle`."""
     rates = rates_from(throttle)
     return throttle if rates.brokers or rates.every is None else as_rate(rates.every)
 
@@ -163,8 +163,8 @@ def _says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
             why = one.reason or as_duration(one.predicted_s)
             words.append(f"Recommended is {names[one.limits]}, {_throttle(one.throttle)}: {why}.")
         if one.own and one.actual_s is not None:
-            told = f"{as_duration(one.predicted_s)} are predicted for it"
-            words.append(f"The run took {as_duration(one.actual_s)} as it was; {told}.")
+            predicted = f"{as_duration(one.predicted_s)} are predicted for it"
+            words.append(f"The run took {as_duration(one.actual_s)} as it was; {predicted}.")
     why_none = [one.reason for one in tried if one.reason is not None]
     if why_none and not any(one.recommended for one in tried):
         words.append(f"None is recommended: {why_none[0]}.")

@@ -1,4 +1,4 @@
-"""From the lake to the facts of a report: few samples are read whole, all others only counted."""
+"""Load the facts of a report from the lake: few samples are read, all others are only counted."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from ktui.pipeline.report.figures.stalls import longest_stalls
 from ktui.pipeline.tables.stall_cause import looked_at
 
 _POINTS = 400
-"""As many samples of a move are read, about."""
+"""The approximate number of samples to read for a move."""
 _MINUTE_MS = 60_000
 
 
 def load(tables: Tables, subject: Subject) -> ReportFacts:
-    """Read all that a report tells of."""
+    """Read all facts of a report."""
     moves = records(tables, "moves", MoveRecord, subject.where())
     seen = records(tables, "states", Interval, subject.where())
     facts = ReportFacts(
@@ -75,7 +75,7 @@ def _with_samples(facts: ReportFacts, tables: Tables, subject: Subject) -> Repor
 
 
 def one_at_a_time(intervals: Iterable[Interval]) -> Iterable[Interval]:
-    """Let each state of a partition end where the next one begins."""
+    """End each state of a partition where the next one begins."""
     of: defaultdict[Partition, list[Interval]] = defaultdict(list)
     for interval in intervals:
         of[interval.key].append(interval)
@@ -107,7 +107,7 @@ def _limits(tables: Tables, subject: Subject) -> Iterable[LimitsFrom]:
         try:
             event = events.decode(row.event.encode())
         except msgspec.DecodeError:
-            continue  # of a newer ktui
+            continue  # an event of a newer ktui
         if isinstance(event, events.Started):
             limits = event.limits
         elif isinstance(event, events.LimitsChanged):
@@ -120,13 +120,13 @@ def _limits(tables: Tables, subject: Subject) -> Iterable[LimitsFrom]:
 def _slowest(
     facts: ReportFacts, tables: Tables, samples: pc.Expression, polls_ms: float
 ) -> Sequence[Sample]:
-    """Read samples of the moves that took longest.
+    """Read some samples of the moves that took longest.
 
     Args:
         facts: the moves.
         tables: the lake.
-        samples: which ones may be read.
-        polls_ms: how many polls there were in a millisecond: of so many so few are read.
+        samples: the filter of the samples that may be read.
+        polls_ms: polls per millisecond, from which the share of samples to read follows.
     """
     end = facts.span[1]
     longest = sorted(facts.moves, key=lambda move: (-length(move, end), move.key))[:MOST_CURVES]

@@ -1,4 +1,4 @@
-"""The moves as a table that the page can sort."""
+"""The table of moves, which the page can sort."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ktui.pipeline.report.page.summary import outcome
 from ktui.quantities import UNKNOWN, as_bytes, as_duration, as_rate
 
 MOST = 500
+"""The most rows of the table."""
 
 
 class TableCell(msgspec.Struct, frozen=True):
-    """What a cell shows, and what it is sorted by; None comes last."""
+    """The text of a cell and its sort key; None is sorted last."""
 
     shown: str
     key: str | float | None
@@ -39,7 +40,7 @@ COLUMNS = (
 
 
 def moves_rows(facts: ReportFacts) -> Sequence[Sequence[TableCell]]:
-    """Give the moves that took longest, the longest first."""
+    """Return the rows of the moves that took longest, the longest first."""
     end = facts.span[1]
     longest = sorted(facts.moves, key=lambda move: (-length(move, end), move.began, move.key))
     return [_row(move, end) for move in longest[:MOST]]

@@ -1,4 +1,4 @@
-"""The page: words, figures and tables as one HTML file that asks nothing of the network."""
+"""The page: text, figures and tables as one HTML file that makes no network request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_SEGMENTS, MOST_LOST = 200, 50
 
 
 def page(facts: ReportFacts, provenance: Provenance) -> str:
-    """Give the page as HTML."""
+    """Render the page as HTML."""
     figures = [figure(facts) for figure in FIGURES]
     library, script = library_of_drawing(), _text("page.js")
     template = jinja2.Environment(
@@ -64,24 +64,24 @@ def page(facts: ReportFacts, provenance: Provenance) -> str:
 
 
 class Library(msgspec.Struct, frozen=True):
-    """plotly.js as the page has it: it is far larger than all else there."""
+    """plotly.js as the page contains it: compressed, as plotly.js is most of the page."""
 
     packed: str
-    """Base64 of gzip."""
+    """The script, gzipped and then in Base64."""
     sha256: str
-    """Of the script itself, as policies name it."""
+    """The SHA-256 of the script itself in Base64, as content security policies name it."""
 
 
 @functools.cache
 def library_of_drawing() -> Library:
-    """Pack plotly.js; the Python package has it in one size only."""
+    """Compress plotly.js; the Python package has it in one size only."""
     script: str = get_plotlyjs()
     packed = gzip.compress(script.encode(), mtime=0)
     return Library(base64.b64encode(packed).decode(), _sha256(script))
 
 
 def _policy(hashes: Sequence[str]) -> str:
-    """Forbid the network, and every script but ours: what a name smuggles in does not run."""
+    """Forbid the network, and every script but ours, so that no script in a name can run."""
     scripts = " ".join(f"'sha256-{each}'" for each in hashes)
     return (
         f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"
@@ -94,7 +94,7 @@ def _sha256(script: str) -> str:
 
 
 def drawings(figures: Sequence[Figure | Missing]) -> Markup:
-    """Give what is drawn as JSON that may stand within a page."""
+    """Return the figures as JSON that is safe within a script of the page."""
     drawn: dict[str, Any] = {
         figure.id: {
             "data": figure.traces,

@@ -1,4 +1,4 @@
-"""The report in a few words and figures: what a reader sees first."""
+"""The summary at the head of the report, in a few sentences and figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ReportSummary(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     words: tuple[str, ...]
     figures: tuple[tuple[str, str], ...]
-    """A name and what it comes to, each."""
+    """Pairs of a name and a value."""
 
 
 def summary(facts: ReportFacts) -> ReportSummary:
@@ -36,7 +36,7 @@ def summary(facts: ReportFacts) -> ReportSummary:
 
 
 def outcome(move: MoveRecord) -> str:
-    """Name what became of a move."""
+    """Return the outcome of a move, as text."""
     if move.ended is None and move.outcome == "unknown":
         return STILL_MOVING
     return move.outcome.replace("_", " ")
@@ -66,10 +66,11 @@ def _what(facts: ReportFacts) -> str:
     if not facts.moves:
         return ""
     counts = Counter(map(outcome, facts.moves))
-    told = ", ".join(f"{count:,} {word}" for word, count in counts.most_common())
+    outcomes = ", ".join(f"{count:,} {word}" for word, count in counts.most_common())
     copied = _copied(facts)
     much = f" {as_bytes(copied)} were copied." if copied else ""
-    return f"{as_count(len(facts.moves), 'move')} of partitions: {told}.{much}{_never_begun(facts)}"
+    moves = f"{as_count(len(facts.moves), 'move')} of partitions: {outcomes}."
+    return f"{moves}{much}{_never_begun(facts)}"
 
 
 def _never_begun(facts: ReportFacts) -> str:
@@ -96,7 +97,7 @@ def _copied(facts: ReportFacts) -> int | None:
 
 
 def median_rate(facts: ReportFacts) -> float | None:
-    """Give the median of the moves' median rates of one replica, in bytes a second."""
+    """Return the median of the moves' median rates of one replica, in bytes a second."""
     rates = [m.rate_bytes_p50 for m in facts.moves if m.rate_bytes_p50 is not None]
     return statistics.median(rates) if rates else None
 
@@ -105,7 +106,7 @@ def _figures(facts: ReportFacts) -> tuple[tuple[str, str], ...]:
     began, ended = facts.span
     done = sum(outcome(move) == DONE for move in facts.moves)
     stood = sum(1 for _ in stalls(facts.intervals))
-    told = [
+    figures = [
         ("took", as_duration((ended - began) / 1000) if facts.moves else UNKNOWN),
         ("moves", f"{len(facts.moves):,}"),
         ("done", f"{done:,}"),
@@ -115,7 +116,10 @@ def _figures(facts: ReportFacts) -> tuple[tuple[str, str], ...]:
     ]
     if facts.of_run:
         run = facts.runs[0]
-        told += [("batches", f"{run.batches:,}"), ("changes of limits", f"{run.limit_changes:,}")]
+        figures += [
+            ("batches", f"{run.batches:,}"),
+            ("changes of limits", f"{run.limit_changes:,}"),
+        ]
     else:
-        told.append(("runs", f"{len(facts.runs):,}"))
-    return tuple(told)
+        figures.append(("runs", f"{len(facts.runs):,}"))
+    return tuple(figures)
