@@ -163,7 +163,7 @@ class WitnessedWriter(SimulatedWriter):
         self._late_s = max(late_s, default=None)
         return await super().alter_configs(changes, leaves_within_s=leaves_within_s)
 
-    async def _sent(self, parts: Sequence[Any], act: Any) -> Any:
+    async def _deliver(self, parts: Sequence[Any], act: Any) -> Any:
         configures = any(isinstance(part, ConfigResource) for part in parts)
         seen = self._configuring(act) if configures else self._moving(act)
         late_by_s = self._late_s if configures else self.late_by_s
@@ -173,7 +173,7 @@ class WitnessedWriter(SimulatedWriter):
             if not configures:
                 self.late_by_s = None
             return {}
-        return await super()._sent(parts, seen)
+        return await super()._deliver(parts, seen)
 
     def _configuring(self, act: Any) -> Any:
         changes, witness, sent_s = self._changes, self._witness, self._witness.cluster.now_s
