@@ -105,7 +105,10 @@ class Controller:
             self._remove_from_isrs(broker)
 
     def unfence(self, broker: int) -> None:
-        """Unfence a broker. It leads at once where leaderless partitions allow it."""
+        """Unfence a broker.
+
+        The broker leads at once where there is no leader and the broker has the data.
+        """
         self._members.unfence(broker)
         self._redecide((tp, self._known(tp)) for tp in self._records.leaderless)
 
