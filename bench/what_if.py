@@ -56,7 +56,8 @@ def run() -> None:
     print(
         f"what if, {sets} limit sets of {MOVES:,} moves on {BROKERS} brokers: in Spark, "
         f"{os.cpu_count()} cores, {_as_text(in_spark, sets)}; "
-        f"alone, one core, {_as_text(alone, sets)}; Spark takes {ratio(in_spark, alone):.2f} times that"
+        f"alone, one core, {_as_text(alone, sets)}; "
+        f"Spark takes {ratio(in_spark, alone):.2f} times that"
     )
 
 

@@ -29,7 +29,7 @@ class SettingType(msgspec.Struct, frozen=True):
     """The type of a setting."""
 
     problem: Callable[[str, str], str]
-    """Takes a key and a value, and returns Kafka's words for the error; empty if there is none."""
+    """Function of a key and a value that returns Kafka's words for an error; empty if none."""
     default: tuple[str, ...] | None = None
     """The default of a list, the type that APPEND and SUBTRACT work on; None for other types."""
 
