@@ -10,11 +10,11 @@ from ktui.simulated.core import SimulatedCore
 from ktui.simulated.machines import Power
 
 TIMEOUT_S = 10.0
-"""How long a caller waits for an answer, in the cluster's time."""
+"""Timeout of a call, in the cluster's time."""
 _ANSWERED_WITHIN_S = 0.5
-"""How soon a broker that resumes answers the calls still waiting."""
+"""Longest time until a resumed broker answers the calls still waiting."""
 _FRESH_WITHIN_S = 5.0
-"""How long brokers may take to catch up with the controller."""
+"""Longest time for brokers to catch up with the controller."""
 _MIN_SLEEP_S = 0.001
 """Larger than any rounding error of a clock's figures."""
 PORT = 9092

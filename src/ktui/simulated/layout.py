@@ -66,9 +66,9 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     startup_s: float = 5.0
     """From a broker's start to its unfencing."""
     shutdown_s: float = 2.0
-    """How long a broker that shuts down is still alive, but leads nothing and is in no ISR."""
+    """Seconds for which a broker that shuts down is alive, but leads nothing and is in no ISR."""
     metadata_lag_s: float = 0.1
-    """How far brokers' metadata lags the controller. The list of reassignments never lags."""
+    """Lag of brokers' metadata behind the controller. The list of reassignments never lags."""
     auto_leader_rebalance: bool = True
     rebalance_interval_s: float = 300.0
     """leader.imbalance.check.interval.seconds."""

@@ -16,9 +16,9 @@ def wish_to_move(
 ) -> Wish | WriteResult:
     """Request a target and the removal of all other current replicas.
 
-    An empty list of adding or removing replicas is not requested, so the list of a reassignment
-    under way stays as it is. Hence a target that keeps the replicas being removed changes nothing.
-    For the same reason a target that drops an adding replica may never complete.
+    An empty list of adding or removing replicas is not requested. It leaves the list of a
+    reassignment under way as it is. Hence a target that keeps the replicas being removed changes
+    nothing. For the same reason a target that drops an adding replica may never complete.
 
     Args:
         known: the partition's record.

@@ -19,9 +19,9 @@ _Entry = tuple[float, int, Flow]
 class Channel:
     """Flows that use the same resources, so that each gets the same rate.
 
-    A flow that began `n` bytes behind has caught up when `served - inbound * tide` has risen by
-    `n`, where `inbound` is the rate of writes to its log. So one queue per inbound rate, in that
-    order, yields the next flow to finish whatever the rate becomes.
+    Let `inbound` be the rate of writes to a flow's log. A flow that began `n` bytes behind has
+    caught up when `served - inbound * tide` has risen by `n`. So one queue per inbound rate, in
+    that order, yields the next flow to finish whatever the rate becomes.
     """
 
     def __init__(self, key: ChannelKey, resources: tuple[int, ...]) -> None:

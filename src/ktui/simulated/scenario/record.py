@@ -29,7 +29,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     about: str
-    """What happens and what to look at, in a few sentences without line breaks."""
+    """The story and what to look at, in a few sentences without line breaks."""
     spec: ClusterSpec
     faults: tuple[ScheduledEvent, ...] = ()
     """The outside events, in order of time."""

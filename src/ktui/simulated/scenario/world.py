@@ -21,8 +21,8 @@ MOST_PARTITIONS, MOST_REPLICAS = 300_000, 1_000_000
 class World:
     """Brokers, topics and their settings, against which a file is checked.
 
-    Every check raises a FileProblem, with the line, for a name that does not exist or a value that
-    the cluster would refuse.
+    Every check raises a FileProblem, with the line, for an unknown name or a value that the cluster
+    would refuse.
     """
 
     def __init__(self, cluster: ClusterSpec) -> None:
