@@ -1,4 +1,4 @@
-"""What a poll costs, beside the bare calls that it makes."""
+"""The time of a poll, relative to the bare calls that it makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recording costs: bytes of a partition and poll, and milliseconds beside the fold of it."""
+"""The cost of recording: bytes per partition and poll, and time relative to the fold of a poll."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ktui.recording.recorder import Recorder
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LEADER, KEPT, NEW, OLD = 1, 2, 3, 4
 SIZES_EVERY = 5
-"""Polls between two readings of the sizes on disk."""
+"""Polls between two reads of the sizes on disk."""
 
 
 def run() -> None:
-    """Print the figures: every log end differs at every poll, by no regular amount."""
+    """Print the figures. Every log end grows by an irregular amount at every poll."""
     for moving, polls in ((100, 900), (1_000, 300), (10_000, 40)):
         _measure(moving, polls)
 
@@ -54,10 +54,11 @@ def _measure(moving: int, polls: int) -> None:
     samples = moving * polls
     look_ms, fold_ms = statistics.median(looks) * 1000, statistics.median(folds) * 1000
     print(
-        f"{moving:,} moving: {text_bytes / samples:.1f} bytes of text a partition and poll, "
+        f"{moving:,} moving: {text_bytes / samples:.1f} bytes of text per partition and poll, "
         f"{recorder.written_bytes / samples:.1f} on disk (aim: under 60); "
         f"to record a poll {look_ms:.1f} ms, worst {max(looks) * 1000:.0f} ms, "
-        f"to fold it {fold_ms:.1f} ms; read {read * moving / read_s:,.0f} of them a second"
+        f"to fold it {fold_ms:.1f} ms; "
+        f"read {read * moving / read_s:,.0f} partitions and polls per second"
     )
 
 

@@ -1,4 +1,4 @@
-"""The intervals of pipeline/tables/intervals.py, in Polars' words."""
+"""The intervals of pipeline/tables/intervals.py, written with Polars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAMPLE = [*_LISTING, "t", "session", "seq"]
 
 
 def intervals(samples: str) -> pl.DataFrame:
-    """Give the intervals of the samples in some Parquet files."""
+    """Return the intervals of the samples in some Parquet files."""
     return _islands(_stated(_listed(pl.scan_parquet(samples)))).collect()
 
 

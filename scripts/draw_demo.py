@@ -1,4 +1,4 @@
-"""Draws the pictures of the documentation from `ktui demo`, on a clock that runs in no time.
+"""Draw the pictures of the documentation from `ktui demo`, on a virtual clock.
 
     python scripts/draw_demo.py [FOLDER]
 
@@ -30,12 +30,12 @@ SCRIPT: tuple[tuple[float, tuple[str, ...]], ...] = (
     (20, ()), (20, ()), (30, ()), (40, ()), (40, ()), (40, ()), (40, ("down", "enter")),
     (30, ()), (30, ()), (10, ("escape", "b")), (30, ()), (40, ("escape",)), (50, ()), (60, ()),
 )  # fmt: skip
-"""Seconds of the cluster that pass before each frame, and then the keys that are pressed."""
+"""The cluster's seconds that pass before each frame, and the keys pressed after them."""
 FRAME_S = 1.6
 
 
 class Stage:
-    """A demo, and the hand that moves its time on."""
+    """A running demo whose clock and keys a script controls."""
 
     def __init__(
         self, app: DemoApp, clock: VirtualClock, pilot: Pilot[None], step_s: float
@@ -46,7 +46,7 @@ class Stage:
         self._step_s = step_s
 
     async def pass_time(self, seconds: float) -> None:
-        """Let the cluster's time pass, a poll at a time."""
+        """Let the cluster's time pass, one poll at a time."""
         until = self._clock.monotonic() + seconds
         while self._clock.monotonic() < until:
             await self._clock.advance(self._step_s)
@@ -86,7 +86,7 @@ async def draw_picture() -> str:
 
 
 async def draw_sequence() -> str:
-    """Draw a move from its start to its end, with a look at a partition and at the brokers."""
+    """Draw a plan from start to end, with the views of a partition and of the brokers between."""
     frames: list[Frame] = []
     async with staged(SEQUENCE, SEQUENCE_SIZE) as play:
         for seconds, keys in SCRIPT:
@@ -97,7 +97,7 @@ async def draw_sequence() -> str:
 
 
 def main(folder: Path) -> None:
-    """Draw everything into a folder."""
+    """Draw all pictures into a folder."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     folder.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ class Moved:
 
     def _listen(self) -> None:
         records = self.cluster.controller._records
-        tell: Callable[[RecordChange], None] = records._tell
+        tell: Callable[[RecordChange], None] = records._notify
 
         def told(change: RecordChange) -> None:
             assert change.before is not None
@@ -101,7 +101,7 @@ class Moved:
             self.changes.append((change.before, change.after))
             tell(change)
 
-        records._tell = told
+        records._notify = told
 
     @property
     def record(self) -> Registration:

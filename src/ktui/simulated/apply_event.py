@@ -1,4 +1,4 @@
-"""How each act from outside works on a simulated cluster."""
+"""Apply each kind of outside event to a simulated cluster."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ktui.simulated.machines import Power
 from ktui.simulated.schedule import ScheduledCall
 
 _ELECTION_S = 1.0
-"""How long a cluster is without a controller when another takes over."""
+"""Seconds without a controller while another takes over."""
 
-_BY_THE_CONTROLLER = (
+_NEEDS_CONTROLLER = (
     events.Alter
     | events.ElectLeaders
     | events.AlterConfigs
@@ -21,9 +21,9 @@ _BY_THE_CONTROLLER = (
 )
 
 
-def perform(cluster: SimulatedCore, act: OutsideEvent) -> None:  # noqa: C901, PLR0912 - one line an act
-    """Have an act happen now, or as soon as there is a controller if it takes one."""
-    if isinstance(act, _BY_THE_CONTROLLER) and cluster.now_s < cluster.controller_from_s:
+def perform(cluster: SimulatedCore, act: OutsideEvent) -> None:  # noqa: C901, PLR0912 - one line an event
+    """Apply an event now; if it needs a controller, as soon as there is one."""
+    if isinstance(act, _NEEDS_CONTROLLER) and cluster.now_s < cluster.controller_from_s:
         cluster.at(cluster.controller_from_s, lambda: perform(cluster, act))
         return
     match act:
@@ -66,11 +66,11 @@ def perform(cluster: SimulatedCore, act: OutsideEvent) -> None:  # noqa: C901, P
 
 
 def _fall_silent(cluster: SimulatedCore, broker: int, power: Power) -> None:
-    """Stop a broker without a word; the controller learns it when the session times out."""
+    """Stop a broker without a shutdown; the controller notices when the session times out."""
     machines = cluster.machines
     before = machines.power(broker)
-    runs = (Power.UP,) if power is Power.HANGING else (Power.UP, Power.HANGING, Power.STARTING)
-    if before not in runs:
+    running = (Power.UP,) if power is Power.HANGING else (Power.UP, Power.HANGING, Power.STARTING)
+    if before not in running:
         return
     if before is Power.UP:
         machines.silent_from_s[broker] = cluster.now_s
@@ -79,19 +79,22 @@ def _fall_silent(cluster: SimulatedCore, broker: int, power: Power) -> None:
     _after_session(cluster, broker, spell, lambda: cluster.controller.fence(broker))
 
 
-def _after_session(cluster: SimulatedCore, broker: int, spell: int, deed: ScheduledCall) -> None:
-    """Do something once a broker's session has ended, unless its power has changed by then."""
+def _after_session(cluster: SimulatedCore, broker: int, spell: int, action: ScheduledCall) -> None:
+    """Run an action once a broker's session has ended, unless its power has changed by then."""
     if not cluster.machines.still(broker, spell):
         return
     end_s = cluster.session_end_s(broker)
     if cluster.now_s < end_s:
-        cluster.at(end_s, lambda: _after_session(cluster, broker, spell, deed))
+        cluster.at(end_s, lambda: _after_session(cluster, broker, spell, action))
     else:
-        deed()
+        action()
 
 
 def _shut_down(cluster: SimulatedCore, broker: int) -> None:
-    """Have a broker leave its leaders and ISRs to others, and stop when all have heard of it."""
+    """Move leadership off a broker and out of its ISRs, then stop it `shutdown_s` later.
+
+    By then all brokers have learned of it.
+    """
     machines, controller = cluster.machines, cluster.controller
     if machines.power(broker) is not Power.UP or controller.is_stopping(broker):
         return
@@ -104,7 +107,7 @@ def _shut_down(cluster: SimulatedCore, broker: int) -> None:
 
 
 def _stop(cluster: SimulatedCore, broker: int, spell: int) -> None:
-    """End a broker that shuts down, with the controller's leave, unless it has ended otherwise."""
+    """End a broker's shutdown once there is a controller, unless its power has changed by then."""
     if not cluster.machines.still(broker, spell):
         return
     if cluster.now_s < cluster.controller_from_s:
@@ -117,9 +120,9 @@ def _stop(cluster: SimulatedCore, broker: int, spell: int) -> None:
 
 
 def _start(cluster: SimulatedCore, broker: int) -> None:
-    """Start a broker, which cannot register before the session that it had has ended.
+    """Start a broker. It cannot register before its previous session has ended.
 
-    The controller takes it for a double until then (DUPLICATE_BROKER_REGISTRATION).
+    Until then the controller takes it for a duplicate (DUPLICATE_BROKER_REGISTRATION).
     """
     before = cluster.machines.power(broker)
     if before is Power.UP and cluster.controller.is_stopping(broker):
@@ -142,7 +145,7 @@ def _start(cluster: SimulatedCore, broker: int) -> None:
 
 
 def _register(cluster: SimulatedCore, broker: int, *, properly_stopped: bool) -> None:
-    """Register a broker; one that had not shut down properly registers as such (KIP-966)."""
+    """Register a broker, as an unclean start if it had not shut down properly (KIP-966)."""
     if properly_stopped:
         cluster.controller.clean_start(broker)
         return
@@ -166,7 +169,7 @@ def _come_up(cluster: SimulatedCore, broker: int) -> None:
 
 
 def _unfence(cluster: SimulatedCore, broker: int, spell: int) -> None:
-    """Have a broker take part again as soon as there is a controller, if it is up by then."""
+    """Unfence a broker as soon as there is a controller, unless its power has changed by then."""
     if not cluster.machines.still(broker, spell):
         return
     if cluster.now_s < cluster.controller_from_s:

@@ -1,4 +1,4 @@
-"""A cluster in memory, with the ports to it and what can happen to it from outside."""
+"""The in-memory cluster, its ports, and the outside events that can hit it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ktui.simulated.writer import SimulatedWriter
 
 
 class SimulatedCluster(SimulatedCore):
-    """A cluster that keeps KRaft's rules in a time of its own.
+    """An in-memory cluster that follows KRaft's rules on its own clock.
 
-    It stands still until it is looked at or changed: each call through its reader or writer first
-    lets happen what was due by the clock. One spec, one seed and the same calls at the same times
-    always give the same history.
+    The cluster stands still between calls. Each call through its reader or writer first runs
+    everything due by the clock. One spec, one seed and the same calls at the same times always
+    produce the same history.
     """
 
     def reader(self) -> ClusterReader:
@@ -29,19 +29,19 @@ class SimulatedCluster(SimulatedCore):
         return SimulatedWriter(self)
 
     def memberships(self) -> GroupMembership:
-        """Return a port to its consumer groups; closing it leaves them as they are."""
+        """Return a port to the consumer groups; closing the port leaves the groups as they are."""
         return SimulatedGroups(self)
 
     def schedule(self, due: ScheduledEvent) -> None:
-        """Apply an act at its second; at once if that has passed."""
+        """Apply an event at its time, or at once if that time has passed."""
         self.at(due.at_s, lambda: self.perform(due.act))
 
     def do(self, act: OutsideEvent) -> None:
-        """Apply an act now."""
+        """Apply an event now."""
         self.catch_up()
         self.perform(act)
         self.note_fenced()
 
     def perform(self, act: OutsideEvent) -> None:
-        """Apply an act at the present moment, or once there is a controller if it takes one."""
+        """Apply an event now; if it needs a controller, as soon as there is one."""
         perform(self, act)

@@ -1,4 +1,4 @@
-"""The inside of a simulated cluster: controller, logs, machines, and the time that drives them."""
+"""The core of a simulated cluster: controller, logs, machines, and the time that drives them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ Mishap = events.LoseRequest | events.LoseAnswer | events.DelayRequest
 
 
 class SimulatedCore(ABC):
-    """What the ports and the acts work on; `SimulatedCluster` has them all.
+    """The state that ports and outside events work on. `SimulatedCluster` adds both.
 
     Args:
-        spec: what it is made of.
-        clock: its time; the first moment is now.
-        seed: of everything that is left to chance: topic ids, tides, which broker answers.
+        spec: the cluster's brokers, topics and settings.
+        clock: the cluster's clock; the simulation's first moment is now.
+        seed: seed of everything random: topic ids, tides, which broker answers.
+
+    Raises:
+        ValueError: Kafka would refuse a topic of the spec.
     """
 
     def __init__(self, spec: ClusterSpec, clock: Clock, *, seed: int = 0) -> None:
@@ -51,10 +54,10 @@ class SimulatedCore(ABC):
         """Seconds since the first moment, up to which everything has happened."""
         self._began_s = clock.monotonic()
         self._due = Timetable()
-        self._chance = random.Random(seed)  # noqa: S311 - a simulation's dice
+        self._random = random.Random(seed)  # noqa: S311 - a simulation's dice
         self.machines = Machines(broker.id for broker in spec.brokers)
         self.replication = Replication(spec, seed=seed)
-        self.controller = Controller(spec, self._decided, seed=seed)
+        self.controller = Controller(spec, self._spread_decision, seed=seed)
         self.metadata = Metadata(self.controller, lag_s=0.0)
         self.groups = Groups(self.machines)
         for topic in spec.topics:
@@ -62,48 +65,47 @@ class SimulatedCore(ABC):
                 raise ValueError(f"topic {topic.name}: {made.message}")
         self.metadata.lag_s = spec.metadata_lag_s
         self.mishaps: deque[Mishap] = deque()
-        """What goes wrong with our next changes, in order."""
+        """The mishaps of our next changes, in order."""
         self.denied: set[str] = set()
         """The port's methods that the principal may not use."""
         self.controller_from_s = 0.0
-        """From when on there is a controller: later than now while one hands over to another."""
-        self._every(_UNCLEAN_ELECTIONS_S, self._elect_unclean)
+        """The second from which there is a controller; in the future during a handover."""
+        self._repeat(_UNCLEAN_ELECTIONS_S, self._elect_unclean)
         if spec.auto_leader_rebalance:
-            self._every(spec.rebalance_interval_s, self._rebalance)
+            self._repeat(spec.rebalance_interval_s, self._rebalance)
 
     @abstractmethod
     def perform(self, act: OutsideEvent) -> None:
-        """Apply an act at the present moment, or once there is a controller if it takes one."""
+        """Apply an event now; if it needs a controller, as soon as there is one."""
 
-    def at(self, at_s: float, deed: ScheduledCall) -> None:
-        """Have something happen at its second; at once if that has passed."""
-        self._due.enter(max(self.now_s, at_s), deed)
+    def at(self, at_s: float, action: ScheduledCall) -> None:
+        """Schedule a call for the second `at_s`, or for now if that has passed."""
+        self._due.enter(max(self.now_s, at_s), action)
 
     def create_topic(self, spec: TopicSpec) -> WriteResult:
-        """Make a topic; one deleted before under this name is another one."""
+        """Create a topic; an earlier, deleted topic of this name is a different one."""
         self.replication.prepare(spec)
         result = self.controller.create_topic(spec)
         if result.verdict is Verdict.ACCEPTED:
-            self._set_up_topic(spec.name)
+            self._apply_topic_settings(spec.name)
         return result
 
     def configure(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
-        """Change settings, which bind at once."""
+        """Change settings, effective at once."""
         results = self.controller.alter_configs(changes)
         for resource, result in results.items():
             if result.verdict is Verdict.ACCEPTED:
-                self._set_up(resource)
+                self._apply_settings(resource)
         return results
 
-    def _set_up(self, resource: ConfigResource) -> None:
-        """Have the data flow by the settings of one resource."""
+    def _apply_settings(self, resource: ConfigResource) -> None:
         if resource.scope is ConfigScope.TOPIC:
-            self._set_up_topic(resource.name)
+            self._apply_topic_settings(resource.name)
         else:
             concerned = [int(resource.name)] if resource.name else self.machines
             if not resource.name:
                 for topic in self.controller.topics:
-                    self._set_up_topic(topic)
+                    self._apply_topic_settings(topic)
             for broker in concerned:
                 config = self.controller.configs.broker_config(broker)
                 self.replication.set_throttle_rates(
@@ -112,32 +114,35 @@ class SimulatedCore(ABC):
                     leader=config.leader_throttle_rate,
                 )
 
-    def _set_up_topic(self, name: str) -> None:
+    def _apply_topic_settings(self, name: str) -> None:
         self.replication.set_retention(name, self.controller.configs.retention_bytes(name))
         self.replication.set_throttled_replicas(
             name,
-            followers=self._listed(name, FOLLOWER_REPLICAS),
-            leaders=self._listed(name, LEADER_REPLICAS),
+            followers=self._throttled_replicas(name, FOLLOWER_REPLICAS),
+            leaders=self._throttled_replicas(name, LEADER_REPLICAS),
         )
 
-    def _listed(self, topic: str, key: str) -> ThrottledReplicas:
+    def _throttled_replicas(self, topic: str, key: str) -> ThrottledReplicas:
         found = self.controller.configs.throttled(topic, key)
         return EVERYWHERE if isinstance(found, str) else ThrottledReplicas(found)
 
     def any_live_broker(self) -> int | None:
-        """Give the broker that one names as the controller: any live one, which forwards."""
+        """Return the broker reported as the controller: any live one, which forwards; else None."""
         live = [b for b in self.machines if b not in self.metadata.fenced]
-        return self._chance.choice(live) if live else None
+        return self._random.choice(live) if live else None
 
     def session_end_s(self, broker: int) -> float:
-        """Give when the session of a broker that fell silent ends; a new controller begins anew."""
+        """Return the second at which a silent broker's session ends.
+
+        A new controller starts every session again.
+        """
         heard_s = self.machines.silent_from_s[broker]
         if not self.controller.is_fenced(broker):
             heard_s = max(heard_s, self.controller_from_s)
         return heard_s + self.spec.session_timeout_s
 
     def catch_up(self) -> None:
-        """Let happen what is due by the clock."""
+        """Run everything that is due by the clock."""
         until_s = self.clock.monotonic() - self._began_s
         while (next_s := min(self._due.next_s, self.replication.next_event_s())) <= until_s:
             self._flow_to(next_s)
@@ -148,17 +153,17 @@ class SimulatedCore(ABC):
         self.metadata.learn(self.now_s)
 
     def note_fenced(self) -> None:
-        """Carry to metadata and groups which brokers are fenced now."""
+        """Pass the set of fenced brokers on to metadata and groups."""
         self.metadata.note_fenced(self.now_s)
         self.groups.catch_up(self.now_s, self.controller.fenced)
 
     def _flow_to(self, at_s: float) -> None:
-        """Let data flow until `at_s`, which is no later than the next event, and act on it."""
+        """Let data flow until `at_s`, no later than the next event, and handle events there."""
         self.now_s = max(self.now_s, at_s)
         for event in self.replication.advance(self.now_s):
-            self._heed(event)
+            self._handle(event)
 
-    def _heed(self, event: CaughtUp | FellBehind | DiskFull) -> None:
+    def _handle(self, event: CaughtUp | FellBehind | DiskFull) -> None:
         match event:
             case DiskFull(broker):
                 self.perform(events.Kill(broker))
@@ -168,27 +173,26 @@ class SimulatedCore(ABC):
                 self._alter_isr(tp, broker, join=False)
 
     def _alter_isr(self, tp: TopicPartition, broker: int, *, join: bool) -> None:
-        """Have a partition's leader ask the controller to take a follower into the ISR, or out."""
+        """Have the partition's leader ask the controller to add or remove an ISR member."""
         known = self.controller.get(tp)
         if self.now_s < self.controller_from_s or known is None:
-            return  # what is not taken in is told again
-        if known.leader is None or not self._up(known.leader):
+            return  # a change that is not made is reported again
+        if known.leader is None or not self._is_up(known.leader):
             return
         others = tuple(member for member in known.isr if member != broker)
         isr = (*others, broker) if join else others
         if broker in known.replicas and set(isr) != set(known.isr):
             self.controller.alter_isr(tp, isr, known.leader)
 
-    def _up(self, broker: int) -> bool:
+    def _is_up(self, broker: int) -> bool:
         return self.machines.power(broker) is Power.UP
 
-    def _decided(self, change: RecordChange) -> None:
-        """Carry a decision of the controller to the brokers."""
+    def _spread_decision(self, change: RecordChange) -> None:
         self.replication.changed(change)
         self.metadata.changed(change, self.now_s)
 
     def state(self, tp: TopicPartition, topic_id: str, known: Registration) -> PartitionState:
-        """Tell a partition's record as brokers' metadata does, which knows no reassignment."""
+        """Return a partition's record as brokers' metadata shows it, without its reassignment."""
         offline = tuple(b for b in known.replicas if b in self.metadata.fenced)
         return PartitionState(
             tp=tp,
@@ -201,22 +205,21 @@ class SimulatedCore(ABC):
             elr=known.elr,
         )
 
-    def _every(self, seconds: float, deed: ScheduledCall) -> None:
-        """Have the controller, whichever it is, do something again and again."""
+    def _repeat(self, seconds: float, action: ScheduledCall) -> None:
+        """Run a controller's periodic task, skipping the times without a controller."""
 
         def again() -> None:
             if self.now_s >= self.controller_from_s:
-                deed()
-            self._every(seconds, deed)
+                action()
+            self._repeat(seconds, action)
 
         self.at(self.now_s + seconds, again)
 
     def _rebalance(self) -> None:
-        """Balance leaders; where one round does not do it, the next follows at once."""
+        """Balance leaders; where one round is not enough, the next follows at once."""
         while self.controller.rebalance_leaders() >= ELECTIONS:
             pass
 
     def _elect_unclean(self) -> None:
-        """Give leaderless partitions any leader, where that is allowed."""
         while self.controller.elect_unclean_leaders() >= ELECTIONS:
             pass

@@ -1,4 +1,4 @@
-"""What happens to a simulated cluster from outside: machines fail, others use their tools."""
+"""Outside events of a simulated cluster: machines fail, other operators use their tools."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Kill(msgspec.Struct, frozen=True):
 
 
 class Shutdown(msgspec.Struct, frozen=True):
-    """A broker is stopped properly: it leaves its leaders and ISRs to others, and then goes."""
+    """A broker is stopped properly: it gives up leadership, leaves its ISRs, and then stops."""
 
     broker: int
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A broker that was killed or stopped comes back with the data that it had.
+    """A killed or stopped broker comes back with the data that it had.
 
-    One that is still shutting down is started once it is gone.
+    A broker that is still shutting down is started once it has stopped.
     """
 
     broker: int
@@ -37,20 +37,20 @@ class Hang(msgspec.Struct, frozen=True):
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """A hanging broker goes on."""
+    """A hanging broker resumes."""
 
     broker: int
 
 
 class Slow(msgspec.Struct, frozen=True):
-    """A broker's network and disk do only this share of what they can; 1 mends it."""
+    """A broker's network and disk run at this share of their capacity; 1 restores them."""
 
     broker: int
     share: float
 
 
 class FillDisk(msgspec.Struct, frozen=True):
-    """Something else takes a broker's disk but for `leave` bytes, or gives back what it took.
+    """Other data fills a broker's disk down to `leave` free bytes, or makes room again.
 
     A broker whose disk is full goes down.
     """
@@ -60,25 +60,25 @@ class FillDisk(msgspec.Struct, frozen=True):
 
 
 class ChangeController(msgspec.Struct, frozen=True):
-    """Another controller takes over; what it decided before stands."""
+    """Another controller takes over; earlier decisions stand."""
 
 
 class SetInbound(msgspec.Struct, frozen=True):
-    """Producers write more or less to each partition of a topic. Bytes a second."""
+    """Producers change their rate to each partition of a topic, in bytes per second."""
 
     topic: str
     inbound: float
 
 
 class Append(msgspec.Struct, frozen=True):
-    """Producers write so many messages to a partition, all at once."""
+    """Producers write this many messages to a partition, all at once."""
 
     tp: TopicPartition
     messages: int
 
 
 class CreateTopic(msgspec.Struct, frozen=True):
-    """A topic is made; one deleted before under this name is another one."""
+    """A topic is created; an earlier, deleted topic of this name is a different one."""
 
     topic: TopicSpec
 
@@ -90,7 +90,7 @@ class DeleteTopic(msgspec.Struct, frozen=True):
 
 
 class Alter(msgspec.Struct, frozen=True):
-    """Another tool starts or, with None, cancels reassignments; its refusals are nobody's."""
+    """Another tool starts reassignments, or cancels them with None. Refusals go nowhere."""
 
     targets: dict[TopicPartition, tuple[int, ...] | None]
 
@@ -108,7 +108,7 @@ class AlterConfigs(msgspec.Struct, frozen=True):
 
 
 class LoseRequest(msgspec.Struct, frozen=True):
-    """Our next change never arrives, and nobody answers it."""
+    """Our next change never arrives, so no answer comes."""
 
 
 class LoseAnswer(msgspec.Struct, frozen=True):
@@ -122,9 +122,9 @@ class DelayRequest(msgspec.Struct, frozen=True):
 
 
 class Deny(msgspec.Struct, frozen=True):
-    """The principal loses a permission, named as the port's method: "log_dirs".
+    """The principal loses a permission, named like the port's method, such as "log_dirs".
 
-    "describe_quorum" is the one without which nobody can tell how old metadata is.
+    Without "describe_quorum" a client cannot know how old metadata is.
     """
 
     call: str
@@ -161,7 +161,7 @@ OutsideEvent = (
 
 
 class ScheduledEvent(msgspec.Struct, frozen=True):
-    """An act and when it happens, in seconds from the cluster's first moment."""
+    """An event and its time, in seconds from the cluster's first moment."""
 
     at_s: float
     act: OutsideEvent

@@ -1,4 +1,4 @@
-"""The port to consumer groups on a simulated cluster."""
+"""The port to consumer groups of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SimulatedGroups:
         self._calls = Calls(cluster)
 
     async def describe(self, group: str) -> SeenGroup:
-        """The group as it is. Creates nothing."""
+        """Return the group as it is. Creates nothing."""
         await self._coordinator(group, "describe_group")
         cluster = self._cluster
         seen = cluster.groups.describe(group, cluster.now_s)
@@ -27,7 +27,11 @@ class SimulatedGroups:
     async def join(
         self, group: str, note: bytes, session_s: float, member_id: str = ""
     ) -> Member | None:
-        """Join as the group's one member; None where another has done so meanwhile."""
+        """Join as the group's one member; return None if another client has joined meanwhile.
+
+        Raises:
+            Refused: Kafka does not allow a session of `session_s` (6 s to 1,800 s).
+        """
         call = "join_group"
         await self._coordinator(group, call)
         if not SHORTEST_SESSION_S <= session_s <= LONGEST_SESSION_S:
@@ -37,26 +41,25 @@ class SimulatedGroups:
         return cluster.groups.join(group, note, session_s, member_id, cluster.now_s)
 
     async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
-        """Begin the member's session anew."""
+        """Restart the member's session."""
         await self._coordinator(group, "join_group")
         return self._cluster.groups.heartbeat(group, member, self._cluster.now_s)
 
     async def leave(self, group: str, member: Member) -> None:
-        """Leave at once; one that is no member any more changes nothing."""
+        """Leave at once; does nothing for a former member."""
         await self._coordinator(group, "join_group")
         self._cluster.groups.leave(group, member, self._cluster.now_s)
 
     async def stores_groups(self) -> bool | None:
-        """Whether there is a topic of groups yet."""
+        """Return whether the topic that stores groups exists yet."""
         await self._calls.any_broker("describe_cluster")
         return self._cluster.groups.stored
 
     async def aclose(self) -> None:
-        """Close this way in; calls after it raise. Idempotent."""
+        """Close this port; later calls raise. Idempotent."""
         self._calls.closed = True
 
     async def _coordinator(self, group: str, call: str) -> None:
-        """Go on if the group's coordinator can answer."""
         self._cluster.catch_up()
         coordinator = self._cluster.groups.coordinator(group)
         if coordinator is None:

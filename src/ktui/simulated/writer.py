@@ -1,4 +1,4 @@
-"""The writing port on a simulated cluster."""
+"""The writing port of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ktui.simulated.core import SimulatedCore
 
 _Part = TypeVar("_Part")
 _Effect = Callable[[Sequence[_Part]], Mapping[_Part, WriteResult]]
-"""What a request does once it has arrived."""
+"""The effect of a request once it has arrived."""
 _Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
 _LOST = WriteResult(Verdict.UNKNOWN, message="sent, but its answer was lost")
@@ -39,12 +39,12 @@ class SimulatedWriter:
         allow_replication_factor_change: bool,
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Start reassignments, or with None cancel them, a thousand partitions a request."""
+        """Start reassignments, or cancel them with None, 1,000 partitions per request."""
         self._cluster.catch_up()
         controller = self._cluster.controller
         refused: dict[TopicPartition, WriteResult] = {}
         if not (allow_replication_factor_change or controller.rules.guards_replication_factor):
-            refused = self._of_another_factor(targets)
+            refused = self._refuse_other_factors(targets)
 
         def alter(part: Sequence[TopicPartition]) -> Mapping[TopicPartition, WriteResult]:
             return controller.alter(
@@ -55,8 +55,8 @@ class SimulatedWriter:
         rest = [tp for tp in targets if tp not in refused]
         return refused | await self._in_turn("alter_reassignments", rest, alter, leaves_within_s)
 
-    def _of_another_factor(self, targets: _Targets) -> dict[TopicPartition, WriteResult]:
-        """Refuse what a broker of 4.1 would, where the brokers are older and do not."""
+    def _refuse_other_factors(self, targets: _Targets) -> dict[TopicPartition, WriteResult]:
+        """Refuse what brokers refuse from 4.1 on; older brokers do not check."""
         refused = {}
         for tp, replicas in targets.items():
             known = self._cluster.controller.get(tp)
@@ -70,7 +70,7 @@ class SimulatedWriter:
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Elect the first replica of each. ELECTION_NOT_NEEDED counts as ACCEPTED."""
+        """Elect the first replica of each partition. ELECTION_NOT_NEEDED counts as ACCEPTED."""
         chosen = list(dict.fromkeys(partitions))
         elect = self._cluster.controller.elect
         return await self._in_turn("elect_preferred_leaders", chosen, elect, leaves_within_s)
@@ -81,16 +81,19 @@ class SimulatedWriter:
         *,
         leaves_within_s: float | None = None,  # noqa: ARG002 - all leave at once
     ) -> Mapping[ConfigResource, WriteResult]:
-        """Change settings, all requests at once: topics' many to one, a broker's own to itself."""
-        theirs = by_resource(changes)
+        """Change settings, with all requests sent at once.
+
+        One request takes many topics. A broker's own settings go to that broker alone.
+        """
+        grouped = by_resource(changes)
 
         def configure(part: Sequence[ConfigResource]) -> Mapping[ConfigResource, WriteResult]:
-            return self._cluster.configure([c for resource in part for c in theirs[resource]])
+            return self._cluster.configure([c for resource in part for c in grouped[resource]])
 
-        alone = [r for r in theirs if r.scope is ConfigScope.BROKER and r.name.isdigit()]
-        others = [r for r in theirs if r not in alone]
+        brokers = [r for r in grouped if r.scope is ConfigScope.BROKER and r.name.isdigit()]
+        others = [r for r in grouped if r not in brokers]
         requests: list[tuple[Sequence[ConfigResource], int | None]] = [
-            *(([r], int(r.name)) for r in alone),
+            *(([r], int(r.name)) for r in brokers),
             *((part, None) for part in _requests(others, _TOPICS_A_REQUEST)),
         ]
         outcomes = await asyncio.gather(
@@ -111,7 +114,7 @@ class SimulatedWriter:
         act: _Effect[_Part],
         leaves_within_s: float | None,
     ) -> dict[_Part, WriteResult]:
-        """Send one request after the other, all within one call's time."""
+        """Send one request after another, all within the time of one call."""
         clock = self._cluster.clock
         within_s = TIMEOUT_S if leaves_within_s is None else min(TIMEOUT_S, leaves_within_s)
         until_s = clock.monotonic() + within_s
@@ -132,7 +135,7 @@ class SimulatedWriter:
     async def _request(
         self, call: str, parts: Sequence[_Part], act: _Effect[_Part], broker: int | None = None
     ) -> Mapping[_Part, WriteResult] | ClusterError:
-        """Send one request; give what becomes of each part, or why it was not sent."""
+        """Send one request. Return the result of each part, or why the request was not sent."""
         try:
             if broker is None:
                 await self._calls.any_broker(call)
@@ -141,14 +144,14 @@ class SimulatedWriter:
         except NotAuthorized as denied:
             result = WriteResult(Verdict.REFUSED, denied.answer, str(denied), needs=denied.needs)
             return dict.fromkeys(parts, result)
-        except TimedOut:  # one that hangs takes a request in all the same
+        except TimedOut:  # a hanging broker accepts a request all the same
             return dict.fromkeys(parts, _LOST)
         except ClusterError as error:
             return error
         await self._calls.controller()
-        return await self._sent(parts, act)
+        return await self._deliver(parts, act)
 
-    async def _sent(
+    async def _deliver(
         self, parts: Sequence[_Part], act: _Effect[_Part]
     ) -> Mapping[_Part, WriteResult]:
         cluster = self._cluster
@@ -163,7 +166,7 @@ class SimulatedWriter:
         return dict.fromkeys(parts, _LOST)
 
     async def aclose(self) -> None:
-        """Close this way in; calls after it raise. Idempotent."""
+        """Close this port; later calls raise. Idempotent."""
         self._calls.closed = True
 
 

@@ -1,1 +1,1 @@
-"""The contract tests' worlds, and sequences of changes played on each."""
+"""The clusters of the contract tests, and sequences of changes played on each."""

@@ -1,4 +1,4 @@
-"""The sequences that were written by hand: what is known to surprise, one by one."""
+"""The sequences that were written by hand: the known surprises of Kafka, one by one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ TWO_OUTAGES: tuple[Outage, ...] = (Kill(5), Kill(4), Restart(4), Restart(5))
 
 UNCLEAN = "unclean.leader.election.enable"
 CRASHING = ("a cancel that would leave no original in sync", "the only replica dies during a move")
-"""Not with unclean elections: there a cancel leaves a partition with replicas that are all dead,
-after a leader that is none of them. When one of the dead registers, a controller with eligible
-leader replicas (4.1 and later) asks that leader's directory, and fails: "Replica 4 is not assigned
-to this partition". It does so at each attempt, and the cluster has no controller any more."""
+"""Sequences not played with unclean elections.
+
+With them a cancel leaves a partition whose replicas are all dead, and whose last leader is none of
+the replicas. When a dead replica registers, a controller with eligible leader replicas (4.1 and
+later) looks up that leader's directory, and fails: "Replica 4 is not assigned to this partition".
+The controller fails so at each attempt, and the cluster has no controller any more.
+"""
 
 CANCEL = Alter({0: None})
 ELECT = Elect((0,))
@@ -39,7 +42,7 @@ def to(*replicas: int, factor: bool = True) -> Alter:
 def with_outages(
     outages: tuple[Outage, ...], phases: Many[Many[Change]]
 ) -> tuple[Change | Outage, ...]:
-    """Put the outages between the phases, of which there is one more."""
+    """Put the outages between the phases; there is one more phase than outages."""
     steps: list[Change | Outage] = list(phases[0])
     for outage, phase in zip(outages, phases[1:], strict=True):
         steps += [outage, *phase]
@@ -51,7 +54,7 @@ def chosen() -> list[Sequence]:
 
 
 def _quiet() -> Iterator[Sequence]:
-    """Without outages: partition 0 is on 2, 1, 3 unless said, and 4 and 5 are held back."""
+    """Without outages: by default partition 0 is on 2, 1, 3, and brokers 4 and 5 are held back."""
     plans: dict[str, tuple[Change, ...]] = {
         "an alter during a move makes it forget its origin": (to(4, 1, 3), to(4, 5, 1), CANCEL),
         "a target that keeps what is removed does nothing": (to(4, 1, 3), to(4, 1, 3, 2), RELEASE),

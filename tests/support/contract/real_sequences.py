@@ -1,4 +1,4 @@
-"""Plays sequences on a lab."""
+"""Play sequences on a lab."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.contract.sequences import Played, Sequence
 
 
 async def play_on(lab: Lab, plan: Many[Sequence], report: Report = lambda _: None) -> list[Played]:
-    """Play all sequences, and give them in the order of the plan."""
+    """Play all sequences, and return them in the order of the plan."""
     found: dict[str, Played] = {}
     for together in batches(plan):
         stage = RealStage(lab)

@@ -1,4 +1,4 @@
-"""A lab as the stage of sequences: its brokers can be killed, and it tells when it is quiet."""
+"""A lab as the stage of sequences: brokers can be killed, and one can wait until it is quiet."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RealStage(RealWorld):
         await until(back)
 
     async def settle(self) -> None:
-        """Wait until all is as it was for a while, and every free replica is in its ISR."""
+        """Wait until nothing has changed for a while and every free replica is in its ISR."""
         held = await self._held()
         last, since, end = None, time.monotonic(), time.monotonic() + _LIMIT_S
         while True:
@@ -74,7 +74,7 @@ class RealStage(RealWorld):
 
 
 def _behind(look: Look, held: dict[str, str], alive: set[int]) -> list[PartitionState]:
-    """Name the partitions with a replica that can join the ISR and has not."""
+    """Return the partitions with a replica that can join the ISR but has not joined yet."""
     return [
         state
         for tp, state in look[0].items()
@@ -87,7 +87,7 @@ def _behind(look: Look, held: dict[str, str], alive: set[int]) -> list[Partition
 
 
 def without_leader_rebalance(lab: Lab) -> None:
-    """Have the controller move no leaders by itself, for good: it starts anew without that."""
+    """Restart the controller with automatic leader balancing switched off permanently."""
     controller = lab.controller
     with lab.properties_file(controller).open("a") as file:
         file.write("auto.leader.rebalance.enable=false\n")

@@ -24,7 +24,7 @@ _LOOKING = Purpose("looking whether a broker knows a new topic")
 
 
 class RealWorld:
-    """Reader and writer on a real cluster; what a test made there is removed by `aclose`."""
+    """Reader and writer on a real cluster; `aclose` removes the topics and rates of a test."""
 
     def __init__(self, connection: Connection, *, timeout_s: float = 20.0) -> None:
         self.connection = connection

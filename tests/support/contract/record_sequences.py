@@ -1,4 +1,4 @@
-"""Play all sequences on real Kafka, and keep what became of them.
+"""Play all sequences on real Kafka, and record the outcomes.
 
 `python -m support.contract.record_sequences VERSION...`; `make contract-record` runs it. See
 CONTRIBUTING.md.

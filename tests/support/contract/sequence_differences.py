@@ -1,4 +1,4 @@
-"""What differs between two clusters that were given the same sequences."""
+"""The differences between two clusters that played the same sequences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.contract.sequences import Outcome, Played, Seen
 
 
 def differences(expected: Iterable[Played], found: Iterable[Played]) -> list[str]:
-    """Tell, for each sequence that went another way, the first step at which it did."""
+    """Describe the first differing step of each sequence with different outcomes."""
     by_name = {played.sequence.name: played for played in found}
     return [line for played in expected for line in _first(played, by_name[played.sequence.name])]
 

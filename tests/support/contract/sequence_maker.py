@@ -1,4 +1,4 @@
-"""Makes the sequences of the contract: those written by hand, and two hundred at random."""
+"""Make the sequences of the contract: the hand-written ones, and two hundred at random."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _PLANS: tuple[tuple[int, tuple[Outage, ...]], ...] = (
     (28, (Kill(2), Restart(2))),
     (30, TWO_OUTAGES),
 )
-"""How many at random, and with which outages: few kinds, for those of a kind play together."""
+"""Numbers of random sequences and their outages. Sequences with the same outages play together."""
 _NOBODY = 99
 
 
 def make(seed: int) -> list[Sequence]:
-    """Give all sequences, the same for the same seed."""
+    """Return all sequences, the same for the same seed."""
     chance = random.Random(seed)  # noqa: S311 - dice, not secrets
     made = chosen()
     for count, outages in _PLANS:
@@ -68,7 +68,7 @@ def _random_sequence(chance: random.Random, name: str, outages: tuple[Outage, ..
 
 
 def _not_in(homes: list[int], *, broken: list[int]) -> list[int]:
-    """Name the brokers that may be held: one that restarts copies at full speed for a moment."""
+    """Return the brokers that may be held: a restarted one copies at full speed for a moment."""
     return [broker for broker in BROKERS if broker not in homes and broker not in broken]
 
 
@@ -82,7 +82,7 @@ def _configs(chance: random.Random, factor: int) -> dict[str, str]:
 
 
 class _Steps:
-    """Random steps on one topic, which mostly follow on those before; see CRASHING on cancels."""
+    """Random steps on one topic, mostly based on earlier steps; for cancels see CRASHING."""
 
     def __init__(
         self, chance: random.Random, replicas: tuple[tuple[int, ...], ...], *, cancels: bool
@@ -93,7 +93,7 @@ class _Steps:
         self._last = list(replicas)
 
     def next(self) -> Change:
-        """Give another step."""
+        """Return another step."""
         dice = self._chance.random()
         partitions = tuple(range(len(self._first)))
         if dice < 0.06:
@@ -124,7 +124,7 @@ class _Steps:
         return self._first[partition]
 
     def _altered(self, partition: int) -> Target:
-        """The last target in another order, with one replaced, dropped, added, or as it was."""
+        """Return the last target reordered, with one replaced, dropped or added, or unchanged."""
         replicas = list(self._last[partition])
         others = [broker for broker in BROKERS if broker not in replicas]
         place = self._chance.randrange(len(replicas))

@@ -1,4 +1,4 @@
-"""Plays sequences on a cluster of any kind, many at once: step by step, each on a quiet cluster."""
+"""Play sequences on any cluster, many at once, each step on a quiet cluster."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from support.contract.sequences import BROKERS, Answer, Outcome, Played, Seen, S
 from support.contract.world import RATE, THROTTLED, World, change, let_go, setting
 
 MESSAGES, MESSAGE_BYTES = 1_200, 1_000
-"""More than eighteen fetches bring. A throttled broker fetches once in the eleven seconds over
-which the throttle is measured, however low its rate is: it stays behind for three minutes."""
+"""More than eighteen fetches can copy.
+
+A throttled broker fetches once in the eleven seconds over which the throttle is measured, however
+low its rate is. So the broker stays behind for three minutes.
+"""
 HELD_RATE = "100"
 AT_ONCE = 36
 
@@ -26,23 +29,23 @@ States = tuple[Seen, ...]
 
 
 class Stage(World, Protocol):
-    """A world whose brokers can be broken."""
+    """A world whose brokers can fail."""
 
     async def kill(self, broker: int) -> None:
-        """Take a broker's power away, and wait until it is fenced."""
+        """Kill a broker, and wait until it is fenced."""
         ...
 
     async def restart(self, broker: int) -> None:
-        """Start a broker that was killed, and wait until it is alive."""
+        """Start a killed broker, and wait until it is alive."""
         ...
 
     async def settle(self) -> None:
-        """Wait until nothing changes any more by itself but what is held back."""
+        """Wait until nothing changes by itself any more, except replicas held back."""
         ...
 
 
 def batches(plan: Many[Sequence]) -> Iterator[list[Sequence]]:
-    """Put together what can be played at once: whatever has the same outages."""
+    """Group the sequences that can be played at once: those with the same outages."""
     for _, group in groupby(sorted(plan, key=_schedule), key=_schedule):
         together = list(group)
         count = -(-len(together) // AT_ONCE)
@@ -55,7 +58,7 @@ def _schedule(sequence: Sequence) -> str:
 
 
 async def play(stage: Stage, together: Many[Sequence]) -> list[Played]:
-    """Play sequences with the same outages on topics of their own."""
+    """Play sequences with the same outages, each on its own topic."""
     tracks = [_Track(stage, sequence) for sequence in together]
     await change(stage, *(_rate(broker) for broker in BROKERS))
     await asyncio.gather(*(track.prepare() for track in tracks))
@@ -70,7 +73,7 @@ async def play(stage: Stage, together: Many[Sequence]) -> list[Played]:
 
 
 async def _play_phase(stage: Stage, tracks: list[_Track], number: int) -> None:
-    """Play what each sequence does between two outages, one step of each at a time."""
+    """Play the steps of each sequence between two outages, one step of each at a time."""
     phases = {track: track.phases[number] for track in tracks}
     for turn in range(max(map(len, phases.values()))):
         busy = [track for track in tracks if turn < len(phases[track])]
@@ -79,7 +82,7 @@ async def _play_phase(stage: Stage, tracks: list[_Track], number: int) -> None:
 
 
 async def _finish(stage: Stage, tracks: list[_Track], answers: list[Answers]) -> None:
-    """Wait until all is quiet, and take down what the step has brought."""
+    """Wait until all is quiet, and record the outcome of the step."""
     await stage.settle()
     seen = await _look(stage, tracks)
     for track, said, partitions in zip(tracks, answers, seen, strict=True):
@@ -105,7 +108,7 @@ async def _look(stage: Stage, tracks: list[_Track]) -> list[States]:
 
 
 class _Track:
-    """One sequence on its way, on a topic of its own."""
+    """One sequence being played on its own topic."""
 
     def __init__(self, stage: Stage, sequence: Sequence) -> None:
         self.sequence = sequence
@@ -120,7 +123,7 @@ class _Track:
 
     @property
     def phases(self) -> list[list[sequences.Change]]:
-        """What is done before, between and after the outages."""
+        """The changes before, between and after the outages."""
         found: list[list[sequences.Change]] = [[]]
         for step in self.sequence.steps:
             if isinstance(step, sequences.Kill | sequences.Restart):
@@ -130,7 +133,7 @@ class _Track:
         return found
 
     async def prepare(self) -> None:
-        """Make the topic with its data, its settings and what is held back."""
+        """Create the topic with its data, its settings and its held replicas."""
         sequence = self.sequence
         await self._stage.create_topic(self.topic, sequence.replicas)
         for tp in self._partitions:
@@ -145,7 +148,7 @@ class _Track:
         await change(self._stage, *wanted)
 
     async def act(self, step: sequences.Change) -> Answers:
-        """Do one step, and give what the cluster says to it."""
+        """Do one step, and return the cluster's answers."""
         writer = self._stage.writer
         match step:
             case sequences.Alter(targets, factor):
@@ -160,7 +163,7 @@ class _Track:
                 return {}
 
     def _answers(self, results: Mapping[TopicPartition, WriteResult]) -> Answers:
-        """Give the answers by partition, with `topic` for the name of the topic."""
+        """Return the answers by partition, with `topic` for the name of the topic."""
         assert all(result.verdict is not Verdict.UNKNOWN for result in results.values()), results
         return {
             tp.partition: Answer(
@@ -170,7 +173,7 @@ class _Track:
         }
 
     def seen(self, states: Mapping[TopicPartition, PartitionState]) -> States:
-        """Tell the partitions, and by how much the leader epoch rose since the last look."""
+        """Return the partitions, with the rise of the leader epoch since the last call."""
         return tuple(self._seen(states[tp]) for tp in self._partitions)
 
     def _seen(self, now: PartitionState) -> Seen:
@@ -190,8 +193,11 @@ class _Track:
 
 
 def _new_name() -> str:
-    """Name a topic as none was before: a throttle set on a topic that was deleted comes back on
-    one of the same name, on each broker that restarts (seen from 3.9.1 to 4.3.1)."""
+    """Return a topic name that was never used before.
+
+    A throttle set on a deleted topic comes back on a new topic of the same name, on each broker
+    that restarts (seen from 3.9.1 to 4.3.1).
+    """
     return f"sequence-{uuid.uuid4().hex[:12]}"
 
 

@@ -1,4 +1,4 @@
-"""Sequences of changes to a topic, what a cluster made of them, and the files that keep both."""
+"""Sequences of changes to a topic, their outcomes on a cluster, and the files that keep both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 
 class Alter(msgspec.Struct, frozen=True, tag="alter"):
-    """One request that alters partitions, or with None cancels; `factor` lets the RF change."""
+    """One request that alters partitions, or cancels with None; `factor` allows an RF change."""
 
     targets: Mapping[int, tuple[int, ...] | None]
     factor: bool = True
@@ -29,7 +29,7 @@ class Elect(msgspec.Struct, frozen=True, tag="elect"):
 
 
 class Release(msgspec.Struct, frozen=True, tag="release"):
-    """What was held back may copy at full speed from now on."""
+    """Replicas held back may copy at full speed from now on."""
 
 
 class Kill(msgspec.Struct, frozen=True, tag="kill"):
@@ -39,7 +39,7 @@ class Kill(msgspec.Struct, frozen=True, tag="kill"):
 
 
 class Restart(msgspec.Struct, frozen=True, tag="restart"):
-    """A broker that was killed comes back."""
+    """A killed broker comes back."""
 
     broker: int
 
@@ -50,15 +50,15 @@ Step = Change | Outage
 
 
 class Sequence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done to one topic of its own, one step after another, each on a quiet cluster.
+    """Changes to a topic of its own, one step after another, each on a quiet cluster.
 
-    A replica that is added on a `held` broker stays behind until a `Release`; held brokers are
+    A replica that is added on a `held` broker stays behind until a `Release`. Held brokers are
     none of the first replicas. Other brokers copy within a fraction of a second.
     """
 
     name: str
     replicas: tuple[tuple[int, ...], ...]
-    """Of each partition at the start."""
+    """The replicas of each partition at the start."""
     held: tuple[int, ...] = ()
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     steps: tuple[Step, ...]
@@ -70,7 +70,7 @@ class Sequence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the cluster said about one partition."""
+    """The cluster's answer about one partition."""
 
     verdict: str
     code: str | None = None
@@ -78,23 +78,23 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One partition when all had become quiet after a step."""
+    """One partition once the cluster was quiet after a step."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
-    """A set: in order of id."""
+    """A set, in order of id."""
     leader: int | None
     epochs: int = 0
-    """By how much the leader epoch rose in this step."""
+    """Increase of the leader epoch in this step."""
     listed: bool = False
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     elr: tuple[int, ...] | None = None
-    """Eligible leader replicas, a set: in order of id."""
+    """Eligible leader replicas: a set, in order of id."""
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one step brought: an answer per partition asked for, and every partition after it."""
+    """The outcome of one step: an answer per requested partition, and all partitions after it."""
 
     partitions: tuple[Seen, ...]
     answers: Mapping[int, Answer] = msgspec.field(default_factory=dict)
@@ -108,7 +108,7 @@ class Played(msgspec.Struct, frozen=True):
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """What one version of Kafka made of all sequences."""
+    """The outcomes of all sequences on one version of Kafka."""
 
     schema_version: int = SCHEMA_VERSION
     kafka_version: str

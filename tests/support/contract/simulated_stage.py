@@ -9,7 +9,7 @@ _QUIET_S = 10.0
 
 
 class SimulatedStage(SimulatedWorld):
-    """A world of its own, in which some seconds of virtual time are enough for all to settle."""
+    """A simulated world, in which ten seconds of virtual time are enough for all to settle."""
 
     async def kill(self, broker: int) -> None:
         self.cluster.do(events.Kill(broker))

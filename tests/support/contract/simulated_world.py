@@ -12,13 +12,13 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 
 SIMULATED = "4.3"
-"""The release that is simulated unless another is asked for."""
+"""The release that is simulated by default."""
 RACKS = "abc"
 MESSAGE_BYTES = 1_000
 
 
 class SimulatedWorld:
-    """Reader and writer on a cluster of its own, in virtual time."""
+    """Reader and writer on a separate cluster, in virtual time."""
 
     def __init__(self, version: str = SIMULATED) -> None:
         brokers = tuple(BrokerSpec(id=b, rack=RACKS[b % 3]) for b in range(1, 6))

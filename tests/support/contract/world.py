@@ -1,4 +1,4 @@
-"""What a contract test needs of a cluster of any kind, and what it does with one."""
+"""The interface of a contract test to any kind of cluster, and the actions on it."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ THROTTLED = "follower.replication.throttled.replicas"
 
 
 class World(Protocol):
-    """A cluster with five live brokers, 1 to 5, and both ways into it."""
+    """A cluster with five live brokers, 1 to 5, and both of its ports."""
 
     @property
     def clock(self) -> Clock:
-        """Its time."""
+        """The cluster's clock."""
         ...
 
     @property
     def reader(self) -> ClusterReader:
-        """The way to look."""
+        """The reading port."""
         ...
 
     @property
     def writer(self) -> ClusterWriter:
-        """The way to change."""
+        """The writing port."""
         ...
 
     def memberships(self) -> GroupMembership:
-        """Another way to the consumer groups, to be closed by who asks for it."""
+        """Return a new port to the consumer groups, which the caller closes."""
         ...
 
     async def create_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
@@ -70,7 +70,7 @@ async def until(
     limit_s: float = 40.0,
     clock: Clock | None = None,
 ) -> T:
-    """Wait, by the cluster's clock, until the condition gives something true, and give that."""
+    """Wait, by the cluster's clock, until the condition returns something true, and return that."""
     clock = clock or SystemClock()
     end = clock.monotonic() + limit_s
     while True:
@@ -88,7 +88,7 @@ def setting(
 
 
 async def change(world: World, *changes: ConfigChange) -> None:
-    """Change settings, and see that each change was accepted."""
+    """Change settings, and check that each change was accepted."""
     results = await world.writer.alter_configs(changes)
     assert all(r.verdict is Verdict.ACCEPTED for r in results.values()), results
 

@@ -1,1 +1,1 @@
-"""Journals with something in them."""
+"""Journals with events in them."""

@@ -2,8 +2,8 @@
 
 Run `python -m support.journals.golden_journal`.
 
-It has every kind of event and command there is, and stays as it is: where a kind or a field is new,
-put it in here, and write one more.
+The journal has every kind of event and command, and a written one never changes. For a new kind or
+a new field add it here, and write one more journal.
 """
 
 from __future__ import annotations
@@ -89,17 +89,17 @@ RATES = rates_from("50MB,3=20MB")
 
 
 class Golden(msgspec.Struct, frozen=True):
-    """The rows of a journal as they are stored, and what they come to."""
+    """The stored rows of a journal, and the summary of their run."""
 
     version: str
-    """Of the ktui that wrote it."""
+    """The version of ktui that wrote the journal."""
     events: list[tuple[int, str, str, str]]
     commands: list[tuple[int, str, str, str, str | None]]
     summary: dict[str, Any]
-    """What `summary` made of the run then."""
+    """The result of `summary` for the run at that time."""
 
     def put_into(self, path: Path) -> None:
-        """Make a journal of it."""
+        """Write the rows into a new journal."""
         connection = journal_file.create(path)
         connection.execute("BEGIN")
         connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", self.events)
@@ -109,13 +109,13 @@ class Golden(msgspec.Struct, frozen=True):
 
 
 def goldens() -> list[Golden]:
-    """Return all that were ever written."""
+    """Return all golden journals that were ever written."""
     files = sorted(FOLDER.glob("journal-*.json"))
     return [msgspec.json.decode(file.read_bytes(), type=Golden) for file in files]
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """Return what a run comes to, in words that do not change from one version to the next."""
+    """Return the summary of a run, in words that do not change from one version to the next."""
     made = {
         "seq": run.seq,
         "ended": run.ended,
@@ -224,7 +224,7 @@ def events() -> list[AnyRunEvent]:
 
 
 def commands() -> list[tuple[Command, Answer | None]]:
-    """Return every kind of command, with an answer or none."""
+    """Return every kind of command, each with an answer or None."""
     tp = TopicPartition("orders", 5)
     yes = Answer(accepted=True, words="in force", batch=2)
     return [
@@ -264,7 +264,7 @@ def golden() -> Golden:
 
 
 def main() -> None:
-    """Write one beside those that are there."""
+    """Write one more golden journal beside the existing ones."""
     made, number = golden(), 1
     path = FOLDER / f"journal-{made.version}.json"
     while path.exists():

@@ -1,4 +1,4 @@
-"""Journals with something in them, as they are found after a crash."""
+"""Journals with events in them, also as found after a crash."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def started(partitions: int, cluster_id: str = CLUSTER) -> Started:
 
 
 def planned(partitions: int) -> PlannedPart:
-    """Give `orders-0` and so on, each to be moved from broker 3 to broker 4."""
+    """Plan `orders-0` and so on, each to be moved from broker 3 to broker 4."""
     return PlannedPart(
         partitions=tuple(
             Planned("orders", n, "id", (1, 2, 4), (1, 2, 3), 1) for n in range(partitions)
@@ -88,13 +88,13 @@ def a_start(partitions: int = 3) -> list[AnyRunEvent]:
 
 
 def many_events(count: int) -> list[AnyRunEvent]:
-    """Give a run of one step after another."""
+    """Return the events of a run of one step after another."""
     course = [event for n in range(count) for event in (step(n, n + 1), accepted(n), over(n))]
     return [*a_start(count), *course][:count]
 
 
 def written(path: Path, events: Sequence[AnyRunEvent], *, at_once: int = 7) -> Journal:
-    """Make a journal of events, and leave it open: what is not in its file yet is in the log."""
+    """Write a journal of events, and leave it open, so that the latest events are in the log."""
     journal = Journal.create(path, VirtualClock())
     for n in range(0, len(events), at_once):
         journal.append(events[n : n + at_once])
@@ -102,7 +102,7 @@ def written(path: Path, events: Sequence[AnyRunEvent], *, at_once: int = 7) -> J
 
 
 def crashed(journal: Path, folder: Path) -> Path:
-    """Give a copy of a journal in use, as a power cut would leave it."""
+    """Return a copy of a journal in use, as a power cut would leave it."""
     folder.mkdir()
     for suffix in ("", "-wal", "-head"):
         shutil.copy(f"{journal}{suffix}", folder)
@@ -110,7 +110,7 @@ def crashed(journal: Path, folder: Path) -> Path:
 
 
 def read(path: Path) -> tuple[list[JournalEntry], str | None]:
-    """Give what of a journal is whole, and what is wrong with the rest."""
+    """Return the intact entries of a journal, and the problem with the rest."""
     try:
         with Journal.open(path, VirtualClock(), read_only=True) as journal:
             return list(journal.entries()), journal.damage

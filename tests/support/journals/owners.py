@@ -14,7 +14,7 @@ SINCE = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 
 
 def owner(user: str, *, run: str = "orders", since: datetime = SINCE) -> ClusterOwner:
-    """The state directory of a user, who has one."""
+    """Return the state directory of a user as the owner of a cluster."""
     return ClusterOwner(
         state_dir=f"directory-of-{user}", user=user, host="ops1", run=run, since=since
     )
@@ -49,7 +49,7 @@ class GoodClaim:
 
 
 class Owners:
-    """Makes claims on one cluster, and closes all that it made."""
+    """Makes claims on one cluster, and closes them all."""
 
     def __init__(
         self, memberships: Callable[[], GroupMembership], clock: Clock, cluster_id: str
@@ -62,7 +62,7 @@ class Owners:
     def claim_of(
         self, me: ClusterOwner, sessions: Sessions = SESSIONS, *, cluster_id: str = ""
     ) -> GroupClaim:
-        """Another engine of a state directory."""
+        """Return the claim of another engine of a state directory."""
         name = cluster_id or self._cluster_id
         claim = GroupClaim(self._memberships(), name, me, self._clock, sessions)
         self._made.append(claim)
@@ -74,7 +74,7 @@ class Owners:
 
 
 async def release(groups: GroupMembership, cluster_id: str) -> None:
-    """Have nobody own a cluster, as an operator does by hand: remove whoever is in its groups."""
+    """Free a cluster of its owner, as an operator does by hand: remove its groups' members."""
     anyone = Member("", -1)
     if await groups.stores_groups():
         for group in (f"ktui-{cluster_id}", f"ktui-{cluster_id}-engine"):

@@ -41,7 +41,7 @@ RATE = "50000000"
 
 
 def throttled(partitions: int = 2) -> list[AnyRunEvent]:
-    """Give a run that adds replicas on broker 4, under a throttle of 50 MB/s."""
+    """Return the events of a run that adds replicas on broker 4, under a throttle of 50 MB/s."""
     found = (
         FoundSetting(BROKER_4, FOLLOWER_RATE, Setting("1000", ConfigSource.OWN)),
         FoundSetting(ORDERS, FOLLOWER_REPLICAS, Setting("", ConfigSource.DEFAULT)),
@@ -61,7 +61,7 @@ def throttled(partitions: int = 2) -> list[AnyRunEvent]:
 
 
 def all_over(partitions: int = 2) -> list[AnyRunEvent]:
-    """Give how all partitions come to their end, the throttle of broker 4 being still there."""
+    """Return the events that end all partitions, but leave broker 4's throttle set."""
     off = ConfigChange(ORDERS, FOLLOWER_REPLICAS, ConfigOp.DELETE)
     return [
         *(NowIn(topic="orders", partition=n, state=State.DONE) for n in range(partitions)),

@@ -1,4 +1,4 @@
-"""A run whose journal and looks a test tells bit by bit, and an estimate that follows it."""
+"""A run whose events and polls a test supplies step by step, and an estimate that follows it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from support.journals.journals import owned, started
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 GB = 10**9
 BESIDE = 3
-"""Seconds that a step or two take beside copying: polls."""
+"""Seconds that a step or two take besides copying, because of polls."""
 
 
 class Told:
-    """A run, and an estimate that follows it, event by event."""
+    """A run, and an estimate that follows the run event by event."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class Told:
         self.now += timedelta(seconds=seconds)
 
     def look(self, share: float | None = None, partition: int = 0) -> None:
-        """See how far the step of a partition has come; without a share, the journal alone."""
+        """Show the estimate how far a partition's step is; without a share, only the journal."""
         tp = TopicPartition("a", partition)
         self.estimate.look(self.now, {} if share is None else {tp: _copying(tp, share)})
 
     def look_at(self, shares: Mapping[int, float]) -> None:
-        """See how far the steps of several partitions have come."""
+        """Show the estimate how far the steps of several partitions are."""
         seen = {}
         for partition, share in shares.items():
             tp = TopicPartition("a", partition)
@@ -98,7 +98,7 @@ class Told:
         return None if left is None else left.middle
 
     def afresh(self) -> float | None:
-        """What one tells that reads the whole journal now."""
+        """Return the time left of an estimate that reads the whole journal now."""
         estimate = Estimate(self.run)
         estimate.take(self.entries)
         estimate.look(self.now)
@@ -130,7 +130,7 @@ def _copying(tp: TopicPartition, share: float, broker: int = 4) -> Timeline:
 
 
 def copied_for(told: Told, seconds: int, bytes_s: float) -> None:
-    """Have the first partition copied so fast, and look as often as a view does."""
+    """Let the first partition be copied at this rate, and poll as often as a view does."""
     size = told.run.tracks[TopicPartition("a", 0)].planned.size
     for second in range(0, seconds, 5):
         told.look(bytes_s * second / size)

@@ -1,1 +1,1 @@
-"""Simulated clusters, and what polls of them see."""
+"""Simulated clusters, and observations of them."""

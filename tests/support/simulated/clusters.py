@@ -1,4 +1,4 @@
-"""Small simulated clusters for tests of what happens to them."""
+"""Small simulated clusters for tests of outside events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 def a_cluster(*, leaping: bool = True, **more: Any) -> SimulatedCluster:
-    """Five brokers with one partition on 1, 2 and 3 that takes ten seconds to copy."""
+    """Return five brokers with one partition on 1, 2 and 3 that takes ten seconds to copy."""
     values: dict[str, Any] = {
         "brokers": tuple(BrokerSpec(id=b, net_in=10.0 * MIB) for b in range(1, 6)),
         "topics": (TopicSpec(name="orders", replicas=((1, 2, 3),), bytes_each=100 * MIB),),
@@ -23,7 +23,7 @@ def a_cluster(*, leaping: bool = True, **more: Any) -> SimulatedCluster:
 
 
 def wait(cluster: SimulatedCluster, seconds: float) -> None:
-    """Let time pass, and what is due in it happen."""
+    """Let time pass, and run everything due in it."""
     clock = cluster.clock
     assert isinstance(clock, VirtualClock)
     clock.pass_time(seconds)

@@ -1,4 +1,4 @@
-"""A simulated controller with one partition, and short ways to ask it."""
+"""A simulated controller with one partition, and shortcuts for its requests."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Brokers = tuple[int, ...]
 
 
 class Kept:
-    """A controller and each change that it told.
+    """A controller, and each change that it reported.
 
     Args:
-        *replicas: those of the topic's partitions; they begin in sync.
-        version: whose rules it keeps.
-        brokers: which there are.
+        *replicas: the replicas of each of the topic's partitions, in sync at first.
+        version: the Kafka version whose rules apply.
+        brokers: the ids of all brokers.
         configs: settings of the topic.
         static: settings of every broker.
     """
@@ -46,13 +46,13 @@ class Kept:
         )
 
     def record(self, tp: TopicPartition = TP) -> Registration:
-        """Give a partition's record."""
+        """Return a partition's record."""
         known = self.controller.get(tp)
         assert known is not None
         return known
 
     def alter(self, *target: int, factor: bool = True) -> WriteResult:
-        """Ask for a target, whatever its length unless `factor` forbids."""
+        """Request a target, of any length unless `factor` is False."""
         return self.controller.alter({TP: target}, allow_replication_factor_change=factor)[TP]
 
     def cancel(self) -> WriteResult:
@@ -64,19 +64,19 @@ class Kept:
         return self.controller.elect([tp])[tp]
 
     def join(self, *brokers: int) -> str | None:
-        """Have the leader take brokers into the ISR, in one request."""
+        """Let the leader add brokers to the ISR, in one request."""
         known = self.record()
         assert known.leader is not None
         return self.controller.alter_isr(TP, (*known.isr, *brokers), known.leader)
 
     def drop_out(self, *brokers: int) -> str | None:
-        """Have the leader take brokers out of the ISR, in one request."""
+        """Let the leader remove brokers from the ISR, in one request."""
         known = self.record()
         assert known.leader is not None
         isr = tuple(b for b in known.isr if b not in brokers)
         return self.controller.alter_isr(TP, isr, known.leader)
 
     def fence(self, *brokers: int) -> None:
-        """Have the session of brokers time out, one after another."""
+        """Let the sessions of brokers time out, one after another."""
         for broker in brokers:
             self.controller.fence(broker)

@@ -1,4 +1,4 @@
-"""A simulated cluster's reader, and a note of all that is asked of it."""
+"""A reader of a simulated cluster that counts the calls it gets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ktui.cluster.ports import (
 
 
 class CountingReader:
-    """Hands every question on to `reader`, whose answers it does not touch."""
+    """Passes every call on to `reader`, and returns the answers unchanged."""
 
     def __init__(self, reader: ClusterReader) -> None:
         self._reader = reader
@@ -31,7 +31,7 @@ class CountingReader:
         self._lists = 0
 
     def asked(self, broker: int) -> int:
-        """How often a broker was asked for log ends."""
+        """Return how often a broker was asked for log ends."""
         return [each for each, _ in self.asked_offsets].count(broker)
 
     async def describe_cluster(self) -> ClusterDescription:

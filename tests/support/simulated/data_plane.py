@@ -1,4 +1,4 @@
-"""Drives the data of a simulated cluster without its controller: the test decides instead."""
+"""Drive the data of a simulated cluster without a controller; the test decides instead."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 MB = 1_000_000
 
 Happening = tuple[Any, FlowEvent]
-"""A second, which a test compares approximately, and what happened then."""
+"""A time in seconds, which a test compares approximately, and the event at that time."""
 
 
 def broker(number: int, **can: Any) -> BrokerSpec:
-    """Give a broker of 100 MB/s unless told otherwise."""
+    """Return a broker, of 100 MB/s by default."""
     return BrokerSpec(id=number, **{"net_in": 100.0 * MB, "net_out": 100.0 * MB, **can})
 
 
 def topic(name: str, *replicas: tuple[int, ...], **has: Any) -> TopicSpec:
-    """Give a topic with these replicas of each partition."""
+    """Return a topic with these replicas of each partition."""
     return TopicSpec(name=name, replicas=replicas, **has)
 
 
 @dataclass
 class DataPlane:
-    """Replication and the records that it goes by, as a test sets them."""
+    """Replication, and the records that a test sets for it."""
 
     replication: Replication
     records: dict[TopicPartition, Registration] = field(default_factory=dict)
@@ -58,12 +58,12 @@ class DataPlane:
         self._tell(tp, before, msgspec.structs.replace(before, **fields))
 
     def add(self, tp: TopicPartition, *brokers: int) -> None:
-        """Begin to add replicas."""
+        """Start to add replicas."""
         known = self.records[tp]
         self.decide(tp, replicas=(*known.replicas, *brokers), adding=(*known.adding, *brokers))
 
     def drop(self, tp: TopicPartition, *brokers: int) -> None:
-        """Take replicas away."""
+        """Remove replicas."""
         known = self.records[tp]
         self.decide(
             tp,
@@ -73,13 +73,13 @@ class DataPlane:
         )
 
     def accept(self, tp: TopicPartition, follower: int) -> None:
-        """Take a follower into the ISR."""
+        """Add a follower to the ISR."""
         known = self.records[tp]
         adding = tuple(b for b in known.adding if b != follower)
         self.decide(tp, isr=(*known.isr, follower), adding=adding)
 
     def run(self, to_s: float, *, accepting: bool = True) -> list[Happening]:
-        """Let time pass, and give what happened; who caught up is taken into the ISR."""
+        """Let time pass, and return the events; followers that caught up are added to the ISR."""
         happened: list[Happening] = []
         while (next_s := self.replication.next_event_s()) <= to_s:
             for event in self.replication.advance(next_s):
@@ -91,13 +91,13 @@ class DataPlane:
         return happened
 
     def end(self, tp: TopicPartition, number: int) -> int:
-        """Give the log end of a replica that is there."""
+        """Return the log end of an existing replica."""
         end = self.replication.end(tp, number)
         assert end is not None
         return end
 
     def lag(self, tp: TopicPartition, number: int) -> int:
-        """Give how many messages a replica is behind its leader."""
+        """Return how many messages a replica is behind its leader."""
         leader = self.records[tp].leader
         assert leader is not None
         return self.end(tp, leader) - self.end(tp, number)

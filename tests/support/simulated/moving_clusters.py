@@ -1,4 +1,4 @@
-"""Simulated clusters to look at, each in a line: what they hold and what moves in them."""
+"""Simulated clusters to observe, each described in one line: their topics and moves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORIGINAL: Replicas = (1, 2, 3)
 TARGET: Replicas = (4, 2, 3)
 
 
-def a_cluster(  # noqa: PLR0913 - each by its name, and none but what a test is about
+def a_cluster(  # noqa: PLR0913 - each by its name, and a test passes only what it is about
     topics: Mapping[str, Collection[Replicas]] | None = None,
     *,
     moving: Iterable[str] = (),
@@ -31,16 +31,16 @@ def a_cluster(  # noqa: PLR0913 - each by its name, and none but what a test is 
     configs: Mapping[str, str] | None = None,
     **more: Any,
 ) -> SimulatedCluster:
-    """A healthy cluster, in virtual time, in which some partitions have just begun to move.
+    """Return a healthy cluster, in virtual time, in which some partitions have begun to move.
 
     Args:
         topics: the replicas of each partition of each topic.
-        moving: further partitions, "orders-0", that move from ORIGINAL to TARGET.
+        moving: further partitions, such as "orders-0", that move from ORIGINAL to TARGET.
         resting: further partitions that stay on ORIGINAL.
-        brokers: their ids.
-        messages: what each partition holds at first, of MESSAGE_BYTES each.
-        inbound_s: messages written to each partition a second.
-        copied_s: messages that each broker can take in a second, for all that it copies.
+        brokers: the ids of the brokers.
+        messages: messages in each partition at first, of MESSAGE_BYTES each.
+        inbound_s: messages per second written to each partition.
+        copied_s: messages per second that each broker can receive, over all its copies.
         configs: the settings of every topic.
         more: further fields of the cluster's specification.
     """
@@ -83,23 +83,23 @@ def tp(name: str) -> TopicPartition:
 
 
 def move(name: str, *target: int) -> events.Alter:
-    """Another tool moves a partition."""
+    """Return the event of another tool moving a partition."""
     return events.Alter({tp(name): target})
 
 
 def cancel(*names: str) -> events.Alter:
-    """Another tool cancels moves."""
+    """Return the event of another tool cancelling moves."""
     return events.Alter(dict.fromkeys(map(tp, names)))
 
 
 def throttle(whose: str, broker: int, bytes_s: int) -> events.AlterConfigs:
-    """Another tool throttles what a broker copies, as "follower", or lets copy, as "leader"."""
+    """Return the event of another tool throttling what a broker copies, or sends as "leader"."""
     key = f"{whose}.replication.throttled.rate"
     resource = ConfigResource(ConfigScope.BROKER, str(broker))
     return events.AlterConfigs((ConfigChange(resource, key, ConfigOp.SET, str(bytes_s)),))
 
 
 def wait(cluster: SimulatedCluster, seconds: float) -> None:
-    """Let time pass while nobody looks."""
+    """Let time pass without any call to the cluster."""
     assert isinstance(cluster.clock, VirtualClock)
     cluster.clock.pass_time(seconds)

@@ -1,4 +1,4 @@
-"""Hand-made observations: what a poll would have seen, said in a line."""
+"""Hand-made observations, each described in one line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def a_partition(
     topic_id: str | None = "",
     **more: Any,
 ) -> PartitionState:
-    """A partition; all in sync and led by its first replica unless said otherwise."""
+    """Return a partition, by default all in sync and led by its first replica."""
     values: dict[str, Any] = {
         "isr": replicas if isr is None else isr,
         "leader": replicas[0] if replicas else None,
@@ -45,7 +45,7 @@ def a_move(
     target: tuple[int, ...] = (4, 2, 3),
     **more: Any,
 ) -> PartitionState:
-    """A partition that the controller lists as moving from `original` to `target`."""
+    """Return a partition that the controller lists as moving from `original` to `target`."""
     adding = tuple(b for b in target if b not in original)
     removing = tuple(b for b in original if b not in target)
     values: dict[str, Any] = {"isr": original, "leader": original[0]}
@@ -65,7 +65,7 @@ def an_observation(
     sizes: Mapping[tuple[TopicPartition, int], int | Reading] | None = None,
     **more: Any,
 ) -> Observation:
-    """One poll at second `at_s` (also after START); plain figures were read at that moment."""
+    """Return a poll at `at_s` seconds after START; plain figures were read at that time."""
     values: dict[str, Any] = {
         "cluster_id": "a-cluster",
         "controller": min(brokers, default=None),
@@ -86,12 +86,12 @@ def _reading(value: int | Reading, at_s: float) -> Reading:
 
 
 def folded(observations: Iterable[Observation], progress: Progress | None = None) -> Progress:
-    """All observations, folded in order."""
+    """Fold all observations in order."""
     return reduce(fold, observations, progress or Progress())
 
 
 def at(observation: Observation, at_s: float) -> Observation:
-    """The same poll at another second; its figures keep the time at which they were read."""
+    """Return the same poll at another second; its figures keep the time of their read."""
     return msgspec.structs.replace(
         observation, at=START + timedelta(seconds=at_s), monotonic_s=at_s
     )

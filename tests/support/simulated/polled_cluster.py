@@ -1,4 +1,4 @@
-"""A simulated cluster that an observer looks at, poll by poll; time moves by hand."""
+"""A simulated cluster that an observer polls; the test moves time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.simulated.counting_reader import CountingReader
 
 ORDERS = TopicPartition("orders", 0)
 MESSAGES = 10_000
-"""In each partition; a new replica copies 100 of them a second."""
+"""Messages in each partition; a new replica copies 100 of them per second."""
 MESSAGE_BYTES = 1_000
 PATIENCE_S = 0.25
 EVERYONE = (1, 2, 3, 4, 5)
@@ -33,7 +33,7 @@ def a_topic(name: str, *replicas: tuple[int, ...]) -> TopicSpec:
 
 
 class Looking:
-    """An observer of a simulated cluster, what it asks, and the hand that moves time on."""
+    """An observer of a simulated cluster, with a record of its calls and control of time."""
 
     def __init__(self, topics: Collection[TopicSpec], patience_s: float, version: str) -> None:
         brokers = tuple(BrokerSpec(id=b, net_in=100.0 * MESSAGE_BYTES) for b in EVERYONE)
@@ -49,7 +49,7 @@ class Looking:
         await self.clock.advance(then_wait_s)
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
-        """Look once, and let the rest of the second pass."""
+        """Poll once, and let the rest of the second pass."""
         looking = asyncio.create_task(self.observer.poll(interest))
         await self.clock.advance(1.0)
         return await looking
@@ -68,7 +68,7 @@ async def looking(
 async def looking_at_a_move(
     *more: TopicSpec, patience_s: float = PATIENCE_S, version: str = "4.3"
 ) -> AsyncIterator[Looking]:
-    """orders-0 moves from [2,1,3] to [4,1,3], and broker 4 has 500 messages."""
+    """Start a move of orders-0 from [2,1,3] to [4,1,3]; broker 4 has 500 messages of it."""
     orders = a_topic("orders", (2, 1, 3))
     async with looking(orders, *more, patience_s=patience_s, version=version) as look:
         await look.do(events.Alter({ORDERS: (4, 1, 3)}), then_wait_s=5.0)

@@ -1,4 +1,4 @@
-"""A scenario played on a virtual clock: polls and progress as the demo has them, in no time."""
+"""A scenario played on a virtual clock, with the polls and progress of the demo."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Play:
         self.progress = Progress()
 
     async def watch(self, real_s: float) -> AsyncIterator[Progress]:
-        """Poll once in each of so many seconds of a viewer."""
+        """Poll once in each of `real_s` seconds of a viewer."""
         until = self.clock.monotonic() + real_s * self.scenario.speed
         while self.clock.monotonic() < until:
             await self.clock.advance(self.scenario.speed)
@@ -42,7 +42,7 @@ class Play:
             yield self.progress
 
     async def watch_to_the_end(self) -> AsyncIterator[Progress]:
-        """Poll until nothing moves any more and all that was to happen has happened."""
+        """Poll until all events have happened and nothing moves any more."""
         last_s = max((due.at_s for due in self.scenario.faults), default=0.0)
         async for progress in self.watch(300):
             yield progress
@@ -58,7 +58,7 @@ def phases(progress: Progress) -> set[Phase]:
 
 @asynccontextmanager
 async def playing(scenario: Scenario, *, seed: int = 0) -> AsyncIterator[Play]:
-    """Play a scenario, and leave nothing open."""
+    """Play a scenario, and close everything at the end."""
     play = Play(scenario, seed=seed)
     try:
         yield play

@@ -1,4 +1,4 @@
-"""What polls of a simulated cluster see, one after the other."""
+"""Series of observations of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.simulated.moving_clusters import TARGET, Replicas, a_cluster, tp, w
 
 
 class Recorder:
-    """Looks at a cluster again and again; between two recordings anything may happen to it."""
+    """Polls a cluster repeatedly; between two recordings anything may happen to the cluster."""
 
     def __init__(self, cluster: SimulatedCluster, interest: Interest = NO_INTEREST) -> None:
         assert isinstance(cluster.clock, VirtualClock)
@@ -23,7 +23,7 @@ class Recorder:
         self._interest = interest
 
     def record(self, seconds: float = 1.0, *, poll_s: float = 1.0) -> list[Observation]:
-        """Let `seconds` pass, and look at the beginning of each `poll_s` of them."""
+        """Let `seconds` pass, and poll at the beginning of each `poll_s` of them."""
         return asyncio.run(self._record(round(seconds / poll_s), poll_s))
 
     async def _record(self, polls: int, poll_s: float) -> list[Observation]:
@@ -38,7 +38,7 @@ class Recorder:
 def recorded(
     cluster: SimulatedCluster, seconds: float = 1.0, *, poll_s: float = 1.0
 ) -> list[Observation]:
-    """Look at a cluster for so long; it is looked at by nobody else."""
+    """Poll a cluster for this many seconds; nobody else polls it."""
     return Recorder(cluster).record(seconds, poll_s=poll_s)
 
 
@@ -55,13 +55,13 @@ def moving(
     """Record how partitions move from brokers 1, 2 and 3.
 
     Args:
-        seconds: how long it goes on; the last poll is before it ends.
-        targets: where to, by name; orders-0 to TARGET unless given.
+        seconds: how long to record; the last poll is before the end.
+        targets: the target of each partition by name; by default orders-0 to TARGET.
         poll_s: seconds between polls.
         from_s: the second of the first poll, at which the moves begin.
-        messages: what each partition holds at second 0.
-        inbound_s: messages written to each partition a second.
-        copied_s: messages that each broker copies a second.
+        messages: messages in each partition at second 0.
+        inbound_s: messages per second written to each partition.
+        copied_s: messages per second that each broker copies.
     """
     moved = targets or {"orders-0": TARGET}
     cluster = a_cluster(resting=moved, messages=messages, inbound_s=inbound_s, copied_s=copied_s)

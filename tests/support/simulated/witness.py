@@ -1,4 +1,4 @@
-"""What a simulated controller is asked by us, request for request, and what it decides."""
+"""Our requests to a simulated controller, one by one, and the controller's decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.runs.engine_runs import Replicas
 
 
 class Altered(NamedTuple):
-    """One partition of an alter of ours, as the controller took it."""
+    """One partition of our alter requests, as the controller handled it."""
 
     at_s: float
     tp: TopicPartition
@@ -24,7 +24,7 @@ class Altered(NamedTuple):
     result: WriteResult
     after: Registration | None
     late: bool
-    """Whether it took its time from when it was sent."""
+    """Whether the request took effect later than it was sent."""
 
     @property
     def took_effect(self) -> bool:
@@ -35,27 +35,27 @@ class Arrival(NamedTuple):
     """A request of ours as it arrives, before it takes effect."""
 
     partitions: Mapping[TopicPartition, Replicas | None]
-    """Those altered, with their targets; of an election, with no replica."""
+    """The altered partitions with their targets; for an election, with no replicas."""
     settings: Mapping[ConfigResource, Sequence[ConfigChange]]
     late: bool
 
 
 class Departure(NamedTuple):
-    """An alter or an election of ours as it is sent, whatever becomes of it."""
+    """An alter or an election of ours as it is sent, whatever its outcome."""
 
     partitions: Mapping[TopicPartition, Replicas | None]
-    """Those altered, with their targets; of an election, with no replica."""
+    """The altered partitions with their targets; for an election, with no replicas."""
     at_s: float
 
 
 class Witness:
-    """Sees what a simulated controller is asked by us, and what it decides.
+    """Records our requests to a simulated controller, and its decisions.
 
     Attributes:
-        alters: ours, in order, as they arrive.
-        elections: ours: the partition, and whether its leader changed.
-        changes: every decision of the controller, with its second, and whether it is the answer
-            to a request of ours.
+        alters: our alter requests, in order of arrival.
+        elections: our elections: the partition, and whether its leader changed.
+        changes: every decision of the controller, with its time in seconds, and whether the
+            decision is the answer to a request of ours.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -65,16 +65,16 @@ class Witness:
         self.changes: list[tuple[float, RecordChange, bool]] = []
         self.watchers: list[Callable[[RecordChange], None]] = []
         self.arrivals: list[Callable[[Arrival], None]] = []
-        """Told of each request of ours before it takes effect."""
+        """Called with each request of ours before it takes effect."""
         self.departures: list[Callable[[Departure], None]] = []
-        """Told of each alter and election of ours as it is sent."""
+        """Called with each alter and election of ours as it is sent."""
         self.acts = False
-        """Whether what happens now is asked by us."""
+        """Whether the present decisions answer a request of ours."""
         self._listen()
 
     def _listen(self) -> None:
         records = self.cluster.controller._records
-        tell: Callable[[RecordChange], None] = records._tell
+        tell: Callable[[RecordChange], None] = records._notify
 
         def told(change: RecordChange) -> None:
             self.changes.append((self.cluster.now_s, change, self.acts))
@@ -82,10 +82,10 @@ class Witness:
                 watcher(change)
             tell(change)
 
-        records._tell = told
+        records._notify = told
 
     def writer(self) -> WitnessedWriter:
-        """Give the way to change the cluster that is watched."""
+        """Return a writing port of the watched cluster."""
         return WitnessedWriter(self.cluster, self)
 
     @contextmanager
@@ -97,21 +97,21 @@ class Witness:
             self.acts = False
 
     def arrives(self, arrival: Arrival) -> None:
-        """Tell who wants to know of a request that arrives now."""
+        """Report a request that arrives now to `arrivals`."""
         for told in self.arrivals:
             told(arrival)
 
     def departs(self, partitions: Mapping[TopicPartition, Replicas | None]) -> None:
-        """Tell who wants to know of a request that is sent now."""
+        """Report a request that is sent now to `departures`."""
         for told in self.departures:
             told(Departure(partitions, self.cluster.now_s))
 
     def effective(self, tp: TopicPartition) -> list[Replicas | None]:
-        """Give what was asked of a partition with effect, in order."""
+        """Return the targets requested of a partition that took effect, in order."""
         return [each.target for each in self.alters if each.tp == tp and each.took_effect]
 
     def leaders(self, tp: TopicPartition) -> list[int | None]:
-        """Give who came to lead a partition, in order."""
+        """Return the successive leaders of a partition after each change of leader."""
         changes = (change for _, change, _ in self.changes if change.tp == tp)
         return [
             change.after.leader
@@ -121,16 +121,15 @@ class Witness:
 
 
 class WitnessedWriter(SimulatedWriter):
-    """Tells what its requests do, at the moment they arrive."""
+    """Reports the effect of its requests at the moment they arrive."""
 
     def __init__(self, cluster: SimulatedCluster, witness: Witness) -> None:
         super().__init__(cluster)
         self._witness = witness
         self.late_by_s: float | None = None
-        """How much later the next alter or election takes effect, and nobody waits for it."""
+        """Seconds by which the next alter or election takes effect later, without a wait."""
         self.settings_late_by_s: dict[ConfigOp, float] = {}
-        """How much later the next change of such a kind takes effect, with all that it is sent
-        with."""
+        """Seconds by which the next change of this kind takes effect later, with its request."""
 
     async def alter_reassignments(
         self,
@@ -163,7 +162,7 @@ class WitnessedWriter(SimulatedWriter):
         self._late_s = max(late_s, default=None)
         return await super().alter_configs(changes, leaves_within_s=leaves_within_s)
 
-    async def _sent(self, parts: Sequence[Any], act: Any) -> Any:
+    async def _deliver(self, parts: Sequence[Any], act: Any) -> Any:
         configures = any(isinstance(part, ConfigResource) for part in parts)
         seen = self._configuring(act) if configures else self._moving(act)
         late_by_s = self._late_s if configures else self.late_by_s
@@ -173,7 +172,7 @@ class WitnessedWriter(SimulatedWriter):
             if not configures:
                 self.late_by_s = None
             return {}
-        return await super()._sent(parts, seen)
+        return await super()._deliver(parts, seen)
 
     def _configuring(self, act: Any) -> Any:
         changes, witness, sent_s = self._changes, self._witness, self._witness.cluster.now_s

@@ -72,7 +72,7 @@ def test_only_the_topics_that_are_named_move() -> None:
 
 
 def test_a_drain_that_leaves_too_few_brokers_says_so() -> None:
-    with pytest.raises(NoRoom, match="no broker is left that has no replica of t-"):
+    with pytest.raises(NoRoom, match="every remaining broker already has a replica of t-"):
         draining([topic("t", 6, 3)], {"t"}, NO_RACKS, {1, 2, 3, 4})
 
 

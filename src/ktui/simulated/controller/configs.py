@@ -1,4 +1,4 @@
-"""Dynamic settings of topics and brokers, changed one by one (KIP-339)."""
+"""Dynamic settings of topics and brokers, changed incrementally (KIP-339)."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ from ktui.simulated.controller.rules import VersionRules
 from ktui.simulated.layout import ClusterSpec
 
 ALL = "*"
-"""Every replica of a topic."""
+"""The throttled list that stands for every replica of a topic."""
 
 _EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")
-"""Whose settings hold on each broker that has none of its own."""
+"""The resource whose settings hold on each broker without its own."""
 
 
 _UNSET = dict.fromkeys(REPLICAS, Setting("", ConfigSource.DEFAULT))
-"""What topics tell of throttles that nobody has set; brokers do not tell of such rates."""
+"""The throttled lists that topics report if nobody has set them. Brokers report no unset rates."""
 
 
 class Configs:
-    """The settings of a cluster: each topic's, each broker's, and the static ones of all brokers.
+    """The settings of a cluster: of each topic, of each broker, and the static ones of all brokers.
 
     Args:
         spec: the brokers and their static settings.
-        topics: the names of the topics that there are.
-        rules: whether there is an ELR, which forbids some changes.
+        topics: the names of the existing topics.
+        rules: the rules of the version. With an ELR some changes are forbidden.
     """
 
     def __init__(self, spec: ClusterSpec, topics: Container[str], rules: VersionRules) -> None:
-        self._static = {**spec.broker_configs, **_told_by(spec)}
+        self._static = {**spec.broker_configs, **_settings_in(spec)}
         self._brokers = frozenset(str(broker.id) for broker in spec.brokers)
         self._topics = topics
         self._rules = rules
         self._dynamic: dict[ConfigResource, ConfigValues] = {}
 
     def create(self, topic: str, values: Mapping[str, str]) -> WriteResult:
-        """Give a topic that is about to be made its first settings."""
+        """Set the initial settings of a topic that is about to be created."""
         try:
             self._check_topic(values)
         except NotTaken as refusal:
@@ -71,8 +71,8 @@ class Configs:
 
     def alter(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
         """Change settings, all of one resource together or not at all, in Kafka's words."""
-        theirs = by_resource(changes).items()
-        return {resource: self._alter(resource, its) for resource, its in theirs}
+        grouped = by_resource(changes).items()
+        return {resource: self._alter(resource, own) for resource, own in grouped}
 
     def _alter(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> WriteResult:
         try:
@@ -114,7 +114,7 @@ class Configs:
             )
 
     def _check_min_isr(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> None:
-        """Keep the minimum the same on all brokers, which the ELR rests on (KIP-966)."""
+        """Keep min.insync.replicas the same on all brokers; the ELR relies on that (KIP-966)."""
         concerned = [change for change in changes if change.key == schema.MIN_ISR]
         if not concerned or not self._rules.eligible_leader_replicas:
             return
@@ -126,24 +126,24 @@ class Configs:
             raise NotTaken("INVALID_CONFIG", words)
 
     def of(self, resource: ConfigResource) -> Mapping[str, str]:
-        """Give the dynamic settings of one resource."""
+        """Return the dynamic settings of one resource."""
         return self._dynamic.get(resource, {})
 
     def described(self, resource: ConfigResource) -> Mapping[str, Setting] | None:
-        """Give the settings of a resource as they stand; None if there is no such topic."""
+        """Return the settings of a resource as they stand; None if there is no such topic."""
         if resource.scope is ConfigScope.TOPIC and resource.name not in self._topics:
             return None
         own, every = self.of(resource), self.of(_EVERY_BROKER)
         if resource.scope is ConfigScope.TOPIC:
             return _UNSET | {
-                name: Setting(_told(name, v), ConfigSource.OWN) for name, v in own.items()
+                name: Setting(_as_reported(name, v), ConfigSource.OWN) for name, v in own.items()
             }
-        told = {name: Setting(v, ConfigSource.FILE) for name, v in self._static.items()}
-        told |= {name: Setting(v, ConfigSource.EVERY_BROKER) for name, v in every.items()}
-        return told | {name: Setting(value, ConfigSource.OWN) for name, value in own.items()}
+        settings = {name: Setting(v, ConfigSource.FILE) for name, v in self._static.items()}
+        settings |= {name: Setting(v, ConfigSource.EVERY_BROKER) for name, v in every.items()}
+        return settings | {name: Setting(value, ConfigSource.OWN) for name, value in own.items()}
 
     def of_topic(self, topic: str, key: str, default: str) -> str:
-        """Give a setting as it holds for a topic; brokers know some by another name."""
+        """Return the effective value of a topic's setting; brokers have other names for some."""
         own = self.of(of_topic(topic)).get(key)
         if own is not None:
             return own
@@ -151,24 +151,24 @@ class Configs:
         return self.of(_EVERY_BROKER).get(key) or self._static.get(key, default)
 
     def min_isr(self, topic: str) -> int:
-        """Give a topic's min.insync.replicas."""
+        """Return a topic's min.insync.replicas."""
         return int(self.of_topic(topic, schema.MIN_ISR, "1"))
 
     def unclean(self, topic: str) -> bool:
-        """Whether a topic allows unclean leader elections."""
+        """Return whether a topic allows unclean leader elections."""
         return _true(self.of_topic(topic, schema.UNCLEAN, "false"))
 
     def retention_bytes(self, topic: str) -> int | None:
-        """Give how many bytes a partition of the topic keeps; None for all."""
+        """Return how many bytes each partition of the topic keeps; None for all."""
         kept = int(self.of_topic(topic, schema.RETENTION, "-1"))
         return None if kept < 0 else kept
 
     def throttled(self, topic: str, key: str) -> frozenset[tuple[int, int]] | str:
-        """Give the throttled replicas of a topic as (partition, broker), or `ALL`.
+        """Return the throttled replicas of a topic as (partition, broker), or `ALL`.
 
         Args:
-            topic: its name.
-            key: the leader's side or the followers', by Kafka's name.
+            topic: the name of the topic.
+            key: Kafka's name of the setting, which selects the leaders' or the followers' list.
         """
         listed = [part for part in schema.parts(self.of_topic(topic, key, "")) if part]
         if listed == [ALL]:
@@ -177,7 +177,7 @@ class Configs:
         return frozenset((int(partition), int(broker)) for partition, broker in pairs)
 
     def topic_config(self, topic: str) -> TopicConfig | None:
-        """Give the settings of a topic as a reader tells them; None if there is no such topic."""
+        """Return a topic's settings as the reading port shows them; None if no such topic."""
         if topic not in self._topics:
             return None
         return TopicConfig(
@@ -189,7 +189,7 @@ class Configs:
         )
 
     def broker_config(self, broker: int) -> BrokerConfig:
-        """Give the settings of a broker as it tells them."""
+        """Return the settings of a broker as it reports them."""
         values = {**self._static, **self.of(_EVERY_BROKER), **self.of(of_broker(broker))}
 
         def number(key: str) -> int | None:
@@ -218,8 +218,8 @@ def _check_broker(values: Mapping[str, str]) -> None:
             raise NotTaken("INVALID_REQUEST", problem)
 
 
-def _told_by(spec: ClusterSpec) -> ConfigValues:
-    """Give the static settings that a spec has fields for."""
+def _settings_in(spec: ClusterSpec) -> ConfigValues:
+    """Return the static settings for which a spec has its own fields."""
     return {
         schema.REBALANCE: str(spec.auto_leader_rebalance).lower(),
         schema.REBALANCE_INTERVAL: str(int(spec.rebalance_interval_s)),
@@ -227,8 +227,8 @@ def _told_by(spec: ClusterSpec) -> ConfigValues:
     }
 
 
-def _told(name: str, value: str) -> str:
-    """Give a topic's setting as Kafka tells it: a list without the blanks around its commas."""
+def _as_reported(name: str, value: str) -> str:
+    """Return a topic's setting as Kafka reports it: lists have no blanks around their commas."""
     return value if schema.TOPIC[name].default is None else ",".join(schema.parts(value))
 
 

@@ -1,4 +1,4 @@
-"""How incremental changes make new settings out of old ones (KIP-339)."""
+"""Apply incremental changes to settings (KIP-339)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ ConfigValues = dict[str, str]
 """Settings by name."""
 
 LONGEST = 32_767
-"""How many characters a value may have."""
+"""Maximum length of a value, in characters."""
 
 
 class NotTaken(Exception):
-    """A change of settings is refused, in Kafka's words.
+    """A refused change of settings, in Kafka's words.
 
     Attributes:
         code: Kafka's name for the error.
-        message: what a broker or the controller says.
+        message: the message of a broker or the controller.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -31,10 +31,10 @@ class NotTaken(Exception):
 def changed(
     old: Mapping[str, str], changes: Sequence[ConfigChange], kinds: Mapping[str, SettingType]
 ) -> ConfigValues:
-    """Give the settings that come out of changes.
+    """Return the settings that result from changes.
 
     Raises:
-        NotTaken: a change cannot be made; whether the outcome makes sense is not asked here.
+        NotTaken: a change cannot be made. The resulting values are not validated here.
     """
     _check_form(changes)
     new = dict(old)
@@ -81,7 +81,7 @@ def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, SettingTyp
 
 
 def _split(value: str) -> list[str]:
-    """Split as Java does: blanks stay, and empty parts at the end go."""
+    """Split as Java does: blanks stay, and trailing empty parts are dropped."""
     if "," not in value:
         return [value]
     split = value.split(",")

@@ -1,4 +1,4 @@
-"""How the flows of a simulated cluster share what its machines and throttles have."""
+"""Rates of flows: how they share the capacity of machines and throttles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROUNDING = 1 + 1e-9
 
 
 class Sharing:
-    """Gives each flow its rate, of what the traffic that is in step leaves."""
+    """Assigns each flow its rate, from the capacity that in-step traffic leaves."""
 
     def __init__(
         self, hosts: dict[int, Host], followers: Followers, moment: TrafficMoment, tides: Tides
@@ -27,7 +27,7 @@ class Sharing:
         self._peak = tides.peak if tides.turns else 1.0
 
     def share(self, topics: Iterable[TopicLogs]) -> None:
-        """Share anew, after anything has changed."""
+        """Recompute all rates, after anything has changed."""
         self._evict(topics)
         channels = list(self._channels)
         if not channels:
@@ -40,7 +40,7 @@ class Sharing:
             channel.set_rate(rate, self._moment)
 
     def next_s(self) -> float:
-        """Give when a flow has caught up or a throttle opens, if nothing changes before."""
+        """Return when the next flow catches up or throttle opens, if nothing changes before."""
         if not len(self._channels):
             return math.inf
         now_s = self._moment.now_s
@@ -55,13 +55,17 @@ class Sharing:
 
     @property
     def sensitive(self) -> bool:
-        """Whether a turn of the tide matters: something copies, or a machine may be overloaded."""
+        """Whether a change of the tide matters: a flow copies, or a machine may be overloaded."""
         return bool(len(self._channels)) or any(
-            any(self._short(host, self._peak)) for host in self._hosts.values()
+            any(self._overloaded(host, self._peak)) for host in self._hosts.values()
         )
 
     def throttled(self, broker: int) -> tuple[float, float]:
-        """Give what counts for a broker's follower's and leader's throttles, bytes a second."""
+        """Return the traffic that counts for a broker's two throttles, in bytes per second.
+
+        Returns:
+            The traffic of the follower's throttle, and that of the leader's.
+        """
         factor = self._moment.factor
         follower = self._ledger.follower_listed[broker] * factor
         leader = self._ledger.leader_listed[broker] * factor
@@ -71,8 +75,8 @@ class Sharing:
             leader += channel.rate * channel.count * (leader_bound and source == broker)
         return follower, leader
 
-    def _short(self, host: Host, factor: float) -> tuple[bool, bool]:
-        """Tell whether what is in step is more than a host can take in, or send."""
+    def _overloaded(self, host: Host, factor: float) -> tuple[bool, bool]:
+        """Return whether in-step traffic exceeds what a host can receive, and what it can send."""
         broker, ledger = host.spec.id, self._ledger
         into, out = ledger.into[broker], ledger.out[broker]
         follows = into - ledger.produced[broker] > into * (_ROUNDING - 1)
@@ -82,21 +86,29 @@ class Sharing:
         )
 
     def _evict(self, topics: Iterable[TopicLogs]) -> None:
-        """Let all followers fall out of step that a machine is too slow for."""
-        short = {b: self._short(host, self._moment.factor) for b, host in self._hosts.items()}
-        taking = {broker for broker, (into, _) in short.items() if into}
-        sending = {broker for broker, (_, out) in short.items() if out}
-        if not (taking or sending):
+        """Mark followers as out of step where a machine is too slow for them."""
+        overloaded = {
+            b: self._overloaded(host, self._moment.factor) for b, host in self._hosts.items()
+        }
+        receiving = {broker for broker, (into, _) in overloaded.items() if into}
+        sending = {broker for broker, (_, out) in overloaded.items() if out}
+        if not (receiving or sending):
             return
         for topic in topics:
             for log in topic.logs.values():
-                late = _late(log, taking, sending) if log.inbound else []
+                late = _late(log, receiving, sending) if log.inbound else []
                 if late:
                     self._followers.evict(log, late)
 
 
-def _late(log: Log, taking: set[int], sending: set[int]) -> list[int]:
-    """Name the followers in step that cannot take in, or are not sent, all that is written."""
+def _late(log: Log, receiving: set[int], sending: set[int]) -> list[int]:
+    """Return the followers in step that an overloaded machine will hold back.
+
+    Args:
+        log: the log that they follow.
+        receiving: brokers that cannot receive all that is written.
+        sending: brokers that cannot send all that is written.
+    """
     if log.record.leader in sending:
         return log.in_step()
-    return [broker for broker in log.in_step() if broker in taking]
+    return [broker for broker in log.in_step() if broker in receiving]

@@ -1,4 +1,4 @@
-"""Sums per broker of what is in step: its traffic and its bytes, kept as partitions change."""
+"""Running totals per broker of in-step replicas: their traffic and their bytes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ktui.simulated.data.logs import Log
 
 
 class Ledger:
-    """What logs and the followers in step with them cost each broker.
+    """The traffic and bytes on each broker of logs and the followers in step with them.
 
-    A log is taken off before anything about it changes, and put back after: so that a cluster in
+    A log is taken out before anything about it changes, and put back afterwards. So a cluster in
     which nothing changes costs nothing. Rates are averages, to be multiplied by the tide's factor.
     """
 
     def __init__(self, brokers: Iterable[int]) -> None:
         self.into = dict.fromkeys(brokers, 0.0)
-        """Into each broker and onto its disk: from producers, and as a follower."""
+        """Rate into each broker and onto its disk, from producers and as a follower."""
         self.produced = dict.fromkeys(self.into, 0.0)
         """The part of `into` that producers write."""
         self.out = dict.fromkeys(self.into, 0.0)
-        """From each broker to followers."""
+        """Rate from each broker to followers."""
         self.follower_listed = dict.fromkeys(self.into, 0.0)
         """The part of `into` that counts for the follower's throttle."""
         self.leader_listed = dict.fromkeys(self.into, 0.0)
@@ -33,7 +33,7 @@ class Ledger:
         self._filling: list[tuple[float, int, Log]] = []
 
     def put(self, log: Log, tide_s: float) -> None:
-        """Count a log in, as it is now: it has just been settled."""
+        """Add a log as it is now; the log has just been settled."""
         log.growth = log.inbound
         full_at = log.full_at()
         if full_at is not None:
@@ -44,18 +44,18 @@ class Ledger:
         self._count(log, tide_s, 1)
 
     def take(self, log: Log, tide_s: float) -> None:
-        """Count a log out, as it has been since it was put."""
-        self._fill(tide_s)
+        """Subtract a log as it has been since `put`."""
+        self._stop_full(tide_s)
         self._count(log, tide_s, -1)
         log.growth = 0.0
 
     def held(self, broker: int, tide_s: float) -> float:
-        """Give the bytes that a broker holds of logs that it is in step with."""
-        self._fill(tide_s)
+        """Return the bytes that a broker holds of logs that it is in step with."""
+        self._stop_full(tide_s)
         return self._held[broker] + self._growth[broker] * tide_s
 
     def growth(self, broker: int) -> float:
-        """Give by how much these bytes grow, a second of average traffic."""
+        """Return the growth of `held`, in bytes per second of average traffic."""
         return self._growth[broker]
 
     def _count(self, log: Log, tide_s: float, sign: int) -> None:
@@ -85,8 +85,8 @@ class Ledger:
             self._held[broker] += held
             self._growth[broker] += growth
 
-    def _fill(self, tide_s: float) -> None:
-        """Stop the growth of logs that have come to hold what they may."""
+    def _stop_full(self, tide_s: float) -> None:
+        """Stop the growth of logs that have reached retention.bytes."""
         while self._filling and self._filling[0][0] <= tide_s:
             log = heapq.heappop(self._filling)[2]
             full_at = log.full_at()

@@ -1,4 +1,4 @@
-"""Makes what befalls the cluster of a scenario, in the order of time."""
+"""Read the outside events of a scenario, in order of time."""
 
 from __future__ import annotations
 
@@ -41,38 +41,38 @@ CALLS = frozenset(
     for name in vars(port)
     if not name.startswith("_") and name != "aclose"
 )
-"""What a principal may be denied: the methods of both ports."""
+"""The calls that a principal can be denied: the methods of both ports."""
 
 
 class SlowPart(ScenarioSection, frozen=True, kw_only=True):
-    """Of `slow`."""
+    """The fields of `slow`."""
 
     broker: BrokerId
     share: Share
 
 
 class FillDiskPart(ScenarioSection, frozen=True, kw_only=True):
-    """Of `fill-disk`."""
+    """The fields of `fill-disk`."""
 
     broker: BrokerId
     leave: Size = Size(0)
 
 
 class InboundPart(ScenarioSection, frozen=True, kw_only=True):
-    """Of `set-inbound`."""
+    """The fields of `set-inbound`."""
 
     topic: str
     inbound: Rate
 
 
 class NewTopicPart(TopicPart, frozen=True, kw_only=True):
-    """Of `create-topic`."""
+    """The fields of `create-topic`."""
 
     name: str
 
 
 class SettingPart(ScenarioSection, frozen=True, kw_only=True):
-    """Of `configure`: one setting of a topic or a broker."""
+    """An entry of `configure`: one setting of a topic or a broker."""
 
     topic: str | None = None
     broker: BrokerId | None = None
@@ -84,10 +84,10 @@ class SettingPart(ScenarioSection, frozen=True, kw_only=True):
 def faults_of(
     place: FieldPlace, values: list[dict[str, Any]], world: World
 ) -> tuple[ScheduledEvent, ...]:
-    """Read the part `faults` of a file; topics come and go in `world` as the story has it.
+    """Read the section `faults` of a file, and apply topic changes to `world` as they happen.
 
     Raises:
-        FileProblem: with the line; also when something is named that is not there at the time.
+        FileProblem: an event is wrong, or names something missing at its time; with the line.
     """
     times = [_time(place.at(index), value) for index, value in enumerate(values)]
     in_order = sorted(range(len(values)), key=times.__getitem__)
@@ -100,7 +100,7 @@ def faults_of(
 
 def _time(place: FieldPlace, value: dict[str, Any]) -> float:
     if "at" not in value:
-        raise place.problem("expected 'at', the time at which it happens")
+        raise place.problem("expected 'at', the time of the event")
     return float(place.at("at").convert(value["at"], Seconds))
 
 
@@ -110,7 +110,7 @@ def _acts(place: FieldPlace, value: dict[str, Any], world: World) -> tuple[Outsi
         if name not in FAULTS:
             raise place.at(name).problem(unknown_key(str(name), ["at", *FAULTS]))
     if len(names) != 1:
-        raise place.problem(f"expected 'at' and one thing that happens, got {len(names)} of them")
+        raise place.problem(f"expected 'at' and exactly one event, got {len(names)} events")
     return FAULTS[names[0]](place.at(names[0]), value[names[0]], world)
 
 
@@ -170,7 +170,7 @@ def _delete_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideE
 
 
 def _recreate_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
-    """Delete a topic, and make one of its name and layout that is empty."""
+    """Delete a topic, and create an empty one with the same name and layout."""
     topic = world.topic(place, place.convert(value, str))
     empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0)
     world.remove(topic)
@@ -207,8 +207,8 @@ def _change(place: FieldPlace, value: Any, world: World) -> ConfigChange:
     part = place.convert(value, SettingPart)
     op = ConfigOp(part.op)
     if (op is ConfigOp.DELETE) != (part.value is None):
-        wanted = "no value" if op is ConfigOp.DELETE else "a value"
-        raise place.problem(f"expected {wanted} with op {op.value}")
+        expected = "no value" if op is ConfigOp.DELETE else "a value"
+        raise place.problem(f"expected {expected} with op {op.value}")
     text = None if part.value is None else as_text(part.value)
     resource = _resource(place, part, world)
     if resource.scope is ConfigScope.TOPIC and part.key not in schema.TOPIC:

@@ -1,4 +1,4 @@
-"""What may stand in a scenario file, key by key. docs/scenarios.md tells it to people."""
+"""The schema of a scenario file, key by key. docs/scenarios.md explains it to users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BrokerId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Speed = Annotated[float, msgspec.Meta(gt=0, le=FASTEST)]
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Text = str | int | float | bool
-"""A setting's value, which YAML may take for a number or for yes or no."""
+"""A setting's value, which YAML may read as a number or a boolean."""
 
 
 class FieldPlace:
@@ -30,29 +30,29 @@ class FieldPlace:
         self._keys = keys
 
     def at(self, *keys: str | int) -> FieldPlace:
-        """Go down to a part of the value."""
+        """Return the place of a part of the value."""
         return FieldPlace(self._file, (*self._keys, *keys))
 
     def problem(self, words: str) -> FileProblem:
-        """Make the error that names this value and its line."""
+        """Return an error that names this value and its line."""
         name = clean(".".join(map(str, self._keys)))
         return self._file.problem(self._keys, f"{name}: {words}" if name else words)
 
     def convert(self, value: Any, to: type[T]) -> T:
-        """Check the value against a type.
+        """Check the value against a type, and return it converted.
 
         Raises:
-            FileProblem: with the line, and what was expected.
+            FileProblem: the value does not fit; with the line and the expected type.
         """
         return self._file.convert(self._keys, value, to, hook=units.read)
 
 
 class ScenarioSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Some part of a file: keys in kebab-case, and none that is not known."""
+    """A section of a file. Keys are in kebab-case, and unknown keys are errors."""
 
 
 class BrokerPart(ScenarioSection, frozen=True, kw_only=True):
-    """One broker; what is left out is as the cluster says for all."""
+    """One broker; missing fields are taken from the cluster."""
 
     id: BrokerId
     rack: str | None = None
@@ -63,7 +63,7 @@ class BrokerPart(ScenarioSection, frozen=True, kw_only=True):
 
 
 class TidePart(ScenarioSection, frozen=True, kw_only=True):
-    """How traffic rises and falls."""
+    """The rise and fall of traffic."""
 
     swing: Share = Share(0)
     period: Seconds = Seconds(3_600)
@@ -92,7 +92,11 @@ class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
 
 
 class TopicPart(ScenarioSection, frozen=True, kw_only=True):
-    """A topic, or many alike: `replicas` says where each partition is, or the others how many."""
+    """A topic, or many alike.
+
+    Either `replicas` places each partition, or the three fields before it say how many there are
+    and on which brokers.
+    """
 
     partitions: CountField | None = None
     replication_factor: CountField | None = None
@@ -114,7 +118,7 @@ class MovePart(ScenarioSection, frozen=True, kw_only=True, rename=None):
 
 
 class TargetsPart(ScenarioSection, frozen=True, kw_only=True):
-    """What is to be moved: exactly one of these, `topics` aside."""
+    """The goal of a plan: exactly one of these fields, and optionally `topics`."""
 
     topics: list[str] | None = None
     drain: list[BrokerId] | None = None
@@ -125,7 +129,7 @@ class TargetsPart(ScenarioSection, frozen=True, kw_only=True):
 
 
 class PlanPart(TargetsPart, frozen=True, kw_only=True):
-    """The plan."""
+    """The plan of a scenario."""
 
     start: Seconds = Seconds(5)
     throttle: Rate | None = None
@@ -133,7 +137,7 @@ class PlanPart(TargetsPart, frozen=True, kw_only=True):
 
 
 class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
-    """The whole file; its larger parts are read one by one."""
+    """The whole file; its larger sections are read one by one."""
 
     title: Title
     about: str = ""
@@ -145,5 +149,5 @@ class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
 
 
 def as_text(value: Text) -> str:
-    """Give a setting's value as Kafka takes it."""
+    """Return a setting's value as Kafka writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

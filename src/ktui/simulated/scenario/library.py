@@ -1,4 +1,4 @@
-"""Reads scenario files: YAML that people write, and those that come with the program."""
+"""Read scenario files: YAML written by users, and the scenarios shipped with ktui."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load_scenario(path: Path) -> Scenario:
     """Read a scenario file and check all of it.
 
     Raises:
-        FileProblem: it cannot be read, or says something that cannot be; with the line.
+        FileProblem: the file cannot be read, or its contents are impossible; with the line.
     """
     file = read_yaml(path)
     root = FieldPlace(file)
@@ -51,11 +51,11 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def shipped() -> tuple[str, ...]:
-    """Name the scenarios that come with the program, the default first."""
+    """Return the names of the shipped scenarios, the default first."""
     names = sorted(path.stem for path in _FOLDER.glob("*.yaml"))
     return tuple(sorted(names, key=lambda name: name != DEFAULT))
 
 
 def shipped_path(name: str) -> Path:
-    """Give the file of a shipped scenario."""
+    """Return the path of a shipped scenario."""
     return _FOLDER / f"{name}.yaml"

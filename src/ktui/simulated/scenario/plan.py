@@ -1,4 +1,4 @@
-"""Makes the plan of a scenario: where each partition is to go."""
+"""Read the plan of a scenario: the target of each partition."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ GOALS = ("drain", "expand", "replication-factor", "leaders-off", "partitions")
 
 
 def plan_of(place: FieldPlace, value: dict[str, Any], world: World) -> tuple[ScenarioPlan, Limits]:
-    """Read the part `plan` of a file.
+    """Read the section `plan` of a file.
 
     Raises:
-        FileProblem: with the line; also when nothing would move.
+        FileProblem: the plan is wrong, or nothing would move; with the line.
     """
     part = place.convert(value, PlanPart)
     if part.throttle is not None and part.throttle < 1:
@@ -51,10 +51,10 @@ def _limits(place: FieldPlace, options: dict[str, Any]) -> Limits:
 
 
 def targets_of(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTargets:
-    """Give the targets that a part of the file comes to, of the partitions that change.
+    """Return the targets that a section of the file defines, for the partitions that change.
 
     Raises:
-        FileProblem: with the line; also when nothing would move.
+        FileProblem: the goal is wrong, or nothing would move; with the line.
     """
     goal = _goal(place, part)
     topics = world.topics.values()
@@ -74,17 +74,17 @@ def targets_of(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTa
     except NoRoom as error:
         raise here.problem(str(error)) from None
     if not targets:
-        raise here.problem("nothing would move: every partition is where it should be already")
+        raise here.problem("nothing would move: every partition is on its target already")
     return targets
 
 
 def _goal(place: FieldPlace, part: TargetsPart) -> str:
-    given = [goal for goal in GOALS if getattr(part, goal.replace("-", "_")) is not None]
-    if len(given) == 1:
-        return given[0]
+    goals = [goal for goal in GOALS if getattr(part, goal.replace("-", "_")) is not None]
+    if len(goals) == 1:
+        return goals[0]
     expected = f"expected one of {', '.join(GOALS)}"
-    if given:
-        raise place.at(given[1]).problem(f"{expected}; there is {given[0]} already")
+    if goals:
+        raise place.at(goals[1]).problem(f"{expected}; {goals[0]!r} is set already")
     raise place.problem(expected)
 
 
@@ -92,7 +92,7 @@ def _moved(place: FieldPlace, part: TargetsPart, world: World) -> frozenset[str]
     if part.topics is None:
         return frozenset(world.topics)
     if part.partitions is not None:
-        raise place.at("topics").problem("not beside 'partitions', which says it already")
+        raise place.at("topics").problem("not allowed with 'partitions', which names them already")
     here = place.at("topics")
     return frozenset(
         world.topic(here.at(index), name).name
@@ -104,7 +104,8 @@ def _moved(place: FieldPlace, part: TargetsPart, world: World) -> frozenset[str]
 def _factor(place: FieldPlace, part: TargetsPart, world: World) -> int:
     factor = part.replication_factor or 0
     if factor > len(world.racks):
-        raise place.problem(f"{factor} replicas need as many brokers; there are {len(world.racks)}")
+        count = len(world.racks)
+        raise place.problem(f"{factor} replicas need {factor} brokers; there are {count}")
     return factor
 
 

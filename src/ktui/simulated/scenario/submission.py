@@ -1,7 +1,7 @@
-"""Carries out a scenario's plan: throttles first, then AlterPartitionReassignments for all at once.
+"""Submit a scenario's plan: throttles first, then AlterPartitionReassignments for all at once.
 
-Throttles are on the followers' side only, and only for the replicas being added.
-Listed leaders and replicas in sync would be held back with them.
+Throttles are set on the followers' side only, and only for the replicas being added. Listing
+leaders or replicas in sync would slow these down too.
 """
 
 from __future__ import annotations
@@ -25,16 +25,22 @@ from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.record import ScenarioPlan
 
 _CHUNK = 5_000
-"""Partitions a request: brokers write at most 10,000 records for one."""
+"""Partitions per request. Brokers write at most 10,000 records for one request."""
 
 Refusals = tuple[str, ...]
-"""What was not accepted, a sentence each."""
+"""The changes that were not accepted, one sentence each."""
 
 
 async def carry_out(
     plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock
 ) -> Refusals:
-    """Wait until the plan is due, and submit it. Partitions that only change order are elected."""
+    """Wait until the plan is due, and submit it.
+
+    Partitions that only change their order of replicas get a preferred leader election.
+
+    Returns:
+        The changes that were not accepted.
+    """
     await clock.sleep(plan.start_s)
     refused = [*await _set_throttles(plan, spec, writer)]
     current = _current(spec)
@@ -51,7 +57,6 @@ async def carry_out(
 
 
 async def _set_throttles(plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
-    """Throttle what the plan adds, as far as it says so."""
     if plan.throttle is None:
         return ()
     changes = _throttles(_adding(plan, _current(spec)), int(plan.throttle))
@@ -76,7 +81,7 @@ def _adding(plan: ScenarioPlan, current: Mapping[TopicPartition, tuple[int, ...]
 
 
 def _throttles(adding: Iterable[Replica], rate: int) -> list[ConfigChange]:
-    """List what is added at its topic, and set the rate of every broker that takes it in."""
+    """Build the changes that list added replicas at their topics and set their brokers' rates."""
     entries: defaultdict[str, list[str]] = defaultdict(list)
     brokers: set[int] = set()
     for replica in adding:
@@ -105,7 +110,7 @@ def _refused(
 
 def _reason(result: WriteResult) -> str:
     if result.verdict is Verdict.UNKNOWN:
-        return "no answer came; it may have taken effect"
+        return "no answer; the change may have taken effect"
     if result.code is None:
         return "could not be reached, so nothing was sent to it"
     return f"Kafka refused it: {result.message} ({result.code})".replace(":  (", ": (")

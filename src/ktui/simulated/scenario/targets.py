@@ -1,4 +1,4 @@
-"""The target replicas that an operator's intent comes to: drain, expand, another factor."""
+"""Compute target replicas from a goal: drain, expand, another factor, or leaders moved off."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ ScenarioTargets = dict[TopicPartition, tuple[int, ...]]
 
 
 class NoRoom(ValueError):
-    """There are not enough brokers for what is wanted."""
+    """There are not enough brokers for the goal."""
 
 
 def draining(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, off: Collection[int]
 ) -> ScenarioTargets:
-    """Have other brokers take the places of those `off`, the least loaded first.
+    """Replace the brokers `off` by other brokers, the least loaded first.
 
     Args:
-        topics: all of the cluster: the load of a broker is its replicas of the topic, then of all.
+        topics: all topics of the cluster. The load of a broker is its number of replicas of the
+            topic, then of all topics.
         moved: the topics whose partitions may move.
         racks: all brokers of the cluster.
-        off: the brokers to be drained.
+        off: the brokers to drain.
 
     Raises:
-        NoRoom: a partition has a replica on every broker that would be left.
+        NoRoom: a partition has a replica on every remaining broker.
     """
     loads = _Loads(racks, topics)
     stay = [broker for broker in racks if broker not in off]
@@ -47,7 +48,7 @@ def draining(
 def expanding(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, onto: Collection[int]
 ) -> ScenarioTargets:
-    """Give the brokers `onto` their even share of each topic's replicas, from the fullest."""
+    """Move an even share of each topic's replicas to the brokers `onto`, from the fullest."""
     loads = _Loads(racks, ())
     seen = 0
     targets: ScenarioTargets = {}
@@ -67,10 +68,10 @@ def expanding(
 def with_factor(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, factor: int
 ) -> ScenarioTargets:
-    """Add replicas on the least loaded brokers, or drop the last ones, until there are `factor`.
+    """Add replicas on the least loaded brokers, or drop the last ones, to reach `factor`.
 
     Raises:
-        NoRoom: there are fewer brokers.
+        NoRoom: there are fewer than `factor` brokers.
     """
     loads = _Loads(racks, topics)
     targets: ScenarioTargets = {}
@@ -86,9 +87,9 @@ def with_factor(
 def leading_elsewhere(
     topics: Collection[TopicSpec], moved: Collection[str], off: Collection[int]
 ) -> ScenarioTargets:
-    """Put another replica first where one of `off` stands first, those that lead least first.
+    """Put another replica first where one of `off` is first, choosing the one that leads least.
 
-    A partition that has all its replicas on `off` stays as it is.
+    A partition whose replicas are all on `off` stays as it is.
     """
     leads = Counter(replicas[0] for _, replicas in _partitions(topics, {t.name for t in topics}))
     targets: ScenarioTargets = {}
@@ -112,7 +113,7 @@ def _partitions(
 
 
 class _Loads:
-    """Replicas a broker, as a plan is being made."""
+    """Replicas per broker while a plan is being made."""
 
     def __init__(self, racks: Racks, topics: Iterable[TopicSpec]) -> None:
         self._racks = racks
@@ -136,19 +137,19 @@ class _Loads:
         target: list[int],
         instead_of: int | None = None,
     ) -> int:
-        """Choose a broker for a place: in a rack without a replica if can be, then least loaded."""
+        """Choose a broker for a replica: if possible in a rack without one, then least loaded."""
         of_topic = self._of_topic[tp.topic]
         taken = {self._racks[b] for b in target if b != instead_of} - {None}
         free = [broker for broker in candidates if broker not in target]
         if not free:
-            raise NoRoom(f"no broker is left that has no replica of {tp}")
+            raise NoRoom(f"every remaining broker already has a replica of {tp}")
         chosen = min(free, key=lambda b: (self._racks[b] in taken, of_topic[b], self._loads[b], b))
         of_topic[chosen] += 1
         self._loads[chosen] += 1
         return chosen
 
     def replace_fullest(self, target: list[int], broker: int, kept: Collection[int]) -> None:
-        """Put `broker` in the place of the fullest one, in its own rack if there is one."""
+        """Put `broker` in the place of the fullest one, if possible of the same rack."""
         rack = self._racks[broker]
         old = [member for member in target if member not in kept]
         if not old:

@@ -58,7 +58,8 @@ def test_a_file_with_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert (
-        done.stderr == f"ktui: {path}:3: faults.0.kill: there is no broker 9; there are 1, 2, 3\n"
+        done.stderr
+        == f"ktui: {path}:3: faults.0.kill: there is no broker 9; known brokers: 1, 2, 3\n"
     )
 
 

@@ -53,11 +53,11 @@ async def test_a_disk_that_is_full_stops_the_recording_and_not_the_run(tmp_path:
     recorder = Recorder(tmp_path / "recording", run.clock, program="ktui of a test")
     look, looks = recorder.look, []
 
-    def fill_the_disk(seen: object) -> None:
-        looks.append(seen)
+    def fill_the_disk(observation: object) -> None:
+        looks.append(observation)
         if len(looks) == 3:
             recorder._stop("no space left on device")
-        look(seen)  # type: ignore[arg-type]  # it is handed on
+        look(observation)  # type: ignore[arg-type]  # it is handed on
 
     recorder.look = fill_the_disk  # type: ignore[method-assign]  # a disk of the test's own
 
