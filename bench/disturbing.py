@@ -28,7 +28,7 @@ from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.down import down
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest, up
-from ktui.planning.plan import PartitionTarget, Plan, written
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_rate
 
 ROUNDS = 3
@@ -135,7 +135,7 @@ def _cost(lab: Lab, topic: str, way: Way, throttle: int | None) -> Cost:
             _producer(lab, topic) as p,
         ):
             file = Path(folder) / f"{topic}.json"
-            file.write_text(written(plan))
+            file.write_text(plan_as_json(plan))
             mover = _quietly(way.argv(lab, file, folder, throttle))
             seconds, ended_s, peak = asyncio.run(_watched(connection, plan, mover))
             timed: Timed = json.loads(p.communicate()[0])

@@ -13,11 +13,11 @@ from functools import partial
 from bench.timing import ratio
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.pacing.limits import Limits, Shape, start_limits
+from ktui.pacing.limits import Limits, Shape, default_limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.plan import PartitionTarget, Plan, written
-from ktui.planning.preflight.preflight import Ground
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
+from ktui.planning.preflight.preflight import PreflightBase
 from ktui.planning.preflight.steps import steps_of
 from ktui.planning.read.read import read_plan
 
@@ -36,12 +36,12 @@ def run() -> None:
 
 def _large_plan() -> None:
     made, cluster = _world(200_000)
-    data = written(made).encode()
+    data = plan_as_json(made).encode()
     del made
     size = f"{len(data) / 1e6:.0f} MB"
     before = _peak_memory()
     loads, reads = _in_turn(lambda: json.loads(data), lambda: read_plan(data))
-    plan, limits = read_plan(data), start_limits(BROKERS)
+    plan, limits = read_plan(data), default_limits(BROKERS)
     print(
         f"a plan of 200,000 partitions ({size}): json.loads {statistics.median(loads):.2f} s; "
         f"read {ratio(reads, loads):.2f} times that (aim: at most 4)"
@@ -52,8 +52,9 @@ def _large_plan() -> None:
         ("split into steps", lambda: steps_of(plan, cluster, limits)),
     ):
         print(f"  {what} {_seconds(action) / one:.1f} times that")
-    grounds: list[Ground] = []
-    print(f"  preflight, once {_seconds(lambda: grounds.append(Ground(plan, cluster))) / one:.1f}")
+    grounds: list[PreflightBase] = []
+    once = _seconds(lambda: grounds.append(PreflightBase(plan, cluster)))
+    print(f"  preflight, once {once / one:.1f}")
     for shape in Shape:
         taken = _seconds(partial(grounds[0].under, _in(limits, shape)))
         print(f"  preflight, under limits, {shape} {taken / one:.1f} ({taken:.1f} s)")
@@ -63,7 +64,7 @@ def _large_plan() -> None:
 
 def _limits_being_typed() -> None:
     plan, cluster = _world(1_000)
-    ground, limits = Ground(plan, cluster), start_limits(BROKERS)
+    ground, limits = PreflightBase(plan, cluster), default_limits(BROKERS)
     for shape in Shape:
         under = partial(ground.under, _in(limits, shape))
         taken = [_seconds(under) for _ in range(9)]

@@ -18,8 +18,8 @@ from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import encode
-from ktui.recording.playing import PlayedPoll, observations
-from ktui.recording.reading import recordings
+from ktui.recording.playing import PlayedPoll, play_session
+from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -49,7 +49,9 @@ def _measure(moving: int, polls: int) -> None:
             text_bytes += len(encode(encoder.look(seen, seq=number, whole=number % 300 == 0)))
         recorder.close()
         started = time.process_time()
-        read = sum(isinstance(each, PlayedPoll) for each in observations(recordings(Path(name))[0]))
+        read = sum(
+            isinstance(each, PlayedPoll) for each in play_session(find_sessions(Path(name))[0])
+        )
         read_s = time.process_time() - started
     samples = moving * polls
     look_ms, fold_ms = statistics.median(looks) * 1000, statistics.median(folds) * 1000

@@ -18,7 +18,7 @@ from typing import Any
 from bench.state_samples import write
 from ktui.pipeline.spark.session import start
 from ktui.pipeline.tables.intervals import intervals
-from ktui.pipeline.tables.listings import listed
+from ktui.pipeline.tables.listings import listed_samples
 
 SAMPLES = (1_000_000, 10_000_000, 100_000_000)
 BESIDE_MOST = 10_000_000
@@ -43,7 +43,7 @@ def run() -> None:
 
 
 def _spark(spark: Any, folder: Path) -> int:
-    return int(intervals(listed(spark.read.parquet(str(folder)))).toArrow().num_rows)
+    return int(intervals(listed_samples(spark.read.parquet(str(folder)))).toArrow().num_rows)
 
 
 def _others(folder: Path) -> dict[str, Callable[[], Any]]:

@@ -22,9 +22,9 @@ from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS
 from ktui.pipeline.spark.session import start
 from ktui.pipeline.what_if.grid import GridCell, usual_grid
 from ktui.pipeline.what_if.model import Model
-from ktui.pipeline.what_if.play import play, recorded_run
+from ktui.pipeline.what_if.play import playable_run, simulate_cell
 from ktui.pipeline.what_if.table import Models, what_if
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 
 MOVES = 10_000
 BROKERS = 30
@@ -39,7 +39,7 @@ _RUN = {"cluster_id": "bench", "run": "drain", "run_id": "drain@1"}
 
 def cells() -> tuple[GridCell, ...]:
     """Return the usual 96 limit sets and three more; the run's own makes them 100."""
-    more = [GridCell(Limits(partitions=p), rates_from("30MB/s")) for p in (10, 20, 50)]
+    more = [GridCell(Limits(partitions=p), parse_throttle_rates("30MB/s")) for p in (10, 20, 50)]
     return (*usual_grid(), *more)
 
 
@@ -73,10 +73,12 @@ def _in_spark(tables: tuple[DataFrame, DataFrame, DataFrame], grid: tuple[GridCe
 
 
 def _alone(events: list[AnyRunEvent], grid: tuple[GridCell, ...]) -> None:
-    recorded = recorded_run(_RUN["run"], events)
+    recorded = playable_run(_RUN["run"], events)
     moves = recorded.moves()
     every = (recorded.cell, *grid)
-    _check_count(len([play(moves, cell, MODEL, own=cell is recorded.cell) for cell in every]), grid)
+    _check_count(
+        len([simulate_cell(moves, cell, MODEL, own=cell is recorded.cell) for cell in every]), grid
+    )
 
 
 def _check_count(rows: int, grid: tuple[GridCell, ...]) -> None:

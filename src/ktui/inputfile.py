@@ -44,14 +44,14 @@ def read_input(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     Raises:
         Unreadable: the file is missing, not a regular file, or larger than `most_bytes`.
     """
-    with opened(path, most_bytes) as file:
+    with open_input(path, most_bytes) as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise TooLarge(most_bytes)
     return data
 
 
-def from_home(path: Path | str) -> Path:
+def expand_home(path: Path | str) -> Path:
     """Expand `~` and `~ada` in a path as a shell does.
 
     Raises:
@@ -64,7 +64,7 @@ def from_home(path: Path | str) -> Path:
 
 
 @contextmanager
-def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
+def open_input(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
     """Open a file for reading bytes.
 
     Raises:

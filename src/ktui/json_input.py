@@ -14,7 +14,7 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 """Moments outside this range cannot be shown in every time zone."""
 
 
-def decoded(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
+def decode_untrusted(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
     """Decode JSON.
 
     Raises:

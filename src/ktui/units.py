@@ -1,7 +1,7 @@
 """Parse sizes, rates, times and shares from files: `4GiB`, `50MB/s`, `2m30s`, `30%`.
 
-Each is a type of its own, so that a record's field can have it. `read` is msgspec's decoding hook
-for them.
+Each is a type of its own, so that a record's field can have it. `parse_quantity` is msgspec's
+decoding hook for them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Share(float):
     """A share from 0 to 1."""
 
 
-def read(kind: type, value: Any) -> Any:
+def parse_quantity(kind: type, value: Any) -> Any:
     """Parse a quantity from a file: a number in the base unit, or text with a unit.
 
     Raises:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
-from ktui.cluster.ownership import ClusterOwner, Free, Others, OwnedHere
+from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, Unowned
 from support.contract.world import World, until
 from support.journals.owners import SINCE, Owners, owner
 
@@ -32,7 +32,7 @@ async def claimed(owners: Owners, me: ClusterOwner, sessions: Sessions = SESSION
 
 
 async def test_nobody_owns_a_cluster_until_it_is_claimed(owners: Owners) -> None:
-    assert await owners.claim_of(ADA).look() == Free()
+    assert await owners.claim_of(ADA).look() == Unowned()
 
 
 async def test_everybody_can_read_who_owns_a_cluster_since_when_and_that_it_lives(
@@ -40,7 +40,7 @@ async def test_everybody_can_read_who_owns_a_cluster_since_when_and_that_it_live
 ) -> None:
     await claimed(owners, ADA)
 
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_a_cluster_that_another_owns_is_refused_and_stays_with_its_owner(
@@ -48,7 +48,7 @@ async def test_a_cluster_that_another_owns_is_refused_and_stays_with_its_owner(
 ) -> None:
     ada = await claimed(owners, ADA)
 
-    assert await owners.claim_of(BOB).claim(take_over=False) == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).claim(take_over=False) == OwnedByOthers(ADA, lives=True)
 
     assert await ada.check() == OwnedHere(ADA)
 
@@ -59,7 +59,7 @@ async def test_an_owner_that_is_taken_over_learns_it_at_its_next_check(owners: O
 
     assert await bob.claim(take_over=True) == OwnedHere(BOB)
 
-    assert await ada.check() == Others(BOB, lives=True)
+    assert await ada.check() == OwnedByOthers(BOB, lives=True)
     assert await bob.check() == OwnedHere(BOB)
 
 
@@ -72,8 +72,8 @@ async def test_an_old_owner_neither_takes_the_cluster_back_nor_releases_it_unawa
 
     assert await ada.release() is None
 
-    assert await ada.check() == Others(BOB, lives=True)
-    assert await ada.claim(take_over=False) == Others(BOB, lives=True)
+    assert await ada.check() == OwnedByOthers(BOB, lives=True)
+    assert await ada.claim(take_over=False) == OwnedByOthers(BOB, lives=True)
     assert await bob.check() == OwnedHere(BOB)
 
 
@@ -125,15 +125,15 @@ async def test_an_owner_that_falls_silent_is_told_as_such_and_owns_until_its_cla
     bob = owners.claim_of(BOB)
 
     async def lives_no_more() -> bool:
-        return await bob.look() == Others(ADA, lives=False)
+        return await bob.look() == OwnedByOthers(ADA, lives=False)
 
     async def is_free() -> bool:
-        return await bob.look() == Free()
+        return await bob.look() == Unowned()
 
     await until(lives_no_more, clock=world.clock)
-    assert await bob.claim(take_over=False) == Others(ADA, lives=False)
+    assert await bob.claim(take_over=False) == OwnedByOthers(ADA, lives=False)
     await until(is_free, clock=world.clock)
-    assert await ada.check() == Free()  # and it does not take again what it had lost
+    assert await ada.check() == Unowned()  # and it does not take again what it had lost
 
 
 async def test_a_longer_session_than_brokers_allow_gives_way_to_a_shorter_one(

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.spark import executors
-from ktui.pipeline.spark.executors import Probed, see_executors
+from ktui.pipeline.spark.executors import ProbeResult, check_executors
 from ktui.pipeline.spark.session import start
 from support.pipeline.spark_cluster import python_with
 
@@ -62,19 +62,19 @@ def _seen_with(
     """Look at executors whose Python is another."""
     monkeypatch.setattr(executors, "is_local", lambda _: False)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
-    see_executors(spark.sparkContext, (), str(folder / "lake"), lambda _: None)
+    check_executors(spark.sparkContext, (), str(folder / "lake"), lambda _: None)
 
 
 def test_a_folder_that_executors_do_not_see_is_named(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def elsewhere(paths: Iterable[str]) -> Iterator[Probed]:
+    def elsewhere(paths: Iterable[str]) -> Iterator[ProbeResult]:
         """Look from a machine that has a folder of that name, too, without what is put there."""
-        yield Probed("host-7", "python3", (), tuple(paths))
+        yield ProbeResult("host-7", "python3", (), tuple(paths))
 
     monkeypatch.setattr(executors, "is_local", lambda _: False)
     monkeypatch.setattr(executors, "probe", elsewhere)
 
     with pytest.raises(PipelineProblem, match=f"^{tmp_path}/lake: executors on host-7 do not see"):
-        see_executors(spark.sparkContext, (), str(tmp_path / "lake"), lambda _: None)
+        check_executors(spark.sparkContext, (), str(tmp_path / "lake"), lambda _: None)
     assert not list((tmp_path / "lake").iterdir())

@@ -119,7 +119,7 @@ def test_limits_are_advised_by_the_options_that_set_them() -> None:
         '"per_broker":2,"extra_replicas":null,"cut_together":null,"shape":"kip-435",'
         '"mode":"rolling","order":"topic"}'
     )
-    assert insights.options(text) == {
+    assert insights.limits_as_options(text) == {
         "replicas": 1,
         "partitions": 4,
         "per-broker": 2,

@@ -15,7 +15,7 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.tables import MOVES
 from ktui.pipeline.tables.intervals import intervals
-from ktui.pipeline.tables.listings import listed
+from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.moves import moves
 from ktui.pipeline.tables.run_folds import run_folds
 from support.pipeline.sampled import (
@@ -43,7 +43,7 @@ Rows = dict[str, list[Row]]
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> DataFrame:
-    seen = listed(told.samples(spark)).persist()
+    seen = listed_samples(told.samples(spark)).persist()
     return moves(seen, intervals(seen), run_folds(told.run_events(spark))).persist()
 
 

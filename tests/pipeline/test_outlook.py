@@ -18,14 +18,14 @@ from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.what_if.grid import GridCell
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.recordings.drained_recordings import MB, drained
 
 SIZES = [300 * MB, 500 * MB, 400 * MB, 200 * MB, 600 * MB, 350 * MB]
 CELLS = (
     GridCell(Limits(partitions=1, replicas=1)),
     GridCell(Limits(partitions=4, replicas=1)),
-    GridCell(Limits(partitions=4, replicas=1), rates_from("10MB")),
+    GridCell(Limits(partitions=4, replicas=1), parse_throttle_rates("10MB")),
 )
 
 

@@ -253,7 +253,7 @@ def test_a_summary_of_a_cluster_on_which_nothing_moved_is_one_sentence() -> None
 @settings(deadline=None)
 @given(st.text())
 def test_no_name_is_ever_markup_to_the_drawing_library(name: str) -> None:
-    shown = names.plain(name)
+    shown = names.without_markup(name)
 
     assert "<" not in shown
     assert ">" not in shown
@@ -263,8 +263,8 @@ def test_no_name_is_ever_markup_to_the_drawing_library(name: str) -> None:
 def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
     row = _sample(topic="orders-of-the-eastern-warehouse", partition=117)
 
-    assert names.short(row) == "orders-of-the…arehouse-117"
-    assert len(names.short(row)) == 26
+    assert names.short_partition_name(row) == "orders-of-the…arehouse-117"
+    assert len(names.short_partition_name(row)) == 26
 
 
 def test_times_are_told_in_utc_and_the_span_ends_with_the_run() -> None:

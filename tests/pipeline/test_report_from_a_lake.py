@@ -22,13 +22,13 @@ from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.records import InFlight, Interval, LimitsFrom, ReportFacts
+from ktui.pipeline.lake.records import InFlightCounts, Interval, LimitsSince, ReportFacts
 from ktui.pipeline.report.data.lake import ArrowLake, records
-from ktui.pipeline.report.data.provenance import UnusableLine, trace
-from ktui.pipeline.report.data.subject import Subject, choose
+from ktui.pipeline.report.data.provenance import UnusableLine, trace_provenance
+from ktui.pipeline.report.data.subject import Subject, choose_subject
 from ktui.pipeline.report.figures.figure import Figure
-from ktui.pipeline.report.page.load import load, one_at_a_time
-from ktui.pipeline.report.page.page import FIGURES, drawings, page
+from ktui.pipeline.report.page.load import load_facts, without_overlaps
+from ktui.pipeline.report.page.page import FIGURES, figures_json, page
 from support.pipeline.report_facts import BEGAN, a_provenance, a_run
 from support.pipeline.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
 
@@ -95,7 +95,7 @@ def ktui(lake: Path, tmp_path: Path) -> Ktui:
 
 def _load(lake: Path, run: str | None = "drain-4", cluster: str | None = None) -> ReportFacts:
     opened = ArrowLake.open(str(lake))
-    return load(opened, choose(opened, run, cluster))
+    return load_facts(opened, choose_subject(opened, run, cluster))
 
 
 def test_a_report_has_what_the_lake_has(lake: Path, facts: ReportFacts) -> None:
@@ -112,7 +112,7 @@ def test_a_report_has_what_the_lake_has(lake: Path, facts: ReportFacts) -> None:
 
 
 def test_limits_are_those_in_force_from_each_moment_on(lake: Path) -> None:
-    assert _load(lake).limits == (LimitsFrom(BEGAN, 4, 10), LimitsFrom(BEGAN + 9_000, 6, None))
+    assert _load(lake).limits == (LimitsSince(BEGAN, 4, 10), LimitsSince(BEGAN + 9_000, 6, None))
 
 
 def test_what_polls_saw_of_other_partitions_is_not_counted_as_the_runs(
@@ -130,8 +130,8 @@ def test_what_polls_saw_of_other_partitions_is_not_counted_as_the_runs(
     ]
     lake = write_lake(tmp_path / "lake", rows)
 
-    assert _load(lake).in_flight == (InFlight(at, 2, 2),)
-    assert _load(lake, None, "cluster-one").in_flight == (InFlight(at, 3, 5),)
+    assert _load(lake).in_flight == (InFlightCounts(at, 2, 2),)
+    assert _load(lake, None, "cluster-one").in_flight == (InFlightCounts(at, 3, 5),)
 
 
 def test_a_partition_is_in_one_state_at_a_time() -> None:
@@ -140,7 +140,7 @@ def test_a_partition_is_in_one_state_at_a_time() -> None:
 
     given = [interval("electing", 8, 20), interval("queued", 0, 5), interval("in sync", 4, 10)]
 
-    assert list(one_at_a_time(given)) == [
+    assert list(without_overlaps(given)) == [
         interval("queued", 0, 4), interval("in sync", 4, 8), interval("electing", 8, 20),
     ]  # fmt: skip
 
@@ -196,8 +196,8 @@ def test_of_several_runs_of_a_name_one_is_asked_for_by_its_id(
     with pytest.raises(
         PipelineProblem, match=r"2 runs are called drain-4\. Use an id: drain-4@2026"
     ):
-        choose(opened, "drain-4", None)
-    assert choose(opened, "drain-4@later", None) == Subject("cluster-one", other)
+        choose_subject(opened, "drain-4", None)
+    assert choose_subject(opened, "drain-4@later", None) == Subject("cluster-one", other)
 
 
 def test_where_there_is_no_lake_the_way_to_one_is_told(tmp_path: Path) -> None:
@@ -237,10 +237,13 @@ def test_a_lake_may_be_named_by_a_uri(lake: Path) -> None:
 
 def test_a_report_names_the_segments_it_rests_on_and_what_of_them_was_lost(lake: Path) -> None:
     opened = ArrowLake.open(str(lake))
-    of_run, of_cluster = (choose(opened, "drain-4", None), choose(opened, None, "cluster-one"))
+    of_run, of_cluster = (
+        choose_subject(opened, "drain-4", None),
+        choose_subject(opened, None, "cluster-one"),
+    )
 
-    run = trace(opened, str(lake), of_run, load(opened, of_run))
-    cluster = trace(opened, str(lake), of_cluster, load(opened, of_cluster))
+    run = trace_provenance(opened, str(lake), of_run, load_facts(opened, of_run))
+    cluster = trace_provenance(opened, str(lake), of_cluster, load_facts(opened, of_cluster))
 
     assert [segment.sha256 for segment in run.segments] == [CHECKSUM]
     assert run.lost == (UnusableLine("a.gz", 7, "no"),)
@@ -294,7 +297,7 @@ def test_nothing_that_is_drawn_ends_the_script_it_stands_in(facts: ReportFacts) 
     assert isinstance(figure, Figure)
     hostile = msgspec.structs.replace(figure, traces=[{"name": "</script><!--"}])
 
-    text = drawings([hostile])
+    text = figures_json([hostile])
 
     assert "<" not in text
     assert json.loads(text)["lanes"]["data"] == hostile.traces
@@ -322,7 +325,7 @@ def test_without_javascript_every_figure_is_there_as_a_table(facts: ReportFacts)
 
 def test_a_report_needs_no_java_and_reads_no_more_than_it_is_asked_for(lake: Path) -> None:
     opened = ArrowLake.open(str(lake))
-    found = records(opened, "samples", InFlight, pc.scalar(value=False))
+    found = records(opened, "samples", InFlightCounts, pc.scalar(value=False))
     assert found == []
     code = (
         "import sys, ktui.pipeline.report.page.page, ktui.pipeline.report.page.load;"

@@ -12,7 +12,7 @@ from ktui.execution.run.events import Added, CancelAsked, Ended, Joined, OnConfl
 from ktui.execution.run.states import State
 from ktui.pipeline.lake.tables import STATES
 from ktui.pipeline.tables.intervals import intervals
-from ktui.pipeline.tables.listings import listed
+from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.states import states
 from support.pipeline.sampled import (
@@ -38,7 +38,7 @@ told = Told()
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> DataFrame:
-    spans = intervals(listed(told.samples(spark)))
+    spans = intervals(listed_samples(told.samples(spark)))
     return states(spans, run_folds(told.run_events(spark)))
 
 

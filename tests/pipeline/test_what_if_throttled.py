@@ -15,7 +15,7 @@ from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import WHAT_IF
 from ktui.pipeline.run.run import PipelineRequest, run
 from ktui.pipeline.what_if.grid import GridCell
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.recordings.drained_recordings import MB, drained
 
 LIMITS = Limits(replicas=1, partitions=4)
@@ -31,10 +31,10 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "recordings",
         sizes=SIZES,
         limits=LIMITS,
-        throttle=rates_from("4MB"),
-        asked={at_s: SetThrottle(rates_from(rate)) for at_s, rate in CHANGED.items()},
+        throttle=parse_throttle_rates("4MB"),
+        asked={at_s: SetThrottle(parse_throttle_rates(rate)) for at_s, rate in CHANGED.items()},
     )
-    cells = (GridCell(LIMITS), GridCell(LIMITS, rates_from("3MB")))
+    cells = (GridCell(LIMITS), GridCell(LIMITS, parse_throttle_rates("3MB")))
     run(
         spark,
         PipelineRequest(

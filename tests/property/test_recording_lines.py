@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.observation import Observation
-from ktui.recording.decoding import Decoder, Incoherent
+from ktui.recording.decoding import BrokenSequence, Decoder
 from ktui.recording.encoding import Encoder
-from ktui.recording.lines import Changed, PollLine, decode, encode
+from ktui.recording.lines import ChecksumMismatch, PollLine, decode, encode
 from property.test_progress import histories
 from support.recordings.recordings import copying, to_the_millisecond
 
@@ -36,7 +36,7 @@ def test_without_some_lines_what_is_read_is_still_what_was_seen_or_nothing(
         if follows:
             assert decoder.observation(look) == to_the_millisecond(seen)
         elif seq not in missing:
-            with pytest.raises(Incoherent):
+            with pytest.raises(BrokenSequence):
                 decoder.observation(look)
 
 
@@ -47,5 +47,5 @@ def test_a_line_of_which_any_byte_differs_is_not_believed(data: st.DataObject) -
     changed = bytearray(text)
     changed[at] ^= data.draw(st.integers(1, 255))
 
-    with pytest.raises(Changed):
+    with pytest.raises(ChecksumMismatch):
         decode(bytes(changed))

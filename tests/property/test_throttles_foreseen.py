@@ -15,10 +15,10 @@ from ktui.planning.check.findings import Finding, FindingKind
 from ktui.planning.preflight import throttle_findings
 from ktui.planning.preflight.moves import moves_of
 from ktui.planning.preflight.preflight import Preflight, preflight
-from ktui.planning.preflight.throttled_run import Growing, ThrottledRun
-from ktui.planning.simulate.schedule import Tempo, schedule
+from ktui.planning.preflight.throttled_run import GrowingPartitions, ThrottledRun
+from ktui.planning.simulate.schedule import RunSpeed, simulate_run
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
-from ktui.progress.throttle import least_starved
+from ktui.progress.throttle import starvation_threshold
 from ktui.quantities import as_rate_above
 from support.cli.preflights import Way, a_plan, a_snapshot, tp
 from support.runs.pacing import replica_lists
@@ -139,9 +139,9 @@ def test_no_more_comes_to_a_broker_at_once_than_the_limits_let(
     snapshot = a_snapshot(*some, inbound=known)
     wanted = moves_of(a_plan(*some), snapshot).wanted
 
-    played = schedule(wanted, limits, Tempo(lambda *_: 10.0 * MB), inbound=known)
+    played = simulate_run(wanted, limits, RunSpeed(lambda *_: 10.0 * MB), inbound=known)
 
-    growing = Growing(snapshot, wanted)
+    growing = GrowingPartitions(snapshot, wanted)
     run = ThrottledRun(growing, ThrottleRates(MB), limits, played, leaders=True)
     for broker in growing.gaining:
         assert played.peak_written[broker] <= run.most_at_once(broker)
@@ -167,19 +167,19 @@ flows = st.lists(st.integers(0, 100).map(float), max_size=12)
 def test_those_who_starve_are_those_whom_a_fair_share_leaves_behind(
     inbound: list[float], rate: float
 ) -> None:
-    least = least_starved(inbound, rate)
+    least = starvation_threshold(inbound, rate)
 
     assert [each for each in sorted(inbound) if each >= least] == fairly(inbound, rate)
 
 
 @given(flows)
 def test_more_than_all_that_is_written_starves_nobody(inbound: list[float]) -> None:
-    assert least_starved(inbound, sum(inbound) + 1) == math.inf
+    assert starvation_threshold(inbound, sum(inbound) + 1) == math.inf
 
 
 @given(flows, st.integers(1, 400).map(float), st.integers(1, 100).map(float))
 def test_a_higher_rate_starves_no_more(inbound: list[float], rate: float, more: float) -> None:
-    assert least_starved(inbound, rate + more) >= least_starved(inbound, rate)
+    assert starvation_threshold(inbound, rate + more) >= starvation_threshold(inbound, rate)
 
 
 @given(st.integers(0, 10**15))

@@ -13,7 +13,7 @@ from ktui.execution.journal.commands import Add
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
-from ktui.planning.plan import Plan, written
+from ktui.planning.plan import Plan, plan_as_json
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
@@ -29,7 +29,7 @@ OTHER = (7, 2, 3)
 
 def a_plan(folder: Path, plan: Plan | str, name: str = "more.json") -> Path:
     path = folder / name
-    path.write_text(plan if isinstance(plan, str) else written(plan), encoding="utf-8")
+    path.write_text(plan if isinstance(plan, str) else plan_as_json(plan), encoding="utf-8")
     return path
 
 

@@ -12,7 +12,7 @@ from ktui.cli.watch import command as watch_verb
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
 from ktui.recording.lines import End, Head, PollLine
-from ktui.recording.reading import Good, lines, recordings
+from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.recording_badge import RecordingApp
@@ -51,9 +51,9 @@ async def test_it_says_rec_until_the_disk_is_full_and_then_why_not(tmp_path: Pat
     await recording.aclose()
     await looks.aclose()
 
-    (session,) = recordings(tmp_path / "recordings")
-    read = [each for file in session.files for each in lines(file)]
-    assert [each for each in read if isinstance(each, Good) and isinstance(each.line, PollLine)]
+    (session,) = find_sessions(tmp_path / "recordings")
+    read = [each for file in session.files for each in read_lines(file)]
+    assert [each for each in read if isinstance(each, GoodLine) and isinstance(each.line, PollLine)]
 
 
 @pytest.mark.parametrize("records", [True, False])
@@ -80,6 +80,8 @@ async def test_only_a_view_that_was_asked_to_records(
     assert [type(app) for app in shown] == [RecordingApp if records else KtuiApp]
     assert (tmp_path / "recordings").exists() is records
     if records:
-        (session,) = recordings(tmp_path / "recordings")
-        kinds = [type(each.line) for each in lines(session.files[0]) if isinstance(each, Good)]
+        (session,) = find_sessions(tmp_path / "recordings")
+        kinds = [
+            type(each.line) for each in read_lines(session.files[0]) if isinstance(each, GoodLine)
+        ]
         assert kinds == [Head, PollLine, End]

@@ -11,7 +11,7 @@ from ktui.cluster.observation import Observation
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Progress
-from ktui.recording.reading import recordings
+from ktui.recording.reading import find_sessions
 from ktui.recording.replay_tape import Tape
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
@@ -78,7 +78,7 @@ async def test_it_is_what_the_view_would_have_seen_itself(tmp_path: Path) -> Non
     assert past is not None
     looks = [
         each.what
-        for each in Tape(recordings(run.recording)).play()
+        for each in Tape(find_sessions(run.recording)).play()
         if isinstance(each.what, Observation)
     ]
     assert past.last == looks[-1]

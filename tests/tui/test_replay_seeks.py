@@ -14,7 +14,7 @@ from textual.message import Message
 from ktui.cluster.observation import Observation
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.recording.reading import recordings
+from ktui.recording.reading import find_sessions
 from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
 from ktui.simulated.clock import VirtualClock
@@ -97,7 +97,7 @@ def test_after_any_seeks_a_replay_shows_what_it_shows_when_played_up_to_there(
     ):
         patch.setattr(survey, "SPACING", spacing)
         patch.setattr(survey, "MOST_STANDS", 4)
-        tape = Tape(recordings(a_recording(Path(folder, "recorded"), history, **SMALL)))
+        tape = Tape(find_sessions(a_recording(Path(folder, "recorded"), history, **SMALL)))
         asyncio.run(sent(tape, Path(folder, "state"), shares, hurried=hurried))
 
 
@@ -109,7 +109,7 @@ def two_losses_of_a_broker() -> list[Observation]:
 
 
 async def test_it_goes_from_event_to_event_in_both_ways(tmp_path: Path) -> None:
-    tape = Tape(recordings(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
+    tape = Tape(find_sessions(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
     operator = Operator(tape, tmp_path / "state")
     running = asyncio.create_task(operator.playing.run())
 
@@ -132,7 +132,7 @@ async def test_it_goes_from_event_to_event_in_both_ways(tmp_path: Path) -> None:
 
 
 async def test_however_fast_it_plays_every_look_is_folded(tmp_path: Path) -> None:
-    tape = Tape(recordings(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
+    tape = Tape(find_sessions(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
     operator = Operator(tape, tmp_path / "state")
     operator.clock.run_at(1_000)
     running = asyncio.create_task(operator.playing.run())
@@ -151,7 +151,7 @@ async def test_time_in_which_nothing_was_recorded_is_passed_over(tmp_path: Path)
     history = two_losses_of_a_broker()
     a_recording(tmp_path / "recorded", history[:10])
     a_recording(tmp_path / "recorded", history[40:])
-    operator = Operator(Tape(recordings(tmp_path / "recorded")), tmp_path / "state")
+    operator = Operator(Tape(find_sessions(tmp_path / "recorded")), tmp_path / "state")
     running = asyncio.create_task(operator.playing.run())
     await operator.at_rest()
     operator.clock.run()

@@ -13,7 +13,7 @@ from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
-from ktui.planning.plan import written
+from ktui.planning.plan import plan_as_json
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs.engine_runs import plan_of
@@ -177,7 +177,7 @@ def test_the_question_whether_to_pause(snap_compare: Compare, tmp_path: Path) ->
 def test_a_plan_before_it_is_started(
     snap_compare: Compare, tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "plan.json").write_text(written(plan_of(moved("audit-0", target=(4, 5, 6)))))
+    (tmp_path / "plan.json").write_text(plan_as_json(plan_of(moved("audit-0", target=(4, 5, 6)))))
     monkeypatch.chdir(tmp_path)
     scene = Scene(tmp_path)
     keys = [{".": "full_stop", "-": "minus"}.get(each, each) for each in "plan.json"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.planning.plan import Plan, written
+from ktui.planning.plan import Plan, plan_as_json
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.runs.engine_runs import plan_of
@@ -22,7 +22,7 @@ from support.views.watching import LARGE, MIDDLE, SMALL
 
 def a_plan(folder: Path, plan: Plan | str, name: str = "drain-3.json") -> Path:
     path = folder / name
-    path.write_text(plan if isinstance(plan, str) else written(plan), encoding="utf-8")
+    path.write_text(plan if isinstance(plan, str) else plan_as_json(plan), encoding="utf-8")
     return path
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ktui.execution.host.state_dir import StateDirProblem, state_dir
 from ktui.fileproblem import FileProblem
-from ktui.inputfile import MOST_BYTES, Unreadable, from_home, opened, read_input
+from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input, read_input
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.errors import ConnectionProblem
 from ktui.planning.read.problems import BadPlan
@@ -43,7 +43,7 @@ NOBODY = "~nobody-has-this-name/file"
 @pytest.mark.parametrize(
     "read",
     [
-        from_home,
+        expand_home,
         state_dir,
         lambda path: Connection.of({**BROKERS, "ssl.ca.location": path}),
         lambda path: Connection.of({**BROKERS, "sasl.password": {"file": path}}),
@@ -140,5 +140,5 @@ def test_what_a_shell_sends_through_a_pipe_of_its_own_is_read_up_to_the_bound() 
     [(".", "Is a directory"), ("none", "No such file or directory"), ("a\0b", "NUL character")],
 )
 def test_why_a_file_cannot_be_read_is_said(tmp_path: Path, name: str, words: str) -> None:
-    with pytest.raises(Unreadable, match=words), opened(tmp_path / name, 1):
+    with pytest.raises(Unreadable, match=words), open_input(tmp_path / name, 1):
         pass

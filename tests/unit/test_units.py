@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ktui.units import Rate, Seconds, Share, Size, read
+from ktui.units import Rate, Seconds, Share, Size, parse_quantity
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from ktui.units import Rate, Seconds, Share, Size, read
     ],
 )
 def test_a_quantity_is_what_it_says(kind: type, written: object, meant: float) -> None:
-    found = read(kind, written)
+    found = parse_quantity(kind, written)
 
     assert type(found) is kind
     assert found == pytest.approx(meant)
@@ -63,4 +63,4 @@ def test_what_is_no_quantity_says_what_was_expected(
     kind: type, written: object, words: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
-        read(kind, written)
+        parse_quantity(kind, written)

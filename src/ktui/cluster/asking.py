@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation, unreadable
+from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation, describe_unreadable
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class TimedAnswer(msgspec.Struct, Generic[A], frozen=True):
     at_s: float
 
 
-class Asking(Generic[K, A]):
+class RequestsByKey(Generic[K, A]):
     """One kind of request, sent per key (usually a broker).
 
     A key has at most one open request, and gets a new one at most every `every_s` seconds. The last
@@ -101,7 +101,7 @@ class Asking(Generic[K, A]):
                 self._failed[key] = (error, now)
             elif isinstance(error, Exception):
                 log.error("an answer cannot be read", exc_info=error)
-                words = unreadable(error, "the answer")
+                words = describe_unreadable(error, "the answer")
                 self._failed[key] = (ClusterError(f"reading {self._operation}", answer=words), now)
             else:
                 raise error

@@ -17,7 +17,7 @@ class Broker(msgspec.Struct, frozen=True):
     alive: bool = True
 
 
-def online(brokers: Mapping[int, Broker]) -> frozenset[int]:
+def online_brokers(brokers: Mapping[int, Broker]) -> frozenset[int]:
     """Return the brokers that are registered and not fenced."""
     return frozenset(broker.id for broker in brokers.values() if broker.alive)
 

@@ -47,7 +47,7 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-async def first_of(*waits: Coroutine[Any, Any, Any]) -> None:
+async def wait_for_first(*waits: Coroutine[Any, Any, Any]) -> None:
     """Wait until one of several coroutines has finished, and cancel the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:

@@ -94,7 +94,7 @@ class Refused(ClusterError):
         self.code = code
 
 
-def unreadable(error: Exception, answer: str = "an answer") -> str:
+def describe_unreadable(error: Exception, answer: str = "an answer") -> str:
     """Describe an answer that no adapter can parse: its broker is newer, broken or hostile."""
     return clean(f"{answer} cannot be read: {type(error).__name__}: {error}")
 

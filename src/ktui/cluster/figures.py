@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ktui.cluster.asking import Asking
+from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
-from ktui.cluster.clock import Clock, first_of
+from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.incarnations import Incarnations
 from ktui.cluster.observation import Reading
@@ -42,16 +42,23 @@ class ClusterFigures:
         self._reader = reader
         self._clock = clock
         self._patience_s = patience_s
-        self._offsets: Asking[int, OffsetsAnswer] = Asking(Operation.LOG_ENDS, clock)
-        self._dirs: Asking[int, LogDirsAnswer] = Asking(
+        self._offsets: RequestsByKey[int, OffsetsAnswer] = RequestsByKey(Operation.LOG_ENDS, clock)
+        self._dirs: RequestsByKey[int, LogDirsAnswer] = RequestsByKey(
             Operation.LOG_DIRS, clock, every_s=SIZES_EVERY_S
         )
-        self._brokers: Asking[int, BrokerConfig] = Asking(
+        self._brokers: RequestsByKey[int, BrokerConfig] = RequestsByKey(
             Operation.BROKER_CONFIGS, clock, every_s=CONFIGS_EVERY_S
         )
         self._topics = TopicSettings(reader, clock)
-        self._per_broker: tuple[Asking[int, Any], ...] = (self._offsets, self._dirs, self._brokers)
-        self._askings: tuple[Asking[Any, Any], ...] = (*self._per_broker, self._topics.asking)
+        self._per_broker: tuple[RequestsByKey[int, Any], ...] = (
+            self._offsets,
+            self._dirs,
+            self._brokers,
+        )
+        self._askings: tuple[RequestsByKey[Any, Any], ...] = (
+            *self._per_broker,
+            self._topics.asking,
+        )
         self._topics_seen = Incarnations(clock, remember_s=STALE_S)
         self._measured: Mapping[int, Collection[TopicPartition]] = {}
         """By broker, the partitions read in the last poll."""
@@ -115,7 +122,7 @@ class ClusterFigures:
         patience_s = self._patience_s
         open_ = set().union(*(a.open(younger_than_s=patience_s) for a in self._askings))
         if open_:
-            await first_of(asyncio.wait(open_), self._clock.sleep(patience_s))
+            await wait_for_first(asyncio.wait(open_), self._clock.sleep(patience_s))
         self._harvest()
 
     def _harvest(self) -> None:

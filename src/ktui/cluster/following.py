@@ -19,7 +19,7 @@ MOST = 2_000
 """The most partitions followed, latest first: thousands of ended rows are not worth polling."""
 
 
-class Following:
+class RecentlyReassigned:
     """Remembers when each partition left the list: at the first poll without that partition."""
 
     def __init__(self, clock: Clock) -> None:

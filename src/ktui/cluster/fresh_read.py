@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Collection, Mapping
 
-from ktui.cluster.clock import Clock, first_of
+from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import TimedOut, Unsupported
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
@@ -60,7 +60,7 @@ class FreshMetadata:
             return await self._reader.describe_topics(names, fresh=True)
         asking = asyncio.ensure_future(self._reader.describe_topics(names, fresh=True))
         try:
-            await first_of(asyncio.wait([asking]), self._clock.sleep(seconds))
+            await wait_for_first(asyncio.wait([asking]), self._clock.sleep(seconds))
             if asking.done():
                 return asking.result()
         finally:
@@ -93,7 +93,7 @@ class FreshRead:
             ClusterError: the list, the brokers, the metadata or the settings could not be read.
         """
         asked_s = self._clock.monotonic()
-        cluster, listed = await cluster_and_list(self._reader)
+        cluster, listed = await read_cluster_and_reassignments(self._reader)
         names = frozenset(tp.topic for tp in partitions)
         (topics, fresh), configs = await asyncio.gather(
             self._metadata.describe(names, within_s=FRESH_WITHIN_S),
@@ -122,7 +122,7 @@ class FreshRead:
         return await self._reader.topic_configs(names) if names else TopicConfigsAnswer({})
 
 
-async def cluster_and_list(
+async def read_cluster_and_reassignments(
     reader: ClusterReader,
 ) -> tuple[ClusterDescription, Mapping[TopicPartition, Reassignment]]:
     """Read the cluster's brokers and its ongoing reassignments, both at once.

@@ -19,19 +19,19 @@ from ktui.cluster.membership import (
     INSTANCE,
     KIND,
     STORE,
+    GroupDescription,
     GroupMembership,
     HeartbeatAnswer,
     Member,
-    SeenGroup,
 )
 from ktui.cluster.ownership import (
     ClaimPreview,
+    ClaimStatus,
     ClusterOwner,
-    Free,
-    Others,
+    OwnedByOthers,
     OwnedHere,
-    Standing,
-    Unknown,
+    OwnerUnknown,
+    Unowned,
 )
 from ktui.cluster.text import clean
 
@@ -115,14 +115,14 @@ class GroupClaim:
             permitted=permitted,
         )
 
-    async def look(self) -> Standing:
+    async def look(self) -> ClaimStatus:
         """Read who owns the cluster, without changing the cluster."""
         try:
             return await self._read_owner()
         except (ClusterError, _Unsettled) as error:
             return _unknown(error)
 
-    async def claim(self, *, take_over: bool) -> Standing:
+    async def claim(self, *, take_over: bool) -> ClaimStatus:
         """Claim the cluster for this state directory, and return the ownership afterwards."""
         try:
             async with self._turn:
@@ -130,7 +130,7 @@ class GroupClaim:
         except (ClusterError, _Unsettled) as error:
             return _unknown(error)
 
-    async def check(self) -> Standing:
+    async def check(self) -> ClaimStatus:
         """Check that this state directory still owns the cluster, and signal a live engine."""
         try:
             async with self._turn:
@@ -160,7 +160,7 @@ class GroupClaim:
         """Close every connection and thread; the claim stays. Idempotent."""
         await self._groups.aclose()
 
-    async def _read_owner(self) -> Standing:
+    async def _read_owner(self) -> ClaimStatus:
         claim, engine = await asyncio.gather(
             self._read_settled(self._group),
             self._read_settled(self._engine_group),
@@ -169,17 +169,19 @@ class GroupClaim:
         if isinstance(claim, BaseException):
             raise claim
         if not claim.members:
-            return Free()
+            return Unowned()
         if claim.kind != KIND:
             kind = clean(claim.kind) or "no protocol type"
-            return Unknown(f"the consumer group {self._group} is used by something else ({kind})")
+            return OwnerUnknown(
+                f"the consumer group {self._group} is used by something else ({kind})"
+            )
         owner = _owner(claim)
         lives = _is_alive(owner, engine)
         if owner is not None and owner.state_dir == self._me.state_dir:
             return OwnedHere(owner, lives)
-        return Others(owner, lives)
+        return OwnedByOthers(owner, lives)
 
-    async def _read_settled(self, group: str) -> SeenGroup:
+    async def _read_settled(self, group: str) -> GroupDescription:
         for _ in range(_SETTLE_TRIES):
             seen = await self._groups.describe(group)
             if seen.settled or not seen.members:
@@ -187,9 +189,11 @@ class GroupClaim:
             await self._clock.sleep(_SETTLE_WAIT_S)
         raise _Unsettled(f"members keep joining the consumer group {group}")
 
-    async def _claimed(self, *, take_over: bool) -> Standing:
+    async def _claimed(self, *, take_over: bool) -> ClaimStatus:
         before = await self._read_owner()
-        if isinstance(before, Unknown) or (isinstance(before, Others) and not take_over):
+        if isinstance(before, OwnerUnknown) or (
+            isinstance(before, OwnedByOthers) and not take_over
+        ):
             return before
         if isinstance(before, OwnedHere):
             self._me = msgspec.structs.replace(self._me, since=before.owner.since)
@@ -218,7 +222,7 @@ class GroupClaim:
                     raise
         return await self._groups.join(group, note, sessions_s[-1], member_id)
 
-    async def _checked(self) -> Standing:
+    async def _checked(self) -> ClaimStatus:
         if self._member is None:
             return await self._check_as_reader()
         answer = await self._groups.heartbeat(self._group, self._member)
@@ -228,14 +232,14 @@ class GroupClaim:
             self._member = None
         return await self._check_as_reader() if self._member is None else OwnedHere(self._me)
 
-    async def _check_as_reader(self) -> Standing:
+    async def _check_as_reader(self) -> ClaimStatus:
         """Read the owner, and take over the heartbeats from an engine that fell silent."""
         standing = await self._read_owner()
         if isinstance(standing, OwnedHere):
             self._held = True
             silent = standing.lives is False
             return await self._claimed(take_over=False) if silent else standing
-        if isinstance(standing, Free) and not self._held:
+        if isinstance(standing, Unowned) and not self._held:
             return await self._claimed(take_over=False)
         return standing
 
@@ -265,7 +269,7 @@ class GroupClaim:
         )
 
 
-def _owner(group: SeenGroup) -> ClusterOwner | None:
+def _owner(group: GroupDescription) -> ClusterOwner | None:
     note = next((m.note for m in group.members if m.instance == INSTANCE), b"")
     try:
         claimed = msgspec.json.decode(note, type=ClusterOwner)
@@ -282,7 +286,7 @@ def _owner(group: SeenGroup) -> ClusterOwner | None:
     )
 
 
-def _is_alive(owner: ClusterOwner | None, engine: SeenGroup | BaseException) -> bool | None:
+def _is_alive(owner: ClusterOwner | None, engine: GroupDescription | BaseException) -> bool | None:
     if isinstance(engine, ClusterError | _Unsettled) or owner is None:
         return None
     if isinstance(engine, BaseException):
@@ -291,5 +295,5 @@ def _is_alive(owner: ClusterOwner | None, engine: SeenGroup | BaseException) -> 
     return living is not None and living.state_dir == owner.state_dir
 
 
-def _unknown(error: ClusterError | _Unsettled) -> Unknown:
-    return Unknown(str(error), denied=isinstance(error, NotAuthorized))
+def _unknown(error: ClusterError | _Unsettled) -> OwnerUnknown:
+    return OwnerUnknown(str(error), denied=isinstance(error, NotAuthorized))

@@ -39,7 +39,7 @@ class HeartbeatAnswer(enum.Enum):
     """The sender is not a member: replaced, removed, or silent for longer than its session."""
 
 
-class SeenMember(msgspec.Struct, frozen=True):
+class MemberDescription(msgspec.Struct, frozen=True):
     """A member of a group, as anybody sees it."""
 
     id: str
@@ -48,13 +48,13 @@ class SeenMember(msgspec.Struct, frozen=True):
     """The member's description of itself."""
 
 
-class SeenGroup(msgspec.Struct, frozen=True):
+class GroupDescription(msgspec.Struct, frozen=True):
     """A consumer group, as anybody sees it. A group that does not exist has no members."""
 
     kind: str
     settled: bool
     """False while a member is joining; brokers show no notes then."""
-    members: tuple[SeenMember, ...]
+    members: tuple[MemberDescription, ...]
     permitted: bool | None = None
     """Whether the reader may join the group; None where brokers do not report it."""
 
@@ -62,7 +62,7 @@ class SeenGroup(msgspec.Struct, frozen=True):
 class GroupMembership(Protocol):
     """Consumer groups with one static member. Every method may raise a `ClusterError`."""
 
-    async def describe(self, group: str) -> SeenGroup:
+    async def describe(self, group: str) -> GroupDescription:
         """Describe a group, without creating anything. Needs Describe on the group."""
         ...
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 
@@ -88,7 +88,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def online(self) -> frozenset[int]:
         """The brokers that are registered and not fenced."""
-        return online(self.brokers)
+        return online_brokers(self.brokers)
 
     @property
     def reassigning(self) -> dict[TopicPartition, PartitionState]:

@@ -8,13 +8,17 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ktui.cluster.asking import Asking
+from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.census import take_census
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.figures import ClusterFigures
-from ktui.cluster.following import Following
-from ktui.cluster.fresh_read import FreshMetadata, cluster_and_list, with_reassignments
+from ktui.cluster.following import RecentlyReassigned
+from ktui.cluster.fresh_read import (
+    FreshMetadata,
+    read_cluster_and_reassignments,
+    with_reassignments,
+)
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
@@ -44,7 +48,7 @@ class Interest(msgspec.Struct, frozen=True):
 NO_INTEREST = Interest()
 
 
-class Observations(Protocol):
+class ObservationSource(Protocol):
     """A source of observations, such as `Observer`."""
 
     async def poll(self, interest: Interest) -> Observation:
@@ -80,12 +84,12 @@ class Observer:
         self._clock = clock
         self._figures = ClusterFigures(reader, clock, patience_s)
         self._polling = asyncio.Lock()
-        self._following = Following(clock)
+        self._following = RecentlyReassigned(clock)
         self._alive: frozenset[int] = frozenset()
         self._chosen: frozenset[TopicPartition] = frozenset()
         """The known partitions of the topics that the interest names."""
         self._metadata = FreshMetadata(reader, clock)
-        self._census: Asking[None, Census] = Asking(
+        self._census: RequestsByKey[None, Census] = RequestsByKey(
             Operation.CENSUS, clock, every_s=CENSUS_EVERY_S, late_after_s=CENSUS_EVERY_S
         )
 
@@ -97,7 +101,7 @@ class Observer:
         """
         async with self._polling:
             started = self._clock.monotonic()
-            cluster, listed = await cluster_and_list(self._reader)
+            cluster, listed = await read_cluster_and_reassignments(self._reader)
             census = self._last_census(interest, cluster)
             followed = self._following.due(listed)
             wanted = {*listed, *followed, *interest.partitions, *_unhealthy(interest, census)}

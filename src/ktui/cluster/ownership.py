@@ -43,7 +43,7 @@ class OwnedHere(msgspec.Struct, frozen=True):
         return f"this state directory owns the cluster: {self.owner}"
 
 
-class Free(msgspec.Struct, frozen=True):
+class Unowned(msgspec.Struct, frozen=True):
     """Nobody owns the cluster."""
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Free(msgspec.Struct, frozen=True):
         return "nobody owns the cluster"
 
 
-class Others(msgspec.Struct, frozen=True):
+class OwnedByOthers(msgspec.Struct, frozen=True):
     """Another state directory owns the cluster."""
 
     owner: ClusterOwner | None
@@ -65,7 +65,7 @@ class Others(msgspec.Struct, frozen=True):
         return f"{owner} owns the cluster; {_ENGINE_STATE[self.lives]}"
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class OwnerUnknown(msgspec.Struct, frozen=True):
     """The owner of the cluster cannot be determined now."""
 
     reason: str
@@ -77,7 +77,7 @@ class Unknown(msgspec.Struct, frozen=True):
         return f"the owner of the cluster is unknown: {self.reason}"
 
 
-Standing = OwnedHere | Free | Others | Unknown
+ClaimStatus = OwnedHere | Unowned | OwnedByOthers | OwnerUnknown
 
 _ENGINE_STATE = {
     True: "its engine is alive",
@@ -107,33 +107,34 @@ class ClaimPreview(msgspec.Struct, frozen=True):
 class ClusterClaim(Protocol):
     """One engine's part in its state directory's claim on a cluster.
 
-    No method raises a `ClusterError`: an owner that cannot be read is `Unknown`, with the reason.
+    No method raises a `ClusterError`: an owner that cannot be read is `OwnerUnknown`, with the
+    reason.
     """
 
     async def preview(self) -> ClaimPreview:
         """Preview what `claim` creates and needs, without changing anything on the cluster."""
         ...
 
-    async def look(self) -> Standing:
+    async def look(self) -> ClaimStatus:
         """Read who owns the cluster, without changing the cluster. Needs Describe on the groups."""
         ...
 
-    async def claim(self, *, take_over: bool) -> Standing:
+    async def claim(self, *, take_over: bool) -> ClaimStatus:
         """Claim the cluster for this state directory, and return the ownership afterwards.
 
-        Another owner is replaced only with `take_over`. Otherwise `Others` is returned and nothing
-        changes. If the directory already owns the cluster, this engine takes over its claim; that
+        Another owner is replaced only with `take_over`. Otherwise `OwnedByOthers` is returned and
+        nothing changes. If the directory already owns the cluster, this engine takes over its claim; that
         needs no `take_over`. Needs Read on the groups.
         """
         ...
 
-    async def check(self) -> Standing:
+    async def check(self) -> ClaimStatus:
         """Check that this state directory still owns the cluster, and signal a live engine.
 
         Costs one request of a few milliseconds. Call `check` at each turn of an engine, even with
         nothing to send. An engine that stops calling counts as dead after 20 seconds, and its claim
-        lapses after 30 minutes. `Free` means that our claim has lapsed or was removed by hand. An
-        engine that could not claim before claims here, as soon as possible.
+        lapses after 30 minutes. `Unowned` means that our claim has lapsed or was removed by hand.
+        An engine that could not claim before claims here, as soon as possible.
         """
         ...
 

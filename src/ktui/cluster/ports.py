@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 
@@ -34,7 +34,7 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     @property
     def online(self) -> frozenset[int]:
         """The brokers that are registered and not fenced."""
-        return online(self.brokers)
+        return online_brokers(self.brokers)
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True):

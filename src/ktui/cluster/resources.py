@@ -10,17 +10,17 @@ SettingKey = tuple[ConfigResource, str]
 """A resource and the name of one of its settings."""
 
 
-def of_topic(name: str) -> ConfigResource:
+def topic_resource(name: str) -> ConfigResource:
     """Return the config resource of a topic."""
     return ConfigResource(ConfigScope.TOPIC, name)
 
 
-def of_broker(broker: int) -> ConfigResource:
+def broker_resource(broker: int) -> ConfigResource:
     """Return the config resource of a broker."""
     return ConfigResource(ConfigScope.BROKER, str(broker))
 
 
-def by_resource(changes: Iterable[ConfigChange]) -> dict[ConfigResource, list[ConfigChange]]:
+def group_by_resource(changes: Iterable[ConfigChange]) -> dict[ConfigResource, list[ConfigChange]]:
     """Group changes by the resource they belong to, in their original order."""
     grouped: dict[ConfigResource, list[ConfigChange]] = {}
     for change in changes:

@@ -7,8 +7,15 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
-from ktui.cluster.clock import Clock, first_of
-from ktui.cluster.ownership import ClusterClaim, Free, Others, OwnedHere, Standing, Unknown
+from ktui.cluster.clock import Clock, wait_for_first
+from ktui.cluster.ownership import (
+    ClaimStatus,
+    ClusterClaim,
+    OwnedByOthers,
+    OwnedHere,
+    OwnerUnknown,
+    Unowned,
+)
 
 log = logging.getLogger(__name__)
 
@@ -94,10 +101,10 @@ class SendGuard:
         """The second at which the last answered check was made."""
         self._unknown_until_s = 0.0
         self._lost: str | None = None
-        self._standing: Standing | None = None
+        self._standing: ClaimStatus | None = None
 
     @property
-    def standing(self) -> Standing | None:
+    def standing(self) -> ClaimStatus | None:
         """The ownership at the last check; None before the first."""
         return self._standing
 
@@ -109,7 +116,7 @@ class SendGuard:
     @property
     def unknown(self) -> str | None:
         """The reason why no new step begins; None if the owner could be read."""
-        if isinstance(self._standing, Unknown):
+        if isinstance(self._standing, OwnerUnknown):
             return f"no new step begins: {self._standing}"
         return None
 
@@ -123,14 +130,14 @@ class SendGuard:
         if self._lost is not None:
             return
         now_s = self._clock.monotonic()
-        if isinstance(self._standing, Unknown) and now_s < self._unknown_until_s:
+        if isinstance(self._standing, OwnerUnknown) and now_s < self._unknown_until_s:
             return
         if self._checking is None:
             self._checking = asyncio.ensure_future(self._check())
         checking = self._checking
-        await first_of(asyncio.wait([checking]), self._clock.sleep(LATE_S))
+        await wait_for_first(asyncio.wait([checking]), self._clock.sleep(LATE_S))
         if not checking.done():
-            self._judge(Unknown(f"no answer within {LATE_S:.0f} s"), now_s)
+            self._judge(OwnerUnknown(f"no answer within {LATE_S:.0f} s"), now_s)
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T:
         """Await `work`, and check the owner in the meantime."""
@@ -144,7 +151,7 @@ class SendGuard:
         """The reason why the last answer forbids sending, as a sentence; None if it is allowed."""
         if self._lost is not None:
             return self._lost
-        if isinstance(self._standing, Unknown):
+        if isinstance(self._standing, OwnerUnknown):
             return self.unknown if begins_step else None
         age_s = self._clock.monotonic() - self._asked_s
         if self._standing is None or age_s > ANSWER_STALE_S:
@@ -160,22 +167,22 @@ class SendGuard:
                 standing = await self._claim.check()
         except Exception as error:
             log.exception("the answer about the owner of the cluster cannot be read")
-            standing = Unknown(f"an answer cannot be read: {type(error).__name__}: {error}")
+            standing = OwnerUnknown(f"an answer cannot be read: {type(error).__name__}: {error}")
         finally:
             self._checking = None
         self._judge(standing, asked_s)
 
-    def _judge(self, standing: Standing, asked_s: float) -> None:
+    def _judge(self, standing: ClaimStatus, asked_s: float) -> None:
         self._standing, self._asked_s = standing, asked_s
         match standing:
-            case Unknown():
+            case OwnerUnknown():
                 self._unknown_until_s = self._clock.monotonic() + _UNKNOWN_FOR_S
-            case Others(owner):
+            case OwnedByOthers(owner):
                 new_owner = owner or "another state directory"
                 self._lost = (
                     f"{new_owner} has taken over the cluster: this engine sends nothing more"
                 )
-            case Free():
+            case Unowned():
                 self._lost = (
                     "the claim on the cluster has lapsed, or was removed: this engine sends "
                     "nothing more"

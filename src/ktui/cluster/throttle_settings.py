@@ -21,18 +21,18 @@ FETCH_BYTES = 1024 * 1024
 """replica.fetch.max.bytes: the most bytes that a follower fetches of one partition at a time."""
 
 
-def entry(partition: int, broker: int) -> str:
+def throttled_entry(partition: int, broker: int) -> str:
     """Format a replica as an entry of a topic's throttled list."""
     return f"{partition}:{broker}"
 
 
 @lru_cache(maxsize=1024)
-def entries(replicas: str) -> frozenset[str]:
+def parse_throttled_list(replicas: str) -> frozenset[str]:
     """Parse a list of throttled replicas as Kafka does, without blanks around its commas."""
     return frozenset(part for part in map(str.strip, replicas.split(",")) if part)
 
 
-def lists(replicas: str, partition: int, broker: int) -> bool:
+def list_includes(replicas: str, partition: int, broker: int) -> bool:
     """Whether a throttled list includes a replica."""
-    listed = entries(replicas)
-    return ALL in listed or entry(partition, broker) in listed
+    listed = parse_throttled_list(replicas)
+    return ALL in listed or throttled_entry(partition, broker) in listed

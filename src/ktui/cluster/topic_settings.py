@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ktui.cluster.asking import Asking, TimedAnswer
+from ktui.cluster.asking import RequestsByKey, TimedAnswer
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
@@ -26,7 +26,9 @@ class TopicSettings:
     def __init__(self, reader: ClusterReader, clock: Clock) -> None:
         self._reader = reader
         self._clock = clock
-        self.asking: Asking[None, TopicConfigsAnswer] = Asking(Operation.TOPIC_CONFIGS, clock)
+        self.asking: RequestsByKey[None, TopicConfigsAnswer] = RequestsByKey(
+            Operation.TOPIC_CONFIGS, clock
+        )
         self.configs: dict[str, TopicConfig] = {}
         self._wanted: frozenset[str] = frozenset()
         self._failures: dict[str, Failure] = {}

@@ -60,7 +60,7 @@ def encode(insights: Insights) -> bytes:
     return msgspec.json.format(msgspec.json.encode(insights), indent=1) + b"\n"
 
 
-def share_insights(insights: Insights, folder: Path) -> None:
+def publish_insights(insights: Insights, folder: Path) -> None:
     """Write insights where a live view finds them, and keep those of other clusters.
 
     Raises:

@@ -128,7 +128,7 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
             as_duration(each.predicted_s),
             f"{as_duration(each.low_s)}-{as_duration(each.high_s)}",
             _signed(each.held_out_error),
-            options_of(each),
+            advice_options(each),
         )
         for each in advised
     )
@@ -136,7 +136,7 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
     return Section("recommended limits", header, rows, left=(0, len(header) - 1))
 
 
-def options_of(advice: RunAdvice) -> str:
+def advice_options(advice: RunAdvice) -> str:
     """Format recommended limits as options of `ktui start`."""
     limits = {name: value for name, value in advice.limits.items() if value is not None}
     throttle = {} if advice.throttle == "none" else {"throttle": advice.throttle}

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ktui.cluster.errors import ClusterError, Refused, TimedOut, Unreachable
-from ktui.cluster.membership import HeartbeatAnswer, Member, SeenGroup
+from ktui.cluster.membership import GroupDescription, HeartbeatAnswer, Member
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import groups as requests
 from ktui.kafka.requests.groups import coordinator_request
@@ -143,10 +143,10 @@ class KafkaGroups:
         self._quick_s = min(_QUICK_S, self._limit_s)
         self._coordinators = Coordinators(self._wire, _LOOK)
 
-    async def describe(self, group: str) -> SeenGroup:
+    async def describe(self, group: str) -> GroupDescription:
         """The group as it is. Creates nothing."""
         if not self._coordinators.knows(group) and await self.stores_groups() is False:
-            return SeenGroup("", settled=True, members=())
+            return GroupDescription("", settled=True, members=())
         request = partial(requests.describe_request, group)
         return await self._coordinators.ask(_LOOK, group, request, _described, self._quick_s)
 
@@ -201,7 +201,7 @@ def _whole(answer: Any) -> Any:
     return answer
 
 
-def _described(answer: Any) -> SeenGroup:
+def _described(answer: Any) -> GroupDescription:
     told = answer.groups[0]
     check(_LOOK, told.error_code, None)
     return requests.seen(answer)

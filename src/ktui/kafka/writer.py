@@ -13,7 +13,7 @@ from functools import partial
 from ktui.cluster.errors import Unsupported
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
-from ktui.cluster.resources import by_resource
+from ktui.cluster.resources import group_by_resource
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.requests import configs, elections, reassignments
@@ -111,7 +111,7 @@ class KafkaWriter:
         self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
         """Change settings: those of topics many to a request, each broker's sent to itself."""
-        theirs = by_resource(changes)
+        theirs = group_by_resource(changes)
         alone = [r for r in theirs if r.scope is ConfigScope.BROKER and r.name]
         others = [r for r in theirs if r.scope is not ConfigScope.BROKER or not r.name]
         requests = [

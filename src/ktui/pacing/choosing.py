@@ -28,7 +28,7 @@ def decide_steps(roster: Roster, others: Mapping[int, int] | None = None) -> Dec
     return _Deciding(roster, others or {}).decision()
 
 
-def cut_together(limits: Limits) -> int | None:
+def cut_batch_size(limits: Limits) -> int | None:
     """Return how many ready partitions are cut in one request; None while more may become ready.
 
     L counts each leader that a cut moves, so L also caps how many wait for each other.
@@ -37,18 +37,18 @@ def cut_together(limits: Limits) -> int | None:
     return None if batch_size is None else min(batch_size, limits.leader_movements or batch_size)
 
 
-def due_to_cut(roster: Roster) -> list[TopicPartition]:
+def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
     """Return the ready partitions to cut now, even if more may become ready.
 
     Partitions that go first wait for no other. The rest are cut C at a time.
     """
     first = [tp for tp in roster.ready if roster.goes_first(tp)]
-    batch_size = cut_together(roster.limits)
+    batch_size = cut_batch_size(roster.limits)
     count = 0 if batch_size is None else (len(roster.ready) - len(first)) // batch_size * batch_size
     return heapq.nsmallest(len(first) + count, roster.ready, key=roster.rank)
 
 
-def wave_goes_on(roster: Roster) -> bool:
+def wave_in_progress(roster: Roster) -> bool:
     """Whether partitions have begun and not ended, so that no new wave begins (KIP-1335)."""
     return bool(roster.in_flight or roster.between or roster.ready)
 
@@ -67,7 +67,7 @@ class _Deciding:
     def decision(self) -> Decision:
         if not self._roster.flying_alone:
             self._go_on()
-            self._cut(due_to_cut(self._roster))
+            self._cut(partitions_to_cut(self._roster))
             self._begin()
             if not self._adding():
                 self._cut(self._still_ready())
@@ -109,7 +109,7 @@ class _Deciding:
         partitions that move leadership come first. In wave mode, partitions begin only when the
         whole last wave has ended (KIP-1335).
         """
-        if self._limits.mode is Mode.WAVE and wave_goes_on(self._roster):
+        if self._limits.mode is Mode.WAVE and wave_in_progress(self._roster):
             return
         if self._limits.leader_movements is None:
             self._begin_among(self._room.fits)
@@ -131,7 +131,7 @@ class _Deciding:
         if never := [tp for tp in self._roster.between if self._never_fits(tp)]:
             tp = min(never, key=self._roster.rank)
             self._take(tp, self._roster.between[tp], alone=True)
-        elif not (self._limits.mode is Mode.WAVE and wave_goes_on(self._roster)):
+        elif not (self._limits.mode is Mode.WAVE and wave_in_progress(self._roster)):
             for tp in self._roster.queue.walk(self._room.never_fits):
                 self._take(tp, self._roster.step_of(tp), alone=True)
                 self._began = True

@@ -101,12 +101,12 @@ _DIGITS = re.compile(r"[0-9]{1,9}")
 _GENTLE_ONLY = ("extra-replicas", "cut-together")
 
 
-def start_limits(brokers: int) -> Limits:
+def default_limits(brokers: int) -> Limits:
     """Return the default limits: one replica at a time, and one partition per broker."""
     return Limits(replicas=1, partitions=max(1, brokers))
 
 
-def limits_from(options: Mapping[str, object], base: Limits | None = None) -> Limits:
+def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> Limits:
     """Parse limits from options by name, over those of `base`.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ktui.cluster.partition import Brokers
-from ktui.pacing.situation import Blocked, Situation, Step, Why
+from ktui.pacing.situation import Blocked, BlockReason, Situation, Step
 
 
 def in_order(now: Situation, adds: Brokers, drops: Brokers, *, first_leads: bool) -> Brokers:
@@ -88,7 +88,7 @@ def keeps_redundancy(now: Situation, drops: Brokers, adds: Brokers) -> bool:
     return present - len(drops) + len(adds) >= min(present, len(now.target))
 
 
-def waits_in_vain(now: Situation, adds: Brokers, drops: Brokers) -> Brokers:
+def offline_replicas_awaited(now: Situation, adds: Brokers, drops: Brokers) -> Brokers:
     """Return the offline replicas whose return a step would wait for.
 
     Before Kafka 4.3, the controller waits for every replica of the target. From 4.3, it waits only
@@ -125,11 +125,11 @@ def step_or_blocked(
         urgent: whether the step adds because too few are in sync.
     """
     dropped = (*drops, *now.dead) if adds or drops else _dead_alone(now)
-    hangs_on = waits_in_vain(now, adds, dropped)
-    if hangs_on and not waits_in_vain(now, adds, drops):
+    hangs_on = offline_replicas_awaited(now, adds, dropped)
+    if hangs_on and not offline_replicas_awaited(now, adds, drops):
         hangs_on, dropped = (), drops
     if hangs_on:
-        return Blocked(Why.KEPT_OFFLINE, hangs_on)
+        return Blocked(BlockReason.KEPT_OFFLINE, hangs_on)
     target = in_order(now, adds, dropped, first_leads=final_order)
     alters = target != now.replicas
     if not alters and not elects:
@@ -150,14 +150,14 @@ def _dead_alone(now: Situation) -> Brokers:
     return now.dead[: max(0, len(now.replicas) - len(now.target))]
 
 
-def blocked(now: Situation) -> Blocked:
+def blocked_reason(now: Situation) -> Blocked:
     """Return the reason why no rule yields a step.
 
     "The calculation would result in identical steps if it's not able to add new replicas to the
     TR set. This could be because target brokers might be offline" (KIP-435).
     """
     if offline := tuple(b for b in now.target if b not in now.online):
-        return Blocked(Why.TARGET_OFFLINE, offline)
+        return Blocked(BlockReason.TARGET_OFFLINE, offline)
     if now.first in now.replicas and not now.leads and not now.can_lead:
-        return Blocked(Why.FIRST_NOT_IN_SYNC, (now.first,))
-    return Blocked(Why.BELOW_MIN_ISR, tuple(b for b in now.excess if b in now.isr))
+        return Blocked(BlockReason.FIRST_NOT_IN_SYNC, (now.first,))
+    return Blocked(BlockReason.BELOW_MIN_ISR, tuple(b for b in now.excess if b in now.isr))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ktui.cluster.partition import Brokers
 from ktui.pacing.rules import (
     adds_below_min_isr,
-    blocked,
+    blocked_reason,
     safe_drops,
     step_or_blocked,
 )
-from ktui.pacing.situation import Blocked, Situation, Step, Why
+from ktui.pacing.situation import Blocked, BlockReason, Situation, Step
 
 RuleResult = Step | Blocked | None
 """None: the rule does not apply."""
@@ -26,13 +26,13 @@ def all_at_once(now: Situation) -> Step | Blocked:
     drops = safe_drops(now, len(now.excess), lambda _: adds, first_leads=first_leads)
     elects = first_leads and not now.leads
     step = step_or_blocked(now, adds, drops, elects=elects, final_order=first_leads)
-    return step or blocked(now)
+    return step or blocked_reason(now)
 
 
 def kip_435(now: Situation, most: int) -> Step | Blocked:
     """Return the next step of KIP-435's shape, `most` replicas (R) at a time."""
     step = enough_in_sync(now, most, elects=True) or leader_first(now) or replace_some(now, most)
-    return step or blocked(now)
+    return step or blocked_reason(now)
 
 
 def enough_in_sync(now: Situation, most: int, *, elects: bool) -> RuleResult:
@@ -109,7 +109,7 @@ def gentle(now: Situation, most: int, extra: int | None) -> Step | Blocked:
     """
     step = enough_in_sync(now, most, elects=False)
     if step is None and now.missing:
-        step = add_some(now, most, extra) or make_room(now) or blocked(now)
+        step = add_some(now, most, extra) or make_room(now) or blocked_reason(now)
     return step or cut(now)
 
 
@@ -153,9 +153,9 @@ def cut(now: Situation) -> Step | Blocked:
     leadership goes to FTR's first replica. If the old leader stays, that replica is elected.
     """
     if offline := tuple(b for b in now.target if b not in now.online):
-        return Blocked(Why.TARGET_OFFLINE, offline)
+        return Blocked(BlockReason.TARGET_OFFLINE, offline)
     if behind := tuple(b for b in now.target if not now.in_sync(b)):
-        return Blocked(Why.TARGET_NOT_IN_SYNC, behind)
+        return Blocked(BlockReason.TARGET_NOT_IN_SYNC, behind)
     stays = now.leader in now.target
     return Step(
         target=now.target,

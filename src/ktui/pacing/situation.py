@@ -119,7 +119,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the step adds because too few are in sync, so that R, M and E do not apply."""
 
 
-class Why(enum.StrEnum):
+class BlockReason(enum.StrEnum):
     """The reason why a partition has no next step."""
 
     REASSIGNING = "reassigning"
@@ -133,22 +133,24 @@ class Why(enum.StrEnum):
 
 
 _SENTENCES = {
-    Why.REASSIGNING: "it is being reassigned: nothing is altered until that has ended",
-    Why.PARTITION_OFFLINE: "it is offline: no replica leads",
-    Why.ELIGIBLE_GONE: "it is offline: Kafka waits for {brokers}, no longer among its replicas. "
-    "Elect a leader by hand: kafka-leader-election.sh --election-type unclean",
-    Why.TARGET_OFFLINE: "{brokers} of its {goal} {is_} offline",
-    Why.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} offline: it would not complete",
-    Why.TARGET_NOT_IN_SYNC: "{brokers} of its {goal} {is_} not in sync",
-    Why.FIRST_NOT_IN_SYNC: "{brokers}, which should lead, is not in sync",
-    Why.BELOW_MIN_ISR: "dropping {brokers} would leave fewer in sync than min.insync.replicas",
+    BlockReason.REASSIGNING: "it is being reassigned: nothing is altered until that has ended",
+    BlockReason.PARTITION_OFFLINE: "it is offline: no replica leads",
+    BlockReason.ELIGIBLE_GONE: "it is offline: Kafka waits for {brokers}, no longer among its "
+    "replicas. Elect a leader by hand: kafka-leader-election.sh --election-type unclean",
+    BlockReason.TARGET_OFFLINE: "{brokers} of its {goal} {is_} offline",
+    BlockReason.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} offline: it would "
+    "not complete",
+    BlockReason.TARGET_NOT_IN_SYNC: "{brokers} of its {goal} {is_} not in sync",
+    BlockReason.FIRST_NOT_IN_SYNC: "{brokers}, which should lead, is not in sync",
+    BlockReason.BELOW_MIN_ISR: "dropping {brokers} would leave fewer in sync than "
+    "min.insync.replicas",
 }
 
 
 class Blocked(msgspec.Struct, frozen=True):
     """No step can be taken now; this is decided again whenever the partition is polled."""
 
-    why: Why
+    why: BlockReason
     brokers: Brokers = ()
     """The brokers that are the reason."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from ktui.pacing.limits import Limits, Shape
-from ktui.pacing.rules import blocked
+from ktui.pacing.rules import blocked_reason
 from ktui.pacing.shapes import all_at_once, drop_intermediate, gentle, kip_435, reorder_and_elect
-from ktui.pacing.situation import DONE, Blocked, Next, Situation, Step, Why
+from ktui.pacing.situation import DONE, Blocked, BlockReason, Next, Situation, Step
 
 
 def next_step(now: Situation, limits: Limits) -> Next:
@@ -16,23 +16,23 @@ def next_step(now: Situation, limits: Limits) -> Next:
     Of the limits, only replicas (R), extra_replicas (E) and the shape matter here.
     """
     if now.reassigning:
-        return Blocked(Why.REASSIGNING)
+        return Blocked(BlockReason.REASSIGNING)
     if not now.replicas or not now.target:
-        return Blocked(Why.PARTITION_OFFLINE)
+        return Blocked(BlockReason.PARTITION_OFFLINE)
     now = _with_final_leader_first(now)
     if now.replicas == now.target and now.leads:
         return DONE
     if now.leader is None or now.leader not in now.online or not now.isr:
         return _offline(now)
     if now.replicas == now.target:
-        return reorder_and_elect(now) if now.can_lead else blocked(now)
+        return reorder_and_elect(now) if now.can_lead else blocked_reason(now)
     return _step_in_shape(now, limits)
 
 
 def _offline(now: Situation) -> Blocked:
     if now.leader is None and now.eligible_gone:
-        return Blocked(Why.ELIGIBLE_GONE, now.eligible_gone)
-    return Blocked(Why.PARTITION_OFFLINE)
+        return Blocked(BlockReason.ELIGIBLE_GONE, now.eligible_gone)
+    return Blocked(BlockReason.PARTITION_OFFLINE)
 
 
 def _with_final_leader_first(now: Situation) -> Situation:

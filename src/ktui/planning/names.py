@@ -22,24 +22,24 @@ def topic_name_problem(name: str) -> str | None:
         return f"a topic's name has at most {LONGEST_TOPIC} characters, this one {len(name):,}"
     if _LEGAL.fullmatch(name) is None:
         allowed = 'only letters A to Z, digits, ".", "_" and "-" are allowed in a name'
-        return f'no topic can be named "{shown(name)}": {allowed}'
+        return f'no topic can be named "{shortened(name)}": {allowed}'
     return None
 
 
-def nearest(name: str, known: Iterable[str]) -> list[str]:
+def closest_names(name: str, known: Iterable[str]) -> list[str]:
     """Return up to three known names that resemble this one, best first."""
     import difflib  # noqa: PLC0415 - slow to import, and only a mistake needs it
 
     return difflib.get_close_matches(name[:LONGEST_TOPIC], known)
 
 
-def shown(text: str) -> str:
+def shortened(text: str) -> str:
     """Clean and shorten text from a file for use in a message."""
     start = clean(text[: _SHOWN + 1])
     return start if len(start) <= _SHOWN else f"{start[:_SHOWN]}…"
 
 
-def joined(names: Iterable[object], last: str = "and") -> str:
+def join_all(names: Iterable[object], last: str = "and") -> str:
     """Join names as in a sentence: "a", "a and b", "a, b and c"."""
     words = [str(name) for name in names]
     if len(words) <= 1:
@@ -47,8 +47,8 @@ def joined(names: Iterable[object], last: str = "and") -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
-def among(names: Iterable[object], *, told: int = 3) -> str:
+def join_some(names: Iterable[object], *, told: int = 3) -> str:
     """Name the first few and count the rest: "a, b, c and 9 more"."""
     words = list(names)
     rest = len(words) - told
-    return joined(words if rest <= 0 else [*words[:told], f"{rest:,} more"])
+    return join_all(words if rest <= 0 else [*words[:told], f"{rest:,} more"])

@@ -49,7 +49,7 @@ class Plan(msgspec.Struct, frozen=True):
     """
 
 
-def written(plan: Plan) -> str:
+def plan_as_json(plan: Plan) -> str:
     """Format the plan as JSON that Kafka's own tool also reads, one partition per line.
 
     `log_dirs` and `original_replicas` (which Kafka's tool ignores) are written where known.

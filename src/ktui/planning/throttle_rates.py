@@ -7,9 +7,9 @@ import re
 
 import msgspec
 
-from ktui.planning.names import joined
+from ktui.planning.names import join_all
 from ktui.quantities import as_rate
-from ktui.units import Rate, read
+from ktui.units import Rate, parse_quantity
 
 EXPECTED = "use a rate such as 50MB, one for single brokers such as 50MB,3=20MB, or none"
 _LARGEST = 2**63 - 2
@@ -56,7 +56,7 @@ class ThrottleRates(msgspec.Struct, frozen=True):
             by_rate.setdefault(each.bytes_s, []).append(each.broker)
         phrases = [] if self.every is None else [f"{as_rate(self.every)} into each broker"]
         phrases += [
-            f"{_rate(bytes_s)} into broker{'' if len(brokers) == 1 else 's'} {joined(brokers)}"
+            f"{_rate(bytes_s)} into broker{'' if len(brokers) == 1 else 's'} {join_all(brokers)}"
             for bytes_s, brokers in by_rate.items()
             if bytes_s != self.every
         ]
@@ -70,7 +70,7 @@ class ThrottleRates(msgspec.Struct, frozen=True):
 NO_THROTTLE = ThrottleRates()
 
 
-def rates_from(text: str) -> ThrottleRates:
+def parse_throttle_rates(text: str) -> ThrottleRates:
     """Parse rates as operators write them: "50MB", "50MiB/s,3=20MB", "3=none", "none".
 
     A number without a unit is bytes a second.
@@ -101,7 +101,7 @@ def _read(text: str) -> int | None:
     if text.lower() == "none":
         return None
     try:
-        rate = float(read(Rate, float(text) if _is_number(text) else text))
+        rate = float(parse_quantity(Rate, float(text) if _is_number(text) else text))
     except ValueError as error:
         raise ThrottleProblem(f"{text!r:.40}: {error}") from None
     if not 1 <= rate <= _LARGEST:

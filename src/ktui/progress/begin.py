@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 from ktui.cluster.partition import PartitionState
 from ktui.progress import news, row
-from ktui.progress.copying import source
-from ktui.progress.lanes import Scene, drawn_on, next_lanes
+from ktui.progress.copying import read_leader
+from ktui.progress.lanes import Scene, extend_histories, next_lanes
 from ktui.progress.memory import MoveMemory
 from ktui.progress.news import EventCollector
 from ktui.progress.poll import Poll
-from ktui.progress.slots import extended_recent, history_grid, recent_grid, started
+from ktui.progress.slots import extend_recent, history_grid, recent_grid, start_slots
 from ktui.progress.timeline import Lane, Phase, Timeline
 
 
-def begin(
+def start_timeline(
     state: PartitionState, poll: Poll, collector: EventCollector, before: Timeline | None = None
 ) -> Timeline:
     """Start a timeline.
@@ -30,16 +30,20 @@ def begin(
     """
     original, ordered = _original(state, before)
     if state.reassigning:
-        news.listed(collector, original, state.target, seen=poll.first)
-    leader = source(state, None, poll)
+        news.report_listed(collector, original, state.target, seen=poll.first)
+    leader = read_leader(state, None, poll)
     continued = before if before is not None and before.goes_on else None
     began_s = poll.now_s if continued is None else continued.began_s
     history = history_grid(began_s, poll.now_s)
     scene = Scene(state, state.adding, state.removing, leader, history, poll)
-    lanes = next_lanes(scene, drawn_on(continued.lanes, history) if continued else {}, original)
+    lanes = next_lanes(
+        scene, extend_histories(continued.lanes, history) if continued else {}, original
+    )
     phase = _phase(state, before)
     memory = before.memory if before is not None else None
-    health = news.judged(collector, state, poll.config(state.tp), memory.health if memory else None)
+    health = news.report_health(
+        collector, state, poll.config(state.tp), memory.health if memory else None
+    )
     mark, grid = int(_mark(state, phase, lanes, before)), recent_grid(poll.now_s)
     return Timeline(
         state=state,
@@ -51,9 +55,9 @@ def begin(
         original_ordered=ordered,
         target=state.target,
         lanes=lanes,
-        recent=extended_recent(before.recent, grid, mark, gap=poll.gap)
+        recent=extend_recent(before.recent, grid, mark, gap=poll.gap)
         if before
-        else started(grid, mark),
+        else start_slots(grid, mark),
         lag_history=row.lag_history(
             continued.lag_history if continued else (), lanes, poll.now_s, history.slot_s
         ),

@@ -6,7 +6,7 @@ import msgspec
 
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.progress import rates, stalls
-from ktui.progress.copying import ReplicaFigures, Source, compare
+from ktui.progress.copying import LeaderLog, ReplicaFigures, compare_with_leader
 from ktui.progress.eta import INTERVAL_S, INTERVALS, time_left
 from ktui.progress.memory import LaneMemory, Meter, StillClock
 from ktui.progress.poll import Poll
@@ -35,8 +35,8 @@ class _Lag(msgspec.Struct, frozen=True, gc=False):
     """Observed seconds since its last reading; 0 without a new one."""
 
 
-def follow(
-    broker: int, leader: Source, before: LaneMemory | None, poll: Poll, *, blocked: bool
+def follow_replica(
+    broker: int, leader: LeaderLog, before: LaneMemory | None, poll: Poll, *, blocked: bool
 ) -> CatchUp:
     """Fold one poll of one replica.
 
@@ -51,7 +51,7 @@ def follow(
     replica = Replica(leader.tp, broker)
     end = poll.observation.ends.get(replica)
     size = poll.observation.sizes.get(replica)
-    figures = compare(leader, end, size)
+    figures = compare_with_leader(leader, end, size)
     memory = before or LaneMemory(None, None, StillClock(poll.now_s))
     messages = rates.advance(memory.messages, end, poll)
     sizes = rates.advance(memory.size, size, poll)
@@ -72,9 +72,9 @@ def follow(
     if stalls.starved(starving_s):  # the cause of the rise is known until there is room again
         rising_s, rising_from = 0.0, lag.value
     if _sharing_changed(leader.tp, broker, poll):
-        messages, sizes = rates.doubted(messages), rates.doubted(sizes)
+        messages, sizes = rates.discount_rate(messages), rates.discount_rate(sizes)
     if blocked:
-        messages, sizes = rates.interrupted(messages), rates.interrupted(sizes)
+        messages, sizes = rates.restart_rate(messages), rates.restart_rate(sizes)
     remembered = LaneMemory(
         messages, sizes, still, rising_s, rising_from, in_bytes, from_lag, from_s, nets, starving_s
     )
@@ -97,14 +97,14 @@ def _sharing_changed(tp: TopicPartition, broker: int, poll: Poll) -> bool:
     return poll.shares_anew(state, broker) and poll.throttles.binding(state, broker) is None
 
 
-def _in_bytes(leader: Source, figures: ReplicaFigures) -> bool:
+def _in_bytes(leader: LeaderLog, figures: ReplicaFigures) -> bool:
     """Whether to measure what is left in bytes: offsets are unknown, or mean little."""
     if figures.messages is None:
         return figures.size is not None
     return not leader.by_offsets and bool(figures.size)
 
 
-def _net(leader: Source, copied: float | None, *, in_bytes: bool) -> float | None:
+def _net(leader: LeaderLog, copied: float | None, *, in_bytes: bool) -> float | None:
     inbound = leader.bytes_s if in_bytes else leader.messages_s
     return None if copied is None or inbound is None else copied - inbound
 
@@ -132,10 +132,10 @@ def _still(
         if moved or was is None or lag.value == 0:
             return StillClock(now.at_s, moved=moved, blocked=blocked)
         if not blocked and lag.value is not None:
-            return stalls.still_for(clock, lag.passed_s)
+            return stalls.count_still(clock, lag.passed_s)
     if not blocked:
         return clock
-    return stalls.still_for(msgspec.structs.replace(clock, blocked=True), poll.passed_s)
+    return stalls.count_still(msgspec.structs.replace(clock, blocked=True), poll.passed_s)
 
 
 def _rising(memory: LaneMemory, lag: _Lag) -> tuple[float, int | None]:

@@ -7,11 +7,11 @@ from ktui.progress import stalls
 from ktui.progress.catchup import CatchUp
 from ktui.progress.memory import StillClock
 from ktui.progress.poll import Poll
-from ktui.progress.throttle import megabytes
+from ktui.progress.throttle import format_rate
 from ktui.progress.timeline import Cause, Stall, StallKind
 
 
-def hindrance(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, str] | None:
+def copy_blocker(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, str] | None:
     """Return why the replica cannot copy, if the observation itself shows it.
 
     Returns:
@@ -26,14 +26,14 @@ def hindrance(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, st
     return None
 
 
-def of_replica(
+def replica_stall(
     state: PartitionState,
     broker: int,
     catch_up: CatchUp,
     poll: Poll,
     hindered: tuple[Cause, str] | None,
 ) -> Stall | None:
-    """Judge one adding replica; `hindered` is what `hindrance` returned for it."""
+    """Judge one adding replica; `hindered` is what `copy_blocker` returned for it."""
     still, rising_s = catch_up.memory.still, catch_up.memory.rising_s
     stalled = stalls.stalled(still)
     if hindered is not None:
@@ -58,7 +58,7 @@ def of_replica(
     return None
 
 
-def of_held(state: PartitionState, clock: StillClock, poll: Poll) -> Stall | None:
+def uncompleted_stall(state: PartitionState, clock: StillClock, poll: Poll) -> Stall | None:
     """Judge a reassignment that is still listed although every adding replica is in sync."""
     if not stalls.stalled(clock):
         return None
@@ -95,4 +95,4 @@ def _of_falling(catch_up: CatchUp) -> str:
     copied, inbound = catch_up.bytes_s, catch_up.inbound_bytes_s
     if copied is None or inbound is None:
         return ""
-    return f"{megabytes(copied)} copied, {megabytes(inbound)} in"
+    return f"{format_rate(copied)} copied, {format_rate(inbound)} in"

@@ -11,7 +11,7 @@ from ktui.progress.memory import Meter, MoveMemory
 from ktui.progress.poll import Poll
 
 
-class Source(msgspec.Struct, frozen=True, gc=False):
+class LeaderLog(msgspec.Struct, frozen=True, gc=False):
     """The leader's log, which the followers copy."""
 
     tp: TopicPartition
@@ -41,7 +41,7 @@ class ReplicaFigures(msgspec.Struct, frozen=True, gc=False):
     """Monotonic second at which the follower was read."""
 
 
-def source(state: PartitionState, memory: MoveMemory | None, poll: Poll) -> Source:
+def read_leader(state: PartitionState, memory: MoveMemory | None, poll: Poll) -> LeaderLog:
     """Read the leader's figures, and continue measuring its inbound rate."""
     observation = poll.observation
     leader = Replica(state.tp, state.leader) if state.leader is not None else None
@@ -57,7 +57,7 @@ def source(state: PartitionState, memory: MoveMemory | None, poll: Poll) -> Sour
     bytes_s = rates.rate(sizes, poll.now_s, poll.restart_s)
     if each is not None and messages_s is not None:
         bytes_s = messages_s * each
-    return Source(state.tp, end, start, size, by_offsets, ends, sizes, messages_s, bytes_s, each)
+    return LeaderLog(state.tp, end, start, size, by_offsets, ends, sizes, messages_s, bytes_s, each)
 
 
 def _message_bytes(
@@ -69,7 +69,9 @@ def _message_bytes(
     return size.value / messages if messages > 0 and size.value > 0 else None
 
 
-def compare(leader: Source, end: Reading | None, size: Reading | None) -> ReplicaFigures:
+def compare_with_leader(
+    leader: LeaderLog, end: Reading | None, size: Reading | None
+) -> ReplicaFigures:
     """Compare a replica with its leader: its log end and bytes on disk, each with its own time."""
     messages = None
     if end is not None and leader.end is not None:
@@ -87,7 +89,7 @@ def compare(leader: Source, end: Reading | None, size: Reading | None) -> Replic
 
 
 def _lag_bytes(
-    leader: Source, messages: int | None, end: Reading | None, size: Reading | None
+    leader: LeaderLog, messages: int | None, end: Reading | None, size: Reading | None
 ) -> int | None:
     if messages == 0:
         return 0
@@ -100,7 +102,9 @@ def _lag_bytes(
     return max(0, leader.size.value - size.value)
 
 
-def _share(leader: Source, end: Reading | None, size: Reading | None) -> tuple[float | None, bool]:
+def _share(
+    leader: LeaderLog, end: Reading | None, size: Reading | None
+) -> tuple[float | None, bool]:
     """Return the share caught up, and whether it is approximate."""
     by_offsets = _offset_share(leader, end)
     if leader.by_offsets and by_offsets is not None:
@@ -110,7 +114,7 @@ def _share(leader: Source, end: Reading | None, size: Reading | None) -> tuple[f
     return by_offsets, by_offsets is not None
 
 
-def _offset_share(leader: Source, end: Reading | None) -> float | None:
+def _offset_share(leader: LeaderLog, end: Reading | None) -> float | None:
     if end is None or leader.end is None or leader.start is None:
         return None
     start = leader.start.value

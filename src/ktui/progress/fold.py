@@ -7,14 +7,14 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import news, outcome
-from ktui.progress.begin import begin
+from ktui.progress.begin import start_timeline
 from ktui.progress.cluster_news import cluster_news
-from ktui.progress.move import move
+from ktui.progress.move import fold_move
 from ktui.progress.news import Alarm, EventCollector
 from ktui.progress.poll import Poll
-from ktui.progress.rest import rest
+from ktui.progress.rest import fold_at_rest
 from ktui.progress.timeline import Event, Phase, Progress, Timeline
-from ktui.progress.unseen import unseen
+from ktui.progress.unseen import fold_unseen
 
 MOST_EVENTS = 10_000
 MOST_ENDED = 10_000
@@ -37,7 +37,7 @@ def fold(progress: Progress, observation: Observation) -> Progress:
         timelines[tp] = _observed(timelines.get(tp), state, poll, collector)
         events += collector.events
         alarms += collector.alarms
-    events += news.gathered(alarms)
+    events += news.merge_alarms(alarms)
     events += _fold_unseen(timelines, poll)
     _prune(timelines, poll.now_s)
     return Progress(
@@ -52,23 +52,23 @@ def _observed(
     before: Timeline | None, state: PartitionState, poll: Poll, collector: EventCollector
 ) -> Timeline:
     if before is None:
-        return begin(state, poll, collector)
+        return start_timeline(state, poll, collector)
     if state.topic_id is None and before.state.topic_id is not None:
         # Metadata is unavailable now; a later id must still be compared with the last known one.
         state = msgspec.structs.replace(state, topic_id=before.state.topic_id)
     at_rest = before.phase is Phase.SETTLED or before.phase.ended
     if outcome.recreated(before.state, state):
-        news.topic_recreated(collector, moving=not at_rest)
-        return begin(state, poll, collector)
+        news.report_topic_recreated(collector, moving=not at_rest)
+        return start_timeline(state, poll, collector)
     if at_rest and not state.reassigning:
-        return rest(before, state, poll, collector)
-    news.changes(collector, before.state, state)
+        return fold_at_rest(before, state, poll, collector)
+    news.report_isr_and_leader(collector, before.state, state)
     if at_rest:
-        return begin(state, poll, collector, before)
+        return start_timeline(state, poll, collector, before)
     if state.reassigning and outcome.completed_between(before, state):
-        news.completed(collector, before.target)
-        return begin(state, poll, collector, before)
-    return move(before, state, poll, collector)
+        news.report_completed(collector, before.target)
+        return start_timeline(state, poll, collector, before)
+    return fold_move(before, state, poll, collector)
 
 
 def _fold_unseen(timelines: dict[TopicPartition, Timeline], poll: Poll) -> list[Event]:
@@ -77,7 +77,7 @@ def _fold_unseen(timelines: dict[TopicPartition, Timeline], poll: Poll) -> list[
     for tp in [tp for tp in timelines if tp not in shown]:
         before = timelines[tp]
         collector = EventCollector(before.state, poll)
-        after = unseen(before, poll, collector)
+        after = fold_unseen(before, poll, collector)
         events += collector.events
         if after is None:
             del timelines[tp]

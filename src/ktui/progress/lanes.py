@@ -8,9 +8,9 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState
 from ktui.progress import catchup, causes
-from ktui.progress.copying import Source
+from ktui.progress.copying import LeaderLog
 from ktui.progress.poll import Poll
-from ktui.progress.slots import Grid, extended_history
+from ktui.progress.slots import Grid, extend_history
 from ktui.progress.timeline import Lane, Mark, Role, Slots, Stall, StallKind
 
 _MARKS = {
@@ -30,7 +30,7 @@ class Scene(msgspec.Struct, frozen=True, gc=False):
     adding: tuple[int, ...]
     removing: tuple[int, ...]
     """As listed now; while the outcome of the move is uncertain, as listed last."""
-    source: Source
+    source: LeaderLog
     grid: Grid
     """The grid of the histories."""
     poll: Poll
@@ -43,7 +43,7 @@ def next_lanes(
     return {b: _next(scene, b, before.get(b)) for b in _order(before, original, scene.state)}
 
 
-def drawn_on(lanes: Mapping[int, Lane], grid: Grid) -> dict[int, Lane]:
+def extend_histories(lanes: Mapping[int, Lane], grid: Grid) -> dict[int, Lane]:
     """Extend the histories of lanes up to a moment.
 
     They have stood still since their move, or its step, ended.
@@ -56,7 +56,7 @@ def _extended(lane: Lane, grid: Grid) -> Lane:
     if lane.history is None or grid.index < 0:
         return lane
     mark = lane.history.marks[-1] if lane.role is Role.ADDING else _MARKS[lane.role]
-    history = extended_history(lane.history, grid, int(mark), gap=False)
+    history = extend_history(lane.history, grid, int(mark), gap=False)
     return msgspec.structs.replace(lane, history=history)
 
 
@@ -108,13 +108,13 @@ def _next(scene: Scene, broker: int, before: Lane | None) -> Lane:
 def _copying(scene: Scene, broker: int, now: Role, before: Lane | None) -> Lane:
     poll, state = scene.poll, scene.state
     known = before if before is not None and before.memory is not None else None
-    hindered = causes.hindrance(state, broker, poll)
-    catch_up = catchup.follow(
+    hindered = causes.copy_blocker(state, broker, poll)
+    catch_up = catchup.follow_replica(
         broker, scene.source, known.memory if known else None, poll, blocked=hindered is not None
     )
     stall = None
     if state.reassigning and now is Role.ADDING:
-        stall = causes.of_replica(state, broker, catch_up, poll, hindered)
+        stall = causes.replica_stall(state, broker, catch_up, poll, hindered)
     figures = catch_up.figures
     share, approximate = figures.share, figures.approximate
     if share is None and known is not None:
@@ -151,4 +151,4 @@ def _copying_mark(now: Role, share: float | None, stall: Stall | None) -> int:
 
 def _history(scene: Scene, before: Lane | None, mark: int) -> Slots:
     known = before.history if before is not None else None
-    return extended_history(known, scene.grid, int(mark), gap=scene.poll.gap)
+    return extend_history(known, scene.grid, int(mark), gap=scene.poll.gap)

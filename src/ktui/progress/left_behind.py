@@ -7,14 +7,14 @@ from typing import Protocol
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.resources import SettingKey, of_broker, of_topic
+from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.throttle_settings import (
     ALL,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    entries,
+    parse_throttled_list,
 )
 
 
@@ -32,7 +32,7 @@ class MovingPartition(Protocol):
         ...
 
 
-def needed(
+def needed_by_move(
     topic: str, key: str, value: str, moving: Mapping[TopicPartition, MovingPartition]
 ) -> bool:
     """Whether an entry of a topic's throttled-replicas list concerns a move in flight.
@@ -54,7 +54,7 @@ def needed(
     return int(broker) in (move.adding if key == FOLLOWER_REPLICAS else move.replicas)
 
 
-def left_behind(
+def unneeded_throttles(
     observation: Observation, ours: Mapping[SettingKey, frozenset[str]]
 ) -> set[SettingKey]:
     """Return the throttle settings that are set though nothing in flight needs them.
@@ -77,7 +77,7 @@ def _rates(
     if observation.reassigning:
         return
     for broker, config in observation.broker_configs.items():
-        resource = of_broker(broker)
+        resource = broker_resource(broker)
         rates = {
             FOLLOWER_RATE: config.follower_throttle_rate,
             LEADER_RATE: config.leader_throttle_rate,
@@ -92,12 +92,12 @@ def _lists(
 ) -> Iterator[SettingKey]:
     moving = observation.reassigning
     for topic, config in observation.topic_configs.items():
-        resource = of_topic(topic)
+        resource = topic_resource(topic)
         lists = {
             FOLLOWER_REPLICAS: config.follower_throttled_replicas,
             LEADER_REPLICAS: config.leader_throttled_replicas,
         }
         for key, listed in lists.items():
-            theirs = entries(listed) - ours.get((resource, key), frozenset())
-            if any(not needed(topic, key, value, moving) for value in theirs):
+            theirs = parse_throttled_list(listed) - ours.get((resource, key), frozenset())
+            if any(not needed_by_move(topic, key, value, moving) for value in theirs):
                 yield resource, key

@@ -95,7 +95,7 @@ class EventCollector:
         return (*earlier, *now)[-PER_TIMELINE:] if now else earlier
 
 
-def listed(
+def report_listed(
     collector: EventCollector, original: tuple[int, ...], target: tuple[int, ...], *, seen: bool
 ) -> None:
     """Report that a reassignment was found under way (`seen`), or has started."""
@@ -103,33 +103,37 @@ def listed(
     collector.add(f"reassignment {verb}: {_list(original)} -> {_list(target)}")
 
 
-def retargeted(collector: EventCollector, before: tuple[int, ...], now: tuple[int, ...]) -> None:
+def report_retargeted(
+    collector: EventCollector, before: tuple[int, ...], now: tuple[int, ...]
+) -> None:
     """Report that a moving partition was altered again."""
     collector.add(f"re-targeted: {_list(now)} instead of {_list(before)}", EventSeverity.WARNING)
 
 
-def ended(collector: EventCollector, phase: Phase, state: PartitionState) -> None:
+def report_ended(collector: EventCollector, phase: Phase, state: PartitionState) -> None:
     """Report the outcome of a move."""
     sentence, severity = _ENDINGS[phase]
     collector.add(sentence.format(now=_list(state.replicas)), severity)
 
 
-def completed(collector: EventCollector, target: tuple[int, ...]) -> None:
+def report_completed(collector: EventCollector, target: tuple[int, ...]) -> None:
     """Report that a move completed between two observations."""
     collector.add(f"completed: replicas {_list(target)}")
 
 
-def replicas_changed(collector: EventCollector, was: tuple[int, ...], now: tuple[int, ...]) -> None:
+def report_replicas_changed(
+    collector: EventCollector, was: tuple[int, ...], now: tuple[int, ...]
+) -> None:
     """Report a change that was never seen listed: a reorder, a removal, or a very fast move."""
     collector.add(f"replicas changed from {_list(was)} to {_list(now)} between two polls")
 
 
-def topic_deleted(collector: EventCollector, *, moving: bool) -> None:
+def report_topic_deleted(collector: EventCollector, *, moving: bool) -> None:
     """Report that the partition is gone."""
     collector.add("topic deleted", EventSeverity.TROUBLE if moving else EventSeverity.WARNING)
 
 
-def topic_recreated(collector: EventCollector, *, moving: bool) -> None:
+def report_topic_recreated(collector: EventCollector, *, moving: bool) -> None:
     """Report that another topic has the name now."""
     lost = "; its reassignment is gone" if moving else ""
     collector.add(
@@ -138,14 +142,16 @@ def topic_recreated(collector: EventCollector, *, moving: bool) -> None:
     )
 
 
-def lost_sight(collector: EventCollector) -> None:
+def report_outcome_unknown(collector: EventCollector) -> None:
     """Report that the outcome of a move will never be known."""
     collector.add(
         "no longer listed, and its metadata cannot be read: outcome unknown", EventSeverity.WARNING
     )
 
 
-def changes(collector: EventCollector, was: PartitionState, now: PartitionState) -> None:
+def report_isr_and_leader(
+    collector: EventCollector, was: PartitionState, now: PartitionState
+) -> None:
     """Report changes of a partition's ISR and leader."""
     if was == now or not (was.described and now.described):
         return
@@ -155,7 +161,7 @@ def changes(collector: EventCollector, was: PartitionState, now: PartitionState)
     _left(collector, was, now)
 
 
-def stall_changed(
+def report_stall(
     collector: EventCollector, broker: int, was: Stall | None, now: Stall | None
 ) -> None:
     """Report that a replica's alarm came, went, or has another kind or cause."""
@@ -179,7 +185,7 @@ def stall_changed(
             )
 
 
-def gathered(alarms: Iterable[Alarm]) -> list[Event]:
+def merge_alarms(alarms: Iterable[Alarm]) -> list[Event]:
     """Return the events of one poll's alarms: one each, or one for a broker with many alike."""
     alike: defaultdict[tuple[int, str], list[Alarm]] = defaultdict(list)
     for alarm in alarms:
@@ -203,7 +209,7 @@ def _because(why: str) -> str:
     return f": {why}" if why else ""
 
 
-def judged(
+def report_health(
     collector: EventCollector, state: PartitionState, config: TopicConfig | None, was: Health | None
 ) -> Health | None:
     """Report a change of a partition's health.

@@ -10,7 +10,7 @@ SETTLED_S = 2.0
 """A broker's metadata may lag the controller for hundreds of milliseconds."""
 
 
-def judge(before: Timeline, state: PartitionState, polls: int, seconds: float) -> Phase:
+def judge_outcome(before: Timeline, state: PartitionState, polls: int, seconds: float) -> Phase:
     """Judge whether an unlisted move is done, cancelled or changed; SETTLING while uncertain.
 
     Args:

@@ -63,7 +63,7 @@ def _weighed(
     return Meter(reading.value, reading.at_s, total / weight, weight, quiet_s)
 
 
-def interrupted(meter: Meter | None) -> Meter | None:
+def restart_rate(meter: Meter | None) -> Meter | None:
     """Make the next reading start a new rate: counting was impossible in between."""
     return None if meter is None else Meter(meter.value, meter.at_s, interrupted=True)
 
@@ -72,7 +72,7 @@ _DOUBTED = 0.05
 """The part of a rate's weight that stays once other copies share it."""
 
 
-def doubted(meter: Meter | None) -> Meter | None:
+def discount_rate(meter: Meter | None) -> Meter | None:
     """Weigh a rate less than the next intervals: from now on other copies share it."""
     if meter is None:
         return None

@@ -45,12 +45,12 @@ def history_grid(began_s: float, now_s: float) -> Grid:
     return Grid(slot_s, index, began_s + (index + 1) * slot_s)
 
 
-def started(grid: Grid, mark: int) -> Slots:
+def start_slots(grid: Grid, mark: int) -> Slots:
     """Start a row whose last slot is the grid's."""
     return Slots(slot_s=grid.slot_s, end_s=grid.end_s, marks=bytes((mark,)))
 
 
-def extended_recent(slots: Slots, grid: Grid, mark: int, *, gap: bool) -> Slots:
+def extend_recent(slots: Slots, grid: Grid, mark: int, *, gap: bool) -> Slots:
     """Extend `recent` to the grid's slot; slots older than its window fall off."""
     ahead = round((grid.end_s - slots.end_s) / grid.slot_s)
     marks = _extended(slots.marks, ahead, mark, gap=gap, most=RECENT_SLOTS)
@@ -60,7 +60,7 @@ def extended_recent(slots: Slots, grid: Grid, mark: int, *, gap: bool) -> Slots:
     return Slots(slot_s=grid.slot_s, end_s=end_s, marks=marks[-RECENT_SLOTS:])
 
 
-def extended_history(slots: Slots | None, grid: Grid, mark: int, *, gap: bool) -> Slots:
+def extend_history(slots: Slots | None, grid: Grid, mark: int, *, gap: bool) -> Slots:
     """Extend a lane's history to the grid's slot, halving its resolution as often as the grid."""
     if slots is None:
         marks = bytes((_NOTHING,)) * grid.index + bytes((mark,))
@@ -84,7 +84,7 @@ def _extended(marks: bytes, ahead: int, mark: int, *, gap: bool, most: int) -> b
         between = _NOTHING if gap else _between(marks[-1], mark)
         return marks + bytes((between,)) * min(ahead - 1, most) + bytes((mark,))
     last = marks[-1]
-    merged = last if last == mark else telling(last, mark)
+    merged = last if last == mark else merge_marks(last, mark)
     return marks if merged == last else marks[:-1] + bytes((merged,))
 
 
@@ -96,11 +96,11 @@ def _between(last: int, mark: int) -> int:
 
 
 def _halved(marks: bytes) -> bytes:
-    pairs = bytes(map(telling, marks[::2], marks[1::2]))
+    pairs = bytes(map(merge_marks, marks[::2], marks[1::2]))
     return pairs + marks[-1:] if len(marks) % 2 else pairs
 
 
-def telling(earlier: int, later: int) -> int:
+def merge_marks(earlier: int, later: int) -> int:
     """Return the one of a slot's two marks to show: trouble and moments stay, else the later."""
     if earlier in _STICKY and (later not in _STICKY or earlier > later):
         return earlier

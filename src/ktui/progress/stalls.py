@@ -11,7 +11,7 @@ STARVED_AFTER_S = 15.0
 """Longer than a throttle's window, so that a single burst of writing does not pass for a rate."""
 
 
-def still_for(clock: StillClock, passed_s: float) -> StillClock:
+def count_still(clock: StillClock, passed_s: float) -> StillClock:
     """Count one more poll without headway; a poll after no time shows nothing new."""
     if passed_s <= 0.0:
         return clock

@@ -12,7 +12,7 @@ import msgspec
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.throttle_settings import FETCH_BYTES, lists
+from ktui.cluster.throttle_settings import FETCH_BYTES, list_includes
 from ktui.progress.stalls import STALLED_AFTER_S, stalled
 from ktui.progress.timeline import Lane, Phase, Role, Timeline
 
@@ -48,13 +48,13 @@ class BindingThrottle(msgspec.Struct, frozen=True):
     @property
     def too_low(self) -> str:
         """The figures of a replica that never catches up, with the rate that must be exceeded."""
-        enough = megabytes(_up(max(self.demand, self.rate)))
-        written = megabytes(_up(self.demand))
+        enough = format_rate(_up(max(self.demand, self.rate)))
+        written = format_rate(_up(self.demand))
         return f"{self._rate}, {written} in: never finishes; more than {enough} would"
 
     @property
     def _rate(self) -> str:
-        return f"{megabytes(self.rate)} {'leader ' if self.on_leader else ''}throttle"
+        return f"{format_rate(self.rate)} {'leader ' if self.on_leader else ''}throttle"
 
 
 class Throttles:
@@ -153,12 +153,12 @@ class Throttles:
 
     def _follower_listed(self, state: PartitionState, broker: int) -> bool:
         config = self._observation.topic_configs.get(state.tp.topic, _NO_TOPIC)
-        return lists(config.follower_throttled_replicas, state.tp.partition, broker)
+        return list_includes(config.follower_throttled_replicas, state.tp.partition, broker)
 
     def _leader_listed(self, state: PartitionState) -> bool:
         config = self._observation.topic_configs.get(state.tp.topic, _NO_TOPIC)
         listed = config.leader_throttled_replicas
-        return state.leader is not None and lists(listed, state.tp.partition, state.leader)
+        return state.leader is not None and list_includes(listed, state.tp.partition, state.leader)
 
 
 class _Load:
@@ -202,11 +202,11 @@ class _Load:
             return False
         if rate not in self._least:
             each = [inbound for inbound, count in self._copies.values() for _ in range(count)]
-            self._least[rate] = least_starved(each, rate - self._in_sync)
+            self._least[rate] = starvation_threshold(each, rate - self._in_sync)
         return self._copies[tp][0] >= self._least[rate]
 
 
-def least_starved(inbound: Iterable[float], rate: float) -> float:
+def starvation_threshold(inbound: Iterable[float], rate: float) -> float:
     """Return the least inbound rate with which a copy never catches up under a shared rate.
 
     Copies share the rate equally, and a copy that has caught up leaves its share to the others. So
@@ -242,12 +242,12 @@ def _tightest(found: list[BindingThrottle]) -> BindingThrottle | None:
 
 
 def _up(bytes_s: float) -> float:
-    """Round up to the precision of `megabytes`, so that exceeding the shown rate is enough."""
+    """Round up to the precision of `format_rate`, so that exceeding the shown rate is enough."""
     step = 10.0 ** max(0, min(5, math.floor(math.log10(max(1.0, bytes_s))) - 1))
     return math.ceil(round(bytes_s / step, 2)) * step
 
 
-def megabytes(bytes_s: float) -> str:
+def format_rate(bytes_s: float) -> str:
     """Format a rate as throttles are set: "2.0 MB/s", or in kB/s or B/s where that would be 0.0."""
     if bytes_s < 100:  # noqa: PLR2004  # below 0.1 kB/s
         return f"{bytes_s:.0f} B/s"

@@ -10,19 +10,19 @@ from ktui.progress import news
 from ktui.progress.memory import MoveMemory
 from ktui.progress.news import EventCollector
 from ktui.progress.poll import Poll
-from ktui.progress.slots import extended_recent, recent_grid
+from ktui.progress.slots import extend_recent, recent_grid
 from ktui.progress.timeline import Lane, Mark, Phase, Role, Slots, Timeline
 
 LOST_AFTER_S = 60.0
 """A partition that no observation has shown for this long is dropped."""
 
 
-def unseen(before: Timeline, poll: Poll, collector: EventCollector) -> Timeline | None:
+def fold_unseen(before: Timeline, poll: Poll, collector: EventCollector) -> Timeline | None:
     """Fold an observation without the partition; None once the partition is dropped."""
     if before.phase.ended:
         return _extended(before, poll)
     if poll.absent(before.state):
-        news.topic_deleted(collector, moving=before.phase is not Phase.SETTLED)
+        news.report_topic_deleted(collector, moving=before.phase is not Phase.SETTLED)
         return None if before.phase is Phase.SETTLED else _deleted(before, poll, collector)
     return _without_metadata(before, poll, collector)
 
@@ -58,7 +58,7 @@ def _without_metadata(before: Timeline, poll: Poll, collector: EventCollector) -
     since_s = poll.now_s if memory.unseen_since_s is None else memory.unseen_since_s
     if poll.now_s - since_s > LOST_AFTER_S:
         if before.phase is not Phase.SETTLED:
-            news.lost_sight(collector)
+            news.report_outcome_unknown(collector)
         return None
     moving = before.phase is not Phase.SETTLED
     return msgspec.structs.replace(
@@ -70,4 +70,4 @@ def _without_metadata(before: Timeline, poll: Poll, collector: EventCollector) -
 
 
 def _recent(before: Timeline, mark: Mark, poll: Poll) -> Slots:
-    return extended_recent(before.recent, recent_grid(poll.now_s), int(mark), gap=poll.gap)
+    return extend_recent(before.recent, recent_grid(poll.now_s), int(mark), gap=poll.gap)

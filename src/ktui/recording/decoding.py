@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.recording.lines import CensusLine, PollLine, ReplicaFiguresLine, ReplicaGone, StateRow
-from ktui.recording.milliseconds import moment, to_s
+from ktui.recording.milliseconds import from_wall_ms, to_s
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -19,7 +19,7 @@ _OLDEST_MS = 2**43
 """Largest age of a figure: as far apart as the times of two lines may be."""
 
 
-class Incoherent(ValueError):
+class BrokenSequence(ValueError):
     """A poll does not continue the earlier ones: a line between is missing, or was changed."""
 
 
@@ -57,12 +57,12 @@ class Decoder:
         if poll.whole:
             self._begin()
         elif poll.follows is None or poll.follows != self._seq:
-            raise Incoherent("it builds on a poll that is missing")
+            raise BrokenSequence("it builds on a poll that is missing")
         try:
             observation = self._decoded(poll)
         except (KeyError, ValueError, OverflowError) as error:
             self._seq = None
-            raise Incoherent(f"it does not fit the polls before it: {error!r}") from None
+            raise BrokenSequence(f"it does not fit the polls before it: {error!r}") from None
         self._seq = poll.seq
         return observation
 
@@ -83,7 +83,7 @@ class Decoder:
             topic_configs=self._snapshot(self._topic_configs, poll.topic_configs),
             broker_configs=self._snapshot(self._broker_configs, poll.broker_configs),
             census=self._census,
-            at=moment(poll.at),
+            at=from_wall_ms(poll.at),
             monotonic_s=to_s(poll.ms),
             took_s=to_s(poll.took_ms),
             failures=self._failures,
@@ -186,7 +186,7 @@ def _census(line: CensusLine | None) -> Census | None:
     if line is None:
         return None
     return Census(
-        at=moment(line.at),
+        at=from_wall_ms(line.at),
         monotonic_s=to_s(line.ms),
         took_s=to_s(line.took_ms),
         topics=line.topics,

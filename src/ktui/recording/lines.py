@@ -16,7 +16,7 @@ import msgspec
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
-from ktui.json_input import decoded
+from ktui.json_input import decode_untrusted
 
 SCHEMA_VERSION = 1
 
@@ -169,7 +169,7 @@ _DECODER = msgspec.json.Decoder(AnyLine)
 _CHECKSUM_BYTES = len(b',"crc":"01234567"}')
 
 
-class Changed(msgspec.DecodeError):
+class ChecksumMismatch(msgspec.DecodeError):
     """A line differs from the written one: its checksum is missing or wrong."""
 
 
@@ -188,8 +188,8 @@ def decode(text: bytes) -> AnyLine:
     """
     text = text.removesuffix(b"\n")
     if text[-_CHECKSUM_BYTES:] != _checksum(text[:-_CHECKSUM_BYTES]):
-        raise Changed("its checksum is missing or wrong: the line was changed")
-    line: AnyLine = decoded(_DECODER, text)
+        raise ChecksumMismatch("its checksum is missing or wrong: the line was changed")
+    line: AnyLine = decode_untrusted(_DECODER, text)
     return line
 
 

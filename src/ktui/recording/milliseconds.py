@@ -18,11 +18,11 @@ def to_s(ms: int) -> float:
     return ms / 1000
 
 
-def wall_ms(moment: datetime) -> int:
+def wall_ms(at: datetime) -> int:
     """Convert wall time to milliseconds since 1970."""
-    return round((moment - _BEGINNING) / _MS)
+    return round((at - _BEGINNING) / _MS)
 
 
-def moment(ms: int) -> datetime:
+def from_wall_ms(ms: int) -> datetime:
     """Convert milliseconds since 1970 to wall time in UTC."""
     return _BEGINNING + ms * _MS

@@ -18,7 +18,7 @@ _KINDS = {
 }
 
 
-def opened(path: Path) -> BinaryIO:
+def open_recording_file(path: Path) -> BinaryIO:
     """Open a file for reading bytes.
 
     Raises:

@@ -10,9 +10,9 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.fileproblem import FileProblem
 from ktui.quantities import as_count
-from ktui.recording.decoding import Decoder, Incoherent
+from ktui.recording.decoding import BrokenSequence, Decoder
 from ktui.recording.lines import End, Head, LostPollLine, PollLine, RunLine
-from ktui.recording.reading import Bad, Good, Session, lines
+from ktui.recording.reading import BadLine, GoodLine, Session, read_lines
 
 
 class PlayedPoll(msgspec.Struct, frozen=True):
@@ -35,10 +35,10 @@ class Damage(msgspec.Struct, frozen=True):
         return f"{self.file}:{self.number}: {self.reason}"
 
 
-Happening = PlayedPoll | LostPollLine | RunLine | End | Damage
+PlayedItem = PlayedPoll | LostPollLine | RunLine | End | Damage
 
 
-def observations(session: Session) -> Iterator[Happening]:
+def play_session(session: Session) -> Iterator[PlayedItem]:
     """Yield the content of a session in its order, repeated lines only once.
 
     After a damaged line, the polls that build on it are skipped, up to the next whole one. Never
@@ -68,18 +68,18 @@ class _FilePlayer:
         self._skipped = 0
         """Polls skipped since the last decoded one."""
 
-    def play(self) -> Iterator[Happening]:
+    def play(self) -> Iterator[PlayedItem]:
         number = 1
-        for each in lines(self._file):
+        for each in read_lines(self._file):
             number = each.number
-            if isinstance(each, Bad):
+            if isinstance(each, BadLine):
                 self._damaged += 1
                 yield Damage(self._file, number, each.reason)
             else:
                 yield from self._good(each)
         yield from self._report_skipped(number)
 
-    def _good(self, good: Good) -> Iterator[Happening]:
+    def _good(self, good: GoodLine) -> Iterator[PlayedItem]:
         line, number = good.line, good.number
         if line.seq <= self._last_seq:
             return
@@ -95,10 +95,10 @@ class _FilePlayer:
         elif new and not isinstance(line, Head):
             yield line
 
-    def _decoded(self, poll: PollLine, number: int, *, new: bool) -> Iterator[Happening]:
+    def _decoded(self, poll: PollLine, number: int, *, new: bool) -> Iterator[PlayedItem]:
         try:
             observation = self._decoder.observation(poll)
-        except Incoherent:
+        except BrokenSequence:
             self._skipped += 1
             return
         yield from self._report_skipped(number)

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from ktui.fileproblem import FileProblem
-from ktui.json_input import decoded
-from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Changed, Head, decode
-from ktui.recording.opening import opened
+from ktui.json_input import decode_untrusted
+from ktui.recording.lines import SCHEMA_VERSION, AnyLine, ChecksumMismatch, Head, decode
+from ktui.recording.opening import open_recording_file
 from ktui.recording.segments import SegmentFile, files_under, is_open
 from ktui.recording.unzipping import Unzipped
 
@@ -25,7 +25,7 @@ _NO_LINE = "not a line that this ktui knows"
 _EMPTY = "there is nothing in it"
 
 
-class Good(msgspec.Struct, frozen=True):
+class GoodLine(msgspec.Struct, frozen=True):
     """An intact line."""
 
     number: int
@@ -35,7 +35,7 @@ class Good(msgspec.Struct, frozen=True):
     """The line's bytes in the file, without its newline."""
 
 
-class Bad(msgspec.Struct, frozen=True):
+class BadLine(msgspec.Struct, frozen=True):
     """A damaged place in a file."""
 
     number: int
@@ -63,15 +63,15 @@ class _Version(msgspec.Struct, tag_field="kind", tag="head"):
 _VERSION = msgspec.json.Decoder(_Version)
 
 
-def recordings(path: Path) -> list[Session]:
+def find_sessions(path: Path) -> list[Session]:
     """Return the sessions in a file or, at any depth, in a folder, ordered by their beginning.
 
-    Files with an unreadable head are skipped if there are others; `segments` reports them.
+    Files with an unreadable head are skipped if there are others; `find_segments` reports them.
 
     Raises:
         FileProblem: there is no session.
     """
-    found, problems = segments(path)
+    found, problems = find_segments(path)
     if not found:
         raise problems[0] if problems else FileProblem(path, None, "there is no recording in it")
     by_session: dict[str, list[SegmentFile]] = {}
@@ -84,7 +84,7 @@ def recordings(path: Path) -> list[Session]:
     return sorted(sessions, key=attrgetter("head.at", "head.session"))
 
 
-def segments(path: Path) -> tuple[list[SegmentFile], list[FileProblem]]:
+def find_segments(path: Path) -> tuple[list[SegmentFile], list[FileProblem]]:
     """Return the segments in a file or under a folder, and the problems of skipped ones."""
     found: list[SegmentFile] = []
     problems: list[FileProblem] = []
@@ -97,10 +97,10 @@ def segments(path: Path) -> tuple[list[SegmentFile], list[FileProblem]]:
     return found, problems
 
 
-def lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[Good | Bad]:
+def read_lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[GoodLine | BadLine]:
     """Read the lines of a segment's file.
 
-    After `MOST_BAD` bad lines the rest of a file is skipped, and the last `Bad` says so.
+    After `MOST_BAD` bad lines the rest of a file is skipped, and the last `BadLine` says so.
 
     Args:
         content: the path of the file, or its compressed bytes.
@@ -112,29 +112,33 @@ def lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[Good |
     """
     unfinished = unfinished or (isinstance(content, Path) and is_open(content))
     try:
-        with opened(content) if isinstance(content, Path) else io.BytesIO(content) as file:
+        with (
+            open_recording_file(content)
+            if isinstance(content, Path)
+            else io.BytesIO(content) as file
+        ):
             yield from _lines(Unzipped(file), unfinished=unfinished)
     except OSError as error:
         path = content if isinstance(content, Path) else Path("-")
         raise FileProblem(path, None, f"cannot be read: {error.strerror}") from None
 
 
-def _lines(unzipped: Unzipped, *, unfinished: bool) -> Iterator[Good | Bad]:
+def _lines(unzipped: Unzipped, *, unfinished: bool) -> Iterator[GoodLine | BadLine]:
     number = bad = 0
     for number, text in enumerate(unzipped.lines(), start=1):
         newer = _newer_version(text)
         if newer is not None:
-            yield Bad(number, text, newer)
+            yield BadLine(number, text, newer)
             return
         line = _line(number, text)
         yield line
-        bad += isinstance(line, Bad)
+        bad += isinstance(line, BadLine)
         if bad == MOST_BAD:
-            yield Bad(number + 1, b"", f"after {MOST_BAD:,} bad lines the rest is skipped")
+            yield BadLine(number + 1, b"", f"after {MOST_BAD:,} bad lines the rest is skipped")
             return
     reason = _end_damage(unzipped, unfinished=unfinished)
     if reason is not None:
-        yield Bad(number + 1, unzipped.rest, reason)
+        yield BadLine(number + 1, unzipped.rest, reason)
 
 
 def _end_damage(unzipped: Unzipped, *, unfinished: bool) -> str | None:
@@ -150,19 +154,19 @@ def _end_damage(unzipped: Unzipped, *, unfinished: bool) -> str | None:
     return "it is cut off" if unzipped.cut_off else None
 
 
-def _line(number: int, text: bytes) -> Good | Bad:
+def _line(number: int, text: bytes) -> GoodLine | BadLine:
     try:
-        return Good(number, decode(text), text)
-    except Changed as error:
-        return Bad(number, text, str(error))
+        return GoodLine(number, decode(text), text)
+    except ChecksumMismatch as error:
+        return BadLine(number, text, str(error))
     except msgspec.DecodeError as error:
-        return Bad(number, text, f"{_NO_LINE}: {error}")
+        return BadLine(number, text, f"{_NO_LINE}: {error}")
 
 
 def _newer_version(text: bytes) -> str | None:
     """Return the problem of a head that a newer ktui wrote; None for other lines."""
     try:
-        version = decoded(_VERSION, text).schema_version
+        version = decode_untrusted(_VERSION, text).schema_version
     except msgspec.DecodeError:
         return None
     if version <= SCHEMA_VERSION:
@@ -175,12 +179,12 @@ def _newer_version(text: bytes) -> str | None:
 
 def _head(file: Path) -> Head | None:
     """Return a segment's first line; None where nothing has been written yet."""
-    match next(lines(file), None):
-        case Good(line=Head() as head):
+    match next(read_lines(file), None):
+        case GoodLine(line=Head() as head):
             return head
-        case Good():
+        case GoodLine():
             raise FileProblem(file, 1, "not a recording of ktui: it does not begin with a head")
-        case Bad(number=number, reason=reason):
+        case BadLine(number=number, reason=reason):
             raise FileProblem(file, number, f"not a readable recording: {reason}")
         case None:
             return None

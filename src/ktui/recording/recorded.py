@@ -6,14 +6,14 @@ from collections.abc import Collection
 
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, Observations
+from ktui.cluster.observer import Interest, ObservationSource
 from ktui.recording.recorder import Recorder
 
 
 class RecordingSource:
     """Polls through another source, and records each observation and each failed poll."""
 
-    def __init__(self, source: Observations, recorder: Recorder) -> None:
+    def __init__(self, source: ObservationSource, recorder: Recorder) -> None:
         self._source = source
         self._recorder = recorder
 

@@ -16,7 +16,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.text import clean
 from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Head, LostPollLine, RunLine
 from ktui.recording.milliseconds import to_ms, wall_ms
-from ktui.recording.session_writing import Hide, Lengths, SessionWriter
+from ktui.recording.session_writing import Hide, SegmentLimits, SessionWriter
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Recorder:
         self._program = program
         self._cluster = cluster
         self._redaction = redaction
-        self._lengths = Lengths(most_bytes, to_ms(longest_s), to_ms(whole_every_s))
+        self._lengths = SegmentLimits(most_bytes, to_ms(longest_s), to_ms(whole_every_s))
         self._session: SessionWriter | None = None
         self._held: list[AnyLine] = []
         self._closed = False

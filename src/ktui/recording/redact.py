@@ -16,8 +16,8 @@ import msgspec
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
 from ktui.recording.lines import AnyLine, CensusLine, End, Head, LostPollLine, PollLine, RunLine
-from ktui.recording.redact_events import hidden_event
-from ktui.recording.redact_text import Words
+from ktui.recording.redact_events import redact_event
+from ktui.recording.redact_text import WordHider
 
 _DIGITS, _SESSION_DIGITS = 12, 32
 
@@ -31,7 +31,7 @@ class Redaction:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self._words = Words(lambda name: self._hidden("name", name))
+        self._words = WordHider(lambda name: self._hidden("name", name))
 
     def __call__(self, line: AnyLine) -> AnyLine:
         """Return a line without names."""
@@ -85,7 +85,7 @@ class Redaction:
             line,
             run=run,
             run_id=f"{run}@{started}" if prefixed else self.hide("run", line.run_id),
-            event=msgspec.Raw(hidden_event(bytes(line.event), self)),
+            event=msgspec.Raw(redact_event(bytes(line.event), self)),
         )
 
     def _poll_line(self, poll: PollLine) -> PollLine:

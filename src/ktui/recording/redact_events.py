@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ktui.json_input import decoded
+from ktui.json_input import decode_untrusted
 from ktui.recording.redact_text import is_plain
 
 _KINDS = {
@@ -41,7 +41,7 @@ _WHO = re.compile(r"([^@]*)@(\S*)( \(\d+\))?")
 """The author of a command: user@host (pid)."""
 
 
-class Hides(Protocol):
+class NameHider(Protocol):
     """Hides names."""
 
     def hide(self, kind: str, name: str) -> str:
@@ -56,19 +56,19 @@ class Hides(Protocol):
 _ANYTHING = msgspec.json.Decoder()
 
 
-def hidden_event(event: bytes, names: Hides) -> bytes:
+def redact_event(event: bytes, names: NameHider) -> bytes:
     """Return an event, as JSON, without names. Values under unknown keys count as free text.
 
     Raises:
         msgspec.DecodeError: the text is not an event of a journal.
     """
     try:
-        return msgspec.json.encode(_hidden("", decoded(_ANYTHING, event), names))
+        return msgspec.json.encode(_hidden("", decode_untrusted(_ANYTHING, event), names))
     except RecursionError:
         raise msgspec.DecodeError("nested too deep") from None
 
 
-def _hidden(key: str, value: Any, names: Hides) -> Any:
+def _hidden(key: str, value: Any, names: NameHider) -> Any:
     match value:
         case str():
             return _hidden_word(key, value, names)
@@ -82,7 +82,7 @@ def _hidden(key: str, value: Any, names: Hides) -> Any:
     return value
 
 
-def _hidden_word(key: str, value: str, names: Hides) -> str:
+def _hidden_word(key: str, value: str, names: NameHider) -> str:
     if key in _KEPT:
         return value
     if key in _KINDS:
@@ -93,7 +93,7 @@ def _hidden_word(key: str, value: str, names: Hides) -> str:
     return f"{names.hide('user', who[1])}@{names.hide('host', who[2])}{who[3] or ''}"
 
 
-def _hidden_key(key: str, names: Hides) -> str:
+def _hidden_key(key: str, names: NameHider) -> str:
     """Keep plain keys: fields and states are plain words, and nothing else is a key so far."""
     return key if all(map(is_plain, key.split("_"))) else names.text(key)
 

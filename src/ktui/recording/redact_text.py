@@ -24,7 +24,7 @@ _LIST = re.compile(r"[\d,:*]*")
 """The value of a setting that throttles: a rate, or partitions and brokers."""
 
 
-class Words:
+class WordHider:
     """Hides the words of free texts; learned names keep their kind.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime, timedelta
 
-from ktui.cluster.clock import Clock, SystemClock, first_of
+from ktui.cluster.clock import Clock, SystemClock, wait_for_first
 
 SLOWEST, FASTEST = 0.1, 1_000.0
 _NOTHING_S = 1e-6
@@ -79,7 +79,7 @@ class ReplayClock:
         while self._jumps == jumps and (left_s := until_s - self.monotonic()) > _NOTHING_S:
             changed = self._changed.wait()
             if self.running:
-                await first_of(self._real.sleep(left_s / self._speed), changed)
+                await wait_for_first(self._real.sleep(left_s / self._speed), changed)
             else:
                 await changed
 

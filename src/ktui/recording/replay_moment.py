@@ -6,13 +6,13 @@ import re
 from datetime import datetime, timedelta
 
 from ktui.recording.replay_tape import Tape
-from ktui.units import Seconds, read
+from ktui.units import Seconds, parse_quantity
 
 EXAMPLES = "14:02:31, 2026-11-21 14:02, or +1h30m from the beginning"
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
 
 
-def second_of(text: str, tape: Tape) -> float:
+def parse_second(text: str, tape: Tape) -> float:
     """Return the second of a tape that a text means.
 
     Args:
@@ -33,11 +33,11 @@ def second_of(text: str, tape: Tape) -> float:
             raise ValueError(f"{text!r} is not a moment. Use {EXAMPLES}")
         at_s = tape.second(at)
     if not tape.from_s <= at_s <= tape.until_s:
-        raise ValueError(f"{text} is not in the recording, which runs {reach(tape)}")
+        raise ValueError(f"{text} is not in the recording, which runs {describe_range(tape)}")
     return at_s
 
 
-def reach(tape: Tape) -> str:
+def describe_range(tape: Tape) -> str:
     """Return the first and the last moment of a recording as text, in local time."""
     first, last = tape.wall(tape.from_s).astimezone(), tape.wall(tape.until_s).astimezone()
     day = "" if last.date() == first.date() else f"{last:%Y-%m-%d} "
@@ -46,7 +46,7 @@ def reach(tape: Tape) -> str:
 
 def _duration(text: str) -> float:
     try:
-        return float(read(Seconds, text.strip()))
+        return float(parse_quantity(Seconds, text.strip()))
     except ValueError as error:
         raise ValueError(f"+{text} is not a moment: {error}") from None
 

@@ -12,9 +12,9 @@ import msgspec
 
 from ktui.cluster.observation import Observation, Reading
 from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
-from ktui.recording.milliseconds import moment, to_ms, to_s
-from ktui.recording.playing import Damage, Happening, PlayedPoll, observations
-from ktui.recording.reading import Good, Session, lines
+from ktui.recording.milliseconds import from_wall_ms, to_ms, to_s
+from ktui.recording.playing import Damage, PlayedItem, PlayedPoll, play_session
+from ktui.recording.reading import GoodLine, Session, read_lines
 
 SAME_CLOCK_MS = 5_000
 """Sessions share a monotonic clock if wall time was set by no more than this between them."""
@@ -36,7 +36,7 @@ class Axis(NamedTuple):
     ms: int
 
 
-class Passing(msgspec.Struct, frozen=True):
+class TapeItem(msgspec.Struct, frozen=True):
     """The content of a tape at one place."""
 
     place: TapePosition
@@ -47,7 +47,7 @@ class Passing(msgspec.Struct, frozen=True):
     what: Observation | LostPollLine | RunLine | End | Damage
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class RecordedPeriod(msgspec.Struct, frozen=True):
     """The beginning and the end of a session, in seconds of the tape's axis."""
 
     from_s: float
@@ -60,7 +60,7 @@ class _Reel(NamedTuple):
     session: Session
     first_seqs: tuple[int, ...]
     shift_ms: int
-    stretch: Stretch
+    stretch: RecordedPeriod
 
 
 class Tape:
@@ -88,7 +88,7 @@ class Tape:
         self.redacted = any(session.head.redacted for session in sessions)
 
     @property
-    def stretches(self) -> list[Stretch]:
+    def stretches(self) -> list[RecordedPeriod]:
         """The periods in which something was recorded, one per session."""
         return [reel.stretch for reel in self._reels]
 
@@ -110,13 +110,13 @@ class Tape:
 
     def wall(self, at_s: float) -> datetime:
         """Convert a second to wall time; wrong where clocks were set on the way."""
-        return moment(to_ms(at_s) + self._wall_ms)
+        return from_wall_ms(to_ms(at_s) + self._wall_ms)
 
     def second(self, at: datetime) -> float:
         """Convert a wall time to a second."""
         return self.from_s + (at - self.wall(self.from_s)).total_seconds()
 
-    def play(self, after: TapePosition | None = None) -> Iterator[Passing]:
+    def play(self, after: TapePosition | None = None) -> Iterator[TapeItem]:
         """Yield everything after a place; from the beginning without one."""
         number = 0 if after is None else after.session
         at_s, at = self._reels[number].stretch.from_s, self.wall(self.from_s)
@@ -124,8 +124,8 @@ class Tape:
             line = _line_of(happening)
             if line is not None:
                 at_s = max(at_s, to_s(line.ms + shift_ms))
-                at = at if isinstance(line, RunLine) else moment(line.at)
-            yield Passing(place, at_s, at, _content(happening, to_s(shift_ms)))
+                at = at if isinstance(line, RunLine) else from_wall_ms(line.at)
+            yield TapeItem(place, at_s, at, _content(happening, to_s(shift_ms)))
 
     def last_looks(self, most: int) -> TapePosition | None:
         """Return the place after which all polls together see `most` partitions; None for all."""
@@ -139,7 +139,7 @@ class Tape:
 
     def _happenings(
         self, number: int, after: TapePosition | None
-    ) -> Iterator[tuple[TapePosition, int, Happening]]:
+    ) -> Iterator[tuple[TapePosition, int, PlayedItem]]:
         for index, reel in enumerate(self._reels[number:], start=number):
             seq = after.seq if after is not None and index == number else -1
             place = TapePosition(index, seq)
@@ -162,57 +162,61 @@ def _reel(session: Session, axis: Axis) -> _Reel:
     shift = clock_shift_ms(axis, session.head)
     seqs = tuple(_first_seq(session, n) for n in range(len(session.files)))
     from_ms = session.head.ms
-    stretch = Stretch(to_s(from_ms + shift), to_s(max(from_ms, _last_ms(session)) + shift))
+    stretch = RecordedPeriod(to_s(from_ms + shift), to_s(max(from_ms, _last_ms(session)) + shift))
     return _Reel(session, seqs, shift, stretch)
 
 
 def _first_seq(session: Session, number: int) -> int:
-    first = next(iter(lines(session.files[number])), None)
-    return first.line.seq if isinstance(first, Good) else session.head.seq
+    first = next(iter(read_lines(session.files[number])), None)
+    return first.line.seq if isinstance(first, GoodLine) else session.head.seq
 
 
 def _last_ms(session: Session) -> int:
     """Return the ms of the last readable line."""
     for file in reversed(session.files):
-        last = max((each.line.ms for each in lines(file) if isinstance(each, Good)), default=None)
+        last = max(
+            (each.line.ms for each in read_lines(file) if isinstance(each, GoodLine)), default=None
+        )
         if last is not None:
             return last
     return session.head.ms
 
 
-def _after(reel: _Reel, seq: int) -> Iterator[Happening]:
+def _after(reel: _Reel, seq: int) -> Iterator[PlayedItem]:
     """Play a session after one of its lines: from the line's file, for each file is whole."""
     if seq < 0:
-        return observations(reel.session)
+        return play_session(reel.session)
     number = max(0, bisect_right(reel.first_seqs, seq) - 1)
-    rest = observations(Session(reel.session.head, reel.session.files[number:]))
+    rest = play_session(Session(reel.session.head, reel.session.files[number:]))
     rest = dropwhile(lambda each: (line := _line_of(each)) is None or line.seq < seq, rest)
     return dropwhile(lambda each: (line := _line_of(each)) is not None and line.seq <= seq, rest)
 
 
 def _polls_in(reel: _Reel, number: int) -> list[tuple[int, int]]:
     """Return the `seq` of each poll in one of a reel's files, and its number of partitions."""
-    played = observations(Session(reel.session.head, reel.session.files[number : number + 1]))
+    played = play_session(Session(reel.session.head, reel.session.files[number : number + 1]))
     return [
         (e.line.seq, len(e.observation.partitions)) for e in played if isinstance(e, PlayedPoll)
     ]
 
 
-def _line_of(happening: Happening) -> AnyLine | None:
+def _line_of(happening: PlayedItem) -> AnyLine | None:
     if isinstance(happening, Damage):
         return None
     return happening.line if isinstance(happening, PlayedPoll) else happening
 
 
 def _content(
-    happening: Happening, shift_s: float
+    happening: PlayedItem, shift_s: float
 ) -> Observation | LostPollLine | RunLine | End | Damage:
     return (
-        shifted(happening.observation, shift_s) if isinstance(happening, PlayedPoll) else happening
+        shift_observation(happening.observation, shift_s)
+        if isinstance(happening, PlayedPoll)
+        else happening
     )
 
 
-def shifted(observation: Observation, by_s: float) -> Observation:
+def shift_observation(observation: Observation, by_s: float) -> Observation:
     """Return an observation with all its monotonic seconds later by `by_s`."""
     if not by_s:
         return observation

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from ktui.fileproblem import FileProblem
-from ktui.recording.opening import opened
+from ktui.recording.opening import open_recording_file
 from ktui.recording.segments import UNFINISHED, files_under, is_open
 from ktui.recording.unzipping import Unzipped
 from ktui.recording.writing import SegmentWriter
@@ -85,7 +85,7 @@ def _rewritten(file: BinaryIO, whole: Path) -> bool:
 @contextmanager
 def _abandoned(unfinished: Path) -> Iterator[BinaryIO | None]:
     """Open a segment that no recorder holds, and keep others from sealing it meanwhile."""
-    with opened(unfinished) as file:
+    with open_recording_file(unfinished) as file:
         # A recorder locks its file before it writes anything, so an empty one may be just begun.
         begun = os.fstat(file.fileno()).st_size > 0
         yield file if begun and _locked(file) and _is_still(unfinished, file) else None

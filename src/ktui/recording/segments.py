@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ktui.recording.lines import Head
-from ktui.recording.milliseconds import moment
+from ktui.recording.milliseconds import from_wall_ms
 
 CLOSED = ".jsonl.gz"
 UNFINISHED = ".tmp"
@@ -43,7 +43,7 @@ def session_folder(folder: Path, head: Head) -> Path:
     FOLDER/<cluster id>/<beginning, UTC>-<first 8 digits of the session's id>
     """
     cluster = _UNSAFE.sub("-", head.cluster_id)[:_LONGEST] or "-"
-    began: datetime = moment(head.at).astimezone(UTC)
+    began: datetime = from_wall_ms(head.at).astimezone(UTC)
     session = _UNSAFE.sub("-", head.session[:8])
     return folder / cluster / f"{began:%Y%m%dT%H%M%SZ}-{session}"
 

@@ -19,7 +19,7 @@ from ktui.recording.writing import SegmentWriter
 Hide = Callable[[AnyLine], AnyLine]
 
 
-class Lengths(msgspec.Struct, frozen=True):
+class SegmentLimits(msgspec.Struct, frozen=True):
     """The limits of a segment, and the interval of whole polls."""
 
     most_bytes: int
@@ -40,7 +40,7 @@ class SessionWriter:
     """
 
     def __init__(
-        self, folder: Path, first: Head, clock: Clock, hide: Hide, lengths: Lengths
+        self, folder: Path, first: Head, clock: Clock, hide: Hide, lengths: SegmentLimits
     ) -> None:
         self.cluster_id = first.cluster_id
         self.path = session_folder(folder, _hidden_head(first, hide))

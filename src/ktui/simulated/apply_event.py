@@ -21,10 +21,10 @@ _NEEDS_CONTROLLER = (
 )
 
 
-def perform(cluster: SimulatedCore, act: OutsideEvent) -> None:  # noqa: C901, PLR0912 - one line an event
+def apply_event(cluster: SimulatedCore, act: OutsideEvent) -> None:  # noqa: C901, PLR0912 - one line an event
     """Apply an event now; if it needs a controller, as soon as there is one."""
     if isinstance(act, _NEEDS_CONTROLLER) and cluster.now_s < cluster.controller_from_s:
-        cluster.at(cluster.controller_from_s, lambda: perform(cluster, act))
+        cluster.at(cluster.controller_from_s, lambda: apply_event(cluster, act))
         return
     match act:
         case events.Kill(broker):

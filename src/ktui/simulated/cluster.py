@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.ports import ClusterReader, ClusterWriter
-from ktui.simulated.apply_event import perform
+from ktui.simulated.apply_event import apply_event
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.membership import SimulatedGroups
@@ -44,4 +44,4 @@ class SimulatedCluster(SimulatedCore):
 
     def perform(self, act: OutsideEvent) -> None:
         """Apply an event now; if it needs a controller, as soon as there is one."""
-        perform(self, act)
+        apply_event(self, act)

@@ -27,12 +27,12 @@ from ktui.simulated.groups import Groups
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 from ktui.simulated.machines import Machines, Power
 from ktui.simulated.metadata import Metadata
-from ktui.simulated.schedule import ScheduledCall, Timetable
+from ktui.simulated.schedule import CallSchedule, ScheduledCall
 
 _UNCLEAN_ELECTIONS_S = 300.0
 """unclean.leader.election.interval.ms, which is internal to Kafka."""
 
-Mishap = events.LoseRequest | events.LoseAnswer | events.DelayRequest
+RequestFault = events.LoseRequest | events.LoseAnswer | events.DelayRequest
 
 
 class SimulatedCore(ABC):
@@ -53,7 +53,7 @@ class SimulatedCore(ABC):
         self.now_s = 0.0
         """Seconds since the first moment, up to which everything has happened."""
         self._began_s = clock.monotonic()
-        self._due = Timetable()
+        self._due = CallSchedule()
         self._random = random.Random(seed)  # noqa: S311 - a simulation's dice
         self.machines = Machines(broker.id for broker in spec.brokers)
         self.replication = Replication(spec, seed=seed)
@@ -64,7 +64,7 @@ class SimulatedCore(ABC):
             if (made := self.create_topic(topic)).verdict is not Verdict.ACCEPTED:
                 raise ValueError(f"topic {topic.name}: {made.message}")
         self.metadata.lag_s = spec.metadata_lag_s
-        self.mishaps: deque[Mishap] = deque()
+        self.mishaps: deque[RequestFault] = deque()
         """The mishaps of our next changes, in order."""
         self.denied: set[str] = set()
         """The port's methods that the principal may not use."""

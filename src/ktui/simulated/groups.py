@@ -11,7 +11,14 @@ from zlib import crc32
 
 import msgspec
 
-from ktui.cluster.membership import INSTANCE, KIND, HeartbeatAnswer, Member, SeenGroup, SeenMember
+from ktui.cluster.membership import (
+    INSTANCE,
+    KIND,
+    GroupDescription,
+    HeartbeatAnswer,
+    Member,
+    MemberDescription,
+)
 from ktui.simulated.machines import Machines, Power
 
 SHORTEST_SESSION_S = 6.0
@@ -72,15 +79,17 @@ class Groups:
                 if group.present is not None:
                     group.present.heard_s = now_s
 
-    def describe(self, name: str, now_s: float) -> SeenGroup:
+    def describe(self, name: str, now_s: float) -> GroupDescription:
         """Return a group as any client sees it."""
         group = self._groups.get(name)
         if group is None:
-            return SeenGroup("", settled=True, members=())
+            return GroupDescription("", settled=True, members=())
         self._expire(group, now_s)
         present = group.present
-        members = () if present is None else (SeenMember(present.id, INSTANCE, present.note),)
-        return SeenGroup(KIND, settled=True, members=members)
+        members = (
+            () if present is None else (MemberDescription(present.id, INSTANCE, present.note),)
+        )
+        return GroupDescription(KIND, settled=True, members=members)
 
     def join(
         self, name: str, note: bytes, session_s: float, member_id: str, now_s: float

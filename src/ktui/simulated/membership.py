@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.errors import Refused, Unreachable
-from ktui.cluster.membership import HeartbeatAnswer, Member, SeenGroup
+from ktui.cluster.membership import GroupDescription, HeartbeatAnswer, Member
 from ktui.simulated.calls import Calls, attempted
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.groups import LONGEST_SESSION_S, SHORTEST_SESSION_S
@@ -16,13 +16,13 @@ class SimulatedGroups:
         self._cluster = cluster
         self._calls = Calls(cluster)
 
-    async def describe(self, group: str) -> SeenGroup:
+    async def describe(self, group: str) -> GroupDescription:
         """Return the group as it is. Creates nothing."""
         await self._coordinator(group, "describe_group")
         cluster = self._cluster
         seen = cluster.groups.describe(group, cluster.now_s)
         permitted = "join_group" not in cluster.denied if cluster.groups.stored else None
-        return SeenGroup(seen.kind, seen.settled, seen.members, permitted)
+        return GroupDescription(seen.kind, seen.settled, seen.members, permitted)
 
     async def join(
         self, group: str, note: bytes, session_s: float, member_id: str = ""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 ScheduledCall = Callable[[], object]
 
 
-class Timetable:
+class CallSchedule:
     """Calls ordered by time in seconds; calls of the same time in the order they were entered."""
 
     def __init__(self) -> None:

@@ -9,10 +9,10 @@ from typing import TypeVar
 from ktui.cluster.errors import ClusterError, NotAuthorized, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
-from ktui.cluster.resources import by_resource
+from ktui.cluster.resources import group_by_resource
 from ktui.simulated import events
 from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
-from ktui.simulated.controller.altering import another_factor
+from ktui.simulated.controller.altering import refuse_other_factor
 from ktui.simulated.core import SimulatedCore
 
 _Part = TypeVar("_Part")
@@ -62,7 +62,7 @@ class SimulatedWriter:
             known = self._cluster.controller.get(tp)
             if replicas is None or known is None:
                 continue
-            refusal = another_factor(known, replicas)
+            refusal = refuse_other_factor(known, replicas)
             if refusal is not None:
                 refused[tp] = refusal
         return refused
@@ -85,7 +85,7 @@ class SimulatedWriter:
 
         One request takes many topics. A broker's own settings go to that broker alone.
         """
-        grouped = by_resource(changes)
+        grouped = group_by_resource(changes)
 
         def configure(part: Sequence[ConfigResource]) -> Mapping[ConfigResource, WriteResult]:
             return self._cluster.configure([c for resource in part for c in grouped[resource]])

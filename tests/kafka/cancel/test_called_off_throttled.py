@@ -16,7 +16,7 @@ from ktui.execution.run.states import State
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.contract.real_world import RealWorld
 from support.contract.world import until
 from support.kafka.held_copies import BYTES_EACH
@@ -40,7 +40,7 @@ async def test_rolled_back_with_a_throttle_every_setting_is_as_before_once_all_a
     before = all_settings(world.connection)
     tps = [TopicPartition(topic_name, n) for n in range(PARTITIONS)]
     limits = Limits(replicas=1, partitions=2, shape=shape)
-    throttle = rates_from("2MB")
+    throttle = parse_throttle_rates("2MB")
     run = RealRun(lab, tmp_path, dict.fromkeys(tps, TARGET), limits, poll_s=0.2, throttle=throttle)
     await run.start()
     async with asyncio.TaskGroup() as group:

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 )
 
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ownership import Free, Others, OwnedHere, Unknown
+from ktui.cluster.ownership import OwnedByOthers, OwnedHere, OwnerUnknown, Unowned
 from ktui.kafka.claim import Coordinators, KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests.groups import join_request
@@ -58,7 +58,7 @@ async def test_the_owner_stays_when_the_coordinator_dies_and_nobody_knows_until_
     coordinator = await coordinators.find(f"ktui-{topic_name}", 10.0)
     outage.kill(coordinator)
 
-    assert isinstance(await ada.check(), Unknown)
+    assert isinstance(await ada.check(), OwnerUnknown)
 
     async def ours_again() -> bool:
         return await ada.check() == OwnedHere(ADA)
@@ -69,8 +69,8 @@ async def test_the_owner_stays_when_the_coordinator_dies_and_nobody_knows_until_
     async def is_seen_to_live() -> bool:  # that is told by a coordinator of its own
         await ada.check()
         standing = await bob.claim(take_over=False)
-        assert isinstance(standing, Others)
-        return standing == Others(ADA, lives=True)
+        assert isinstance(standing, OwnedByOthers)
+        return standing == OwnedByOthers(ADA, lives=True)
 
     await until(is_seen_to_live)
 
@@ -96,7 +96,7 @@ async def test_an_owner_joins_again_after_a_stranger_has_joined_its_group(
     await until(has_joined)
     assert joining.result().generation_id > 1
     assert await ada.check() == OwnedHere(ADA)
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
 
 
 def named(lab: Lab, user: str) -> Connection:
@@ -131,7 +131,7 @@ async def test_looking_needs_describe_and_owning_needs_read_on_the_group_and_not
         ada = owners.claim_of(ADA)
 
         blind = await ada.look()
-        assert isinstance(blind, Unknown)
+        assert isinstance(blind, OwnerUnknown)
         assert blind.denied
         assert "Grant Describe on the groups" in blind.reason
         assert (await ada.preview()).permitted is False
@@ -139,11 +139,11 @@ async def test_looking_needs_describe_and_owning_needs_read_on_the_group_and_not
         granted(AclOperation.DESCRIBE)
 
         async def is_free() -> bool:
-            return await ada.look() == Free()
+            return await ada.look() == Unowned()
 
         await until(is_free)
         refused = await ada.claim(take_over=False)
-        assert isinstance(refused, Unknown)
+        assert isinstance(refused, OwnerUnknown)
         assert refused.denied
         assert "Grant Read on the groups" in refused.reason
 

@@ -18,7 +18,7 @@ from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.recording.decoding import Decoder
 from ktui.recording.lines import End, PollLine, RunLine
-from ktui.recording.reading import Good, Session, lines, recordings
+from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
 from support.cli.shell import LIMIT_S, Shell, ended
 
 RUN = "drain-zqx"
@@ -51,10 +51,10 @@ def shell(secured_lab: Lab, tmp_path: Path, topic: str) -> Iterator[Shell]:
     shell.close()
 
 
-def of(session: Session) -> list[Good]:
+def of(session: Session) -> list[GoodLine]:
     """Give the lines of a session, of which none may be damaged."""
-    found = [line for file in session.files for line in lines(file)]
-    good = [line for line in found if isinstance(line, Good)]
+    found = [line for file in session.files for line in read_lines(file)]
+    good = [line for line in found if isinstance(line, GoodLine)]
     assert good == found
     return good
 
@@ -63,7 +63,7 @@ def looks(session: Session) -> list[Observation]:
     return looks_in(session, of(session))
 
 
-def looks_in(session: Session, good: list[Good]) -> list[Observation]:
+def looks_in(session: Session, good: list[GoodLine]) -> list[Observation]:
     decoder = Decoder(session.head.cluster_id)
     return [decoder.observation(each.line) for each in good if isinstance(each.line, PollLine)]
 
@@ -71,9 +71,9 @@ def looks_in(session: Session, good: list[Good]) -> list[Observation]:
 def sessions_showing(folder: Path, topic: str) -> int:
     """Count the sessions in which the topic is seen to move; the last may still be written."""
     count = 0
-    for session in recordings(folder) if folder.exists() else ():
-        found = [line for file in session.files for line in lines(file)]
-        seen = looks_in(session, [line for line in found if isinstance(line, Good)])
+    for session in find_sessions(folder) if folder.exists() else ():
+        found = [line for file in session.files for line in read_lines(file)]
+        seen = looks_in(session, [line for line in found if isinstance(line, GoodLine)])
         count += any(tp.topic == topic for look in seen for tp in look.reassigning)
     return count
 
@@ -104,7 +104,7 @@ def test_a_run_is_recorded_through_a_kill_and_no_secret_is_in_it(
     assert resumed.returncode == 0, resumed.stderr
     assert len(shell.events(RUN, Owned)) == 2
     assert len(shell.events(RUN, Ended)) == 1
-    killed, whole = recordings(folder)
+    killed, whole = find_sessions(folder)
     assert not isinstance(of(killed)[-1].line, End)
     assert isinstance(of(whole)[-1].line, End)
     assert not list(folder.rglob("*.tmp"))
@@ -129,11 +129,11 @@ def test_a_cluster_is_recorded_until_it_is_idle_and_the_copy_names_nothing(
     assert recorded.returncode == 0, recorded.stderr
     last = json.loads(recorded.stdout.splitlines()[-1])
     assert (last["moving"], last["lost"], last["problem"]) == (0, 0, None)
-    (session,) = recordings(Path(last["path"]))
+    (session,) = find_sessions(Path(last["path"]))
     assert len(looks(session)) == last["looks"]
     assert entries(session) == {entry.seq for entry in shell.entries(RUN)}
     assert copied.returncode == 0, copied.stderr
-    (of_run, of_cluster) = sorted(recordings(Path(private)), key=lambda each: each.head.program)
+    (of_run, of_cluster) = sorted(find_sessions(Path(private)), key=lambda each: each.head.program)
     assert of_run.head.redacted
     assert of_cluster.head.redacted
     assert len(looks(of_cluster)) == last["looks"]
@@ -145,5 +145,5 @@ def test_a_cluster_is_recorded_until_it_is_idle_and_the_copy_names_nothing(
 
 def passwords(lab: Lab, shell: Shell) -> set[str]:
     """Give the passwords of the cluster that stand in any recording of a state directory."""
-    texts = [found.text.decode() for each in recordings(shell.state.path) for found in of(each)]
+    texts = [found.text.decode() for each in find_sessions(shell.state.path) for found in of(each)]
     return {word for word in lab.layout.passwords.values() for text in texts if word in text}

@@ -22,7 +22,7 @@ from ktui.kafka.workload import fill
 from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.contract.real_world import RealWorld
 from support.contract.world import alter, setting, until
 from support.kafka.outage import Outage
@@ -51,7 +51,7 @@ async def test_an_alter_that_is_refused_and_a_topic_that_is_deleted_leave_no_thr
         {refused: (1, 2, 4), gone: (1, 2, 5)},
         Limits(partitions=2),
         poll_s=0.2,
-        throttle=rates_from("20MB,5=50kB"),
+        throttle=parse_throttle_rates("20MB,5=50kB"),
     )
     run.through = lambda writer: Misdirected(writer, refused)
     await run.start()
@@ -129,7 +129,7 @@ async def test_a_broker_that_is_down_at_the_end_has_its_own_rate_again_once_it_i
         {well: (1, 2, 4), down: (1, 2, 5)},
         Limits(partitions=2),
         poll_s=0.2,
-        throttle=rates_from("20MB,5=50kB"),
+        throttle=parse_throttle_rates("20MB,5=50kB"),
     )
     await run.start()
     async with asyncio.TaskGroup() as group:

@@ -20,7 +20,7 @@ from ktui.execution.run.states import State
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.contract.real_world import RealWorld
 from support.contract.world import change, setting, until
 from support.kafka.real_runs import RealRun
@@ -47,7 +47,9 @@ async def test_a_rate_changed_ten_times_mid_run_binds_the_copies_at_once(
     before = all_settings(world.connection)
     targets = {TopicPartition(topic_name, n): to for n, to in enumerate([(1, 4), (2, 5)] * 2)}
     limits = Limits(replicas=1, partitions=4)
-    run = RealRun(lab, tmp_path, targets, limits, poll_s=0.2, throttle=rates_from(str(HIGHEST)))
+    run = RealRun(
+        lab, tmp_path, targets, limits, poll_s=0.2, throttle=parse_throttle_rates(str(HIGHEST))
+    )
     await run.start()
     copies = Copies(world.reader, targets)
     async with asyncio.TaskGroup() as group:
@@ -98,7 +100,7 @@ async def hardly_anything_comes(copies: Copies) -> None:
 
 async def changed_to(world: RealWorld, run: RealRun, text: str) -> None:
     """Change the rate as another shell does, and wait until the brokers have it."""
-    rates = rates_from(text)
+    rates = parse_throttle_rates(text)
     wanted = {broker: str(rates.of(broker)) for broker in GAINING}
     run.ask(SetThrottle(rates))
     await until(lambda: are_in_force(world, wanted), limit_s=10)
@@ -121,7 +123,9 @@ async def test_what_others_have_set_binds_again_when_the_throttle_is_lifted_mid_
     )
     gaining = {0: (1, 2, 4), 1: (2, 3, 5)}
     targets = {TopicPartition(t, n): to for t in (listed, every) for n, to in gaining.items()}
-    run = RealRun(lab, tmp_path, targets, Limits(), poll_s=0.2, throttle=rates_from("50kB"))
+    run = RealRun(
+        lab, tmp_path, targets, Limits(), poll_s=0.2, throttle=parse_throttle_rates("50kB")
+    )
     await run.start()
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())

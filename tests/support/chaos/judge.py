@@ -18,8 +18,14 @@ from ktui.cluster.ports import (
     Setting,
     SettingsAnswer,
 )
-from ktui.cluster.resources import of_broker, of_topic
-from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries, entry
+from ktui.cluster.resources import broker_resource, topic_resource
+from ktui.cluster.throttle_settings import (
+    ALL,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    parse_throttled_list,
+    throttled_entry,
+)
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
@@ -365,7 +371,7 @@ class Judge:
         wanted = throttled.rates.of(broker)
         if wanted is None:
             return
-        machine, topic = of_broker(broker), of_topic(tp.topic)
+        machine, topic = broker_resource(broker), topic_resource(tp.topic)
         rate = self._latest(grounds, "settings", lambda read: machine in read.settings)
         listed = self._latest(grounds, "settings", lambda read: topic in read.settings)
         assert rate, f"{tp} onto {broker} at a rate that nobody has read"
@@ -375,8 +381,8 @@ class Judge:
             allowed |= {throttled.foreign.get((machine, FOLLOWER_RATE), "")}
         found = rate.settings[machine].get(FOLLOWER_RATE)
         assert found in allowed, f"{tp} onto {broker} at {found} in place of {allowed}"
-        there = entries(listed.settings[topic].get(FOLLOWER_REPLICAS, ""))
-        assert {entry(tp.partition, broker), ALL} & there, f"{tp} onto {broker}: unlisted"
+        there = parse_throttled_list(listed.settings[topic].get(FOLLOWER_REPLICAS, ""))
+        assert {throttled_entry(tp.partition, broker), ALL} & there, f"{tp} onto {broker}: unlisted"
         self.requests.update(self._next)
         self._next.clear()
 

@@ -43,7 +43,7 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, SettingsLeft
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
@@ -210,7 +210,7 @@ class ChaosRun(TroubledRun):
         dice, chosen = self.more, super()._options()
         rates = dice.choice(("none", "600kB", "900kB,3=500kB", "800kB,2=none"))
         foreign = dice.choice((*OnForeignThrottle,))
-        more = {"throttle": rates_from(rates), "on_foreign_throttle": foreign}
+        more = {"throttle": parse_throttle_rates(rates), "on_foreign_throttle": foreign}
         self.options_chosen: dict[str, Any] = {**chosen, **more}
         return self.options_chosen
 
@@ -296,7 +296,7 @@ class ChaosRun(TroubledRun):
         }
         commands: tuple[Command, ...] = (
             SetLimits(some_limits),
-            SetThrottle(rates_from(dice.choice(("none", "600kB", "2MB", "700kB")))),
+            SetThrottle(parse_throttle_rates(dice.choice(("none", "600kB", "2MB", "700kB")))),
             LeaveThrottles(),
             Leave(),
             Pause(),
@@ -579,7 +579,7 @@ class OtherRun(ChaosRun):
         self.other = first
         options = self._options()
         if not throttles:
-            options["throttle"] = rates_from("none")
+            options["throttle"] = parse_throttle_rates("none")
         KilledRun.__init__(
             self, first.cluster, self.run_dir.path, targets, self._limits(), **options
         )

@@ -31,7 +31,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.options import OnStall
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated import events as acts
 from support.chaos.interposed import Call, Hook, Interposed
 from support.journals.journals import a_start, started, written
@@ -362,7 +362,7 @@ def throttles_are_given_up_while_settings_are_read(folder: Path) -> None:
 def two_dead_runs_are_resumed_in_turn(folder: Path) -> None:
     """A died before it touched a rate; B has set one, and died. A is not resumed before B."""
     state, cluster_id = StateDir(folder / "state"), started(1).cluster_id
-    rated = ThrottleChanged(old=NO_THROTTLE, new=rates_from("500kB"))
+    rated = ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("500kB"))
     for name, events in (("a", [*a_start(1), rated]), ("b", throttled())):
         written(state.create_run(name).journal, events).close()
 
@@ -534,7 +534,7 @@ def somebody_sets_another_rate(folder: Path) -> None:
     story = ThrottledStory(folder, ways, limits=Limits(replicas=1, partitions=1))
     theirs = ConfigChange(broker(4), FOLLOWER_RATE, ConfigOp.SET, "7000000")
     story.befalls(10.0, acts.AlterConfigs((theirs,)))
-    story.asked(200.0, SetThrottle(rates_from("500kB")))
+    story.asked(200.0, SetThrottle(parse_throttle_rates("500kB")))
 
     story.played(until_s=190.0)
     assert story.at_target("orders-2"), "it waits for a broker that it does not need"

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.planning.plan import PartitionTarget, Plan, written
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.named_cluster import NamedCluster
@@ -60,5 +60,5 @@ class Desk:
         named = ((*name.rpartition("_"), replicas) for name, replicas in targets.items())
         partitions = (PartitionTarget(topic, int(n), replicas) for topic, _, n, replicas in named)
         path = self._folder / "plan.json"
-        path.write_text(written(Plan(tuple(partitions))), encoding="ascii")
+        path.write_text(plan_as_json(Plan(tuple(partitions))), encoding="ascii")
         return str(path)

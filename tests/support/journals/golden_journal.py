@@ -78,14 +78,14 @@ from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, OnSta
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from support.journals.throttled_journals import BROKER_4, ORDERS
 
 FOLDER = Path(__file__).parents[2] / "unit" / "execution" / "journal" / "golden"
 WHO = "ada@ops1 (4711)"
 LIMITS = Limits(replicas=1, partitions=2, per_broker=3)
-RATES = rates_from("50MB,3=20MB")
+RATES = parse_throttle_rates("50MB,3=20MB")
 
 
 class Golden(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from ktui.cluster.clock import Clock
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
 from ktui.cluster.membership import GroupMembership, Member
-from ktui.cluster.ownership import ClaimPreview, ClusterOwner, OwnedHere, Standing
+from ktui.cluster.ownership import ClaimPreview, ClaimStatus, ClusterOwner, OwnedHere
 
 SINCE = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 
@@ -31,14 +31,14 @@ class GoodClaim:
             ("ktui-id",), "__consumer_offsets", makes_topic=False, permission="Read", permitted=True
         )
 
-    async def look(self) -> Standing:
+    async def look(self) -> ClaimStatus:
         return OwnedHere(self._me)
 
-    async def claim(self, *, take_over: bool) -> Standing:
+    async def claim(self, *, take_over: bool) -> ClaimStatus:
         del take_over
         return OwnedHere(self._me)
 
-    async def check(self) -> Standing:
+    async def check(self) -> ClaimStatus:
         return OwnedHere(self._me)
 
     async def release(self) -> str | None:

@@ -32,7 +32,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.journals.journals import a_start, accepted, step, written
 
 BROKER_4 = ConfigResource(ConfigScope.BROKER, "4")
@@ -50,7 +50,7 @@ def throttled(partitions: int = 2) -> list[AnyRunEvent]:
     entry = ConfigChange(ORDERS, FOLLOWER_REPLICAS, ConfigOp.APPEND, "0:4")
     return [
         *a_start(partitions),
-        ThrottleChanged(old=NO_THROTTLE, new=rates_from("50MB")),
+        ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("50MB")),
         step(0),
         SettingsFound(found=found),
         Configure(changes=(rate, entry)),

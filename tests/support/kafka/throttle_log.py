@@ -13,8 +13,8 @@ from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
-    entries,
-    entry,
+    parse_throttled_list,
+    throttled_entry,
 )
 from ktui.lab.layout import Lab
 from support.kafka.metadata_log import PartitionRecord, alters, dumped, partitions_among
@@ -59,7 +59,9 @@ class ThrottleLog:
     def _setting(self, offset: int, data: dict[str, Any], topic: str) -> None:
         kind, name = data["resourceType"], data["resourceName"]
         if (kind, name) == (_TOPIC, topic) and data["name"] in _LISTS:
-            self.lists.append(ListRecord(offset, data["name"], entries(data["value"] or "")))
+            self.lists.append(
+                ListRecord(offset, data["name"], parse_throttled_list(data["value"] or ""))
+            )
         elif kind == _BROKER and name and data["name"] == FOLLOWER_RATE:
             self.rates[int(name)].append((offset, data["value"]))
 
@@ -100,7 +102,7 @@ def held_to_the_rules(log: ThrottleLog, rate: str, *, most: int) -> int:
     for alter in alters(log.partitions):
         n = alter.tp.partition
         listed = log.listed(alter.offset, FOLLOWER_REPLICAS, n)
-        assert listed == {entry(n, b) for b in alter.adding}, alter
+        assert listed == {throttled_entry(n, b) for b in alter.adding}, alter
         assert {log.rate(alter.offset, b) for b in alter.adding} <= {rate}, alter
         if not alter.adding:
             assert not log.listed(alter.offset, LEADER_REPLICAS, n), alter

@@ -18,10 +18,10 @@ from ktui.pipeline.ingest import normalize, segments
 from ktui.pipeline.ingest.decode import SegmentSelection, decode
 from ktui.pipeline.lake import tables as schemas
 from ktui.pipeline.lake import tables as stage_schemas
-from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.run.run import PipelineRequest, run
-from ktui.pipeline.tables.all import worked_out
+from ktui.pipeline.tables.all import derived_tables
 
 Rows = list[dict[str, Any]]
 TABLES = (
@@ -51,8 +51,8 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
     Each has exactly the columns, the types and the nulls that its schema names.
     """
     found_files = segments.find(spark, [str(recordings)]).files
-    read, _ = segments.unread(spark, found_files, ())
-    files = segments.first_of_each(read, ())
+    read, _ = segments.new_segments(spark, found_files, ())
+    files = segments.without_duplicates(read, ())
     decoded = decode(SegmentSelection())(segments.contents(spark, files)).persist()
 
     def of(kind: str) -> DataFrame:
@@ -70,8 +70,8 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
         (schemas.QUARANTINE, of("quarantine")),
     )
     found = {}
-    for table, rows in (*settled, *worked_out(samples, events)):
-        whole = shaped(rows, table)
+    for table, rows in (*settled, *derived_tables(samples, events)):
+        whole = fit_to_table(rows, table)
         inside = table is schemas.SAMPLES  # Spark forgets which fields inside an array are whole
         assertSchemaEqual(whole.schema, table.schema, ignoreNullable=inside)
         found[table.name] = rows_of(whole, table.name)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ktui.pipeline.lake.records import (
-    Guess,
-    InFlight,
+    ForecastRecord,
+    InFlightCounts,
     Interval,
-    LimitsFrom,
+    LimitsSince,
     LogEndRecord,
     Minute,
     MoveRecord,
@@ -44,8 +44,8 @@ def a_run(partitions: int = 24, topic: str = "orders") -> ReportFacts:
         moves=moves,
         intervals=tuple(i for move in moves for i in _intervals(move)),
         minutes=tuple(_minutes(ended)),
-        in_flight=tuple(InFlight(t, 4, 8) for t in range(BEGAN, ended, 5_000)),
-        limits=(LimitsFrom(BEGAN, 4, 10), LimitsFrom(BEGAN + 5 * MINUTE, 6, 12)),
+        in_flight=tuple(InFlightCounts(t, 4, 8) for t in range(BEGAN, ended, 5_000)),
+        limits=(LimitsSince(BEGAN, 4, 10), LimitsSince(BEGAN + 5 * MINUTE, 6, 12)),
         slowest=tuple(s for move in sorted(moves, key=_took)[:8] for s in _samples(move)),
         stalled=tuple(s for move in moves if move.partition == STALLED for s in _samples(move)),
         guesses=tuple(_guesses(ended)),
@@ -127,10 +127,10 @@ def _minutes(ended: int) -> Iterable[Minute]:
             )  # fmt: skip
 
 
-def _guesses(ended: int) -> Iterable[Guess]:
+def _guesses(ended: int) -> Iterable[ForecastRecord]:
     for t in range(BEGAN, ended, 5_000):
         truth = (ended - t) / 1000
-        yield Guess(
+        yield ForecastRecord(
             run_id="drain-4@2026-05-04", t=t, share=(t - BEGAN) / (ended - BEGAN),
             left_s=truth * 1.1, low_s=truth * 0.9, high_s=truth * 1.4, truth_s=truth,
             linear_s=truth * 1.6, recent_s=truth * 0.5,

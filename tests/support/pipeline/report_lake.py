@@ -14,7 +14,7 @@ from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, Written
+from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import (
@@ -90,7 +90,7 @@ def _moment(ms: int) -> dt.datetime:
     return dt.datetime.fromtimestamp(ms / 1000, dt.UTC)
 
 
-def _write(folder: Path, table: Table, rows: list[Mapping[str, Any]]) -> dict[str, Written]:
+def _write(folder: Path, table: Table, rows: list[Mapping[str, Any]]) -> dict[str, TablePart]:
     schema = to_arrow_schema(table.schema, timezone="UTC")
     written = {}
     for cluster in {row["cluster_id"] for row in rows}:
@@ -101,7 +101,7 @@ def _write(folder: Path, table: Table, rows: list[Mapping[str, Any]]) -> dict[st
         found = pa.Table.from_pylist(whole, schema=schema).drop_columns(["cluster_id"])
         parquet.write_table(found, folder / name)
         file = DataFile(name, (folder / name).stat().st_size)
-        written[cluster] = Written(inside, (file,), len(whole))
+        written[cluster] = TablePart(inside, (file,), len(whole))
     return written
 
 

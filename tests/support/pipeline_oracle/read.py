@@ -12,7 +12,7 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.recording.decoding import Decoder, Incoherent
+from ktui.recording.decoding import BrokenSequence, Decoder
 from ktui.recording.lines import AnyLine, Head, PollLine, RunLine, decode
 from ktui.recording.milliseconds import to_ms
 from support.pipeline_oracle.tables import (
@@ -111,7 +111,7 @@ def _seen(line: AnyLine, decoder: Decoder) -> Observation | None:
         return None
     try:
         return decoder.observation(line)
-    except Incoherent:
+    except BrokenSequence:
         return None
 
 

@@ -26,7 +26,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
-from ktui.recording.milliseconds import moment
+from ktui.recording.milliseconds import from_wall_ms
 from support.pipeline_oracle.tables import Happened, Partition
 
 
@@ -119,7 +119,7 @@ def _run(events: list[Happened]) -> RunTold:
         event, t = decode(happened.event), happened.t
         run.last_t = t
         if {*_named(event)} <= run.fold.tracks.keys():
-            run.fold.apply(JournalEntry(happened.entry, moment(happened.at), event))
+            run.fold.apply(JournalEntry(happened.entry, from_wall_ms(happened.at), event))
         elif isinstance(event, CancelAsked | Joined):
             continue  # the recording has not the journal's beginning
         limits_known = limits_known or isinstance(event, Started | LimitsChanged)

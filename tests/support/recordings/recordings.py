@@ -11,8 +11,8 @@ import msgspec
 from ktui.cluster.observation import Observation, Reading
 from ktui.recording.lines import PollLine
 from ktui.recording.milliseconds import to_ms, to_s
-from ktui.recording.playing import Damage, Happening, PlayedPoll, observations
-from ktui.recording.reading import Bad, Good, Session, lines, recordings
+from ktui.recording.playing import Damage, PlayedItem, PlayedPoll, play_session
+from ktui.recording.reading import BadLine, GoodLine, Session, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
 from support.simulated.observations import START, T0, T1, a_move, an_observation
@@ -56,13 +56,13 @@ def copying(at_s: float, **more: Any) -> Observation:
 
 def the_session(path: Path) -> Session:
     """The only session in a folder."""
-    (session,) = recordings(path)
+    (session,) = find_sessions(path)
     return session
 
 
-def happenings(path: Path) -> list[Happening]:
+def happenings(path: Path) -> list[PlayedItem]:
     """All that the only session in a folder tells."""
-    return list(observations(the_session(path)))
+    return list(play_session(the_session(path)))
 
 
 def seen_in(path: Path) -> list[Observation]:
@@ -77,12 +77,12 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def good(content: bytes | Path) -> list[Good]:
-    return [each for each in lines(content) if isinstance(each, Good)]
+def good(content: bytes | Path) -> list[GoodLine]:
+    return [each for each in read_lines(content) if isinstance(each, GoodLine)]
 
 
-def bad(content: bytes | Path) -> list[Bad]:
-    return [each for each in lines(content) if isinstance(each, Bad)]
+def bad(content: bytes | Path) -> list[BadLine]:
+    return [each for each in read_lines(content) if isinstance(each, BadLine)]
 
 
 def look_lines(content: bytes | Path) -> Iterator[PollLine]:

@@ -21,8 +21,8 @@ from ktui.cluster.throttle_settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
     REPLICAS,
-    entries,
-    lists,
+    list_includes,
+    parse_throttled_list,
 )
 from ktui.execution.run.events import (
     Configure,
@@ -181,7 +181,7 @@ class ThrottleRules:
                 self.rates_sent.add(change.value)
             return
         assert change.op is not ConfigOp.SET, f"a list is overwritten: {change}"
-        named = entries(change.value or "")
+        named = parse_throttled_list(change.value or "")
         assert ALL not in named
         mine = self.listed.setdefault((resource.name, change.key), set())
         if change.op is ConfigOp.APPEND:
@@ -221,14 +221,18 @@ class ThrottleRules:
             return
         if (topic, key) not in self._others.touched:
             held = self._configs.of(topic).get(key, "")
-            assert lists(held, tp.partition, broker), f"{tp} onto {broker} unlisted: {arrival}"
+            assert list_includes(held, tp.partition, broker), (
+                f"{tp} onto {broker} unlisted: {arrival}"
+            )
         if (machine, rate) not in self._others.touched:
             told = self._configs.of(machine).get(rate)
             assert told == str(wanted), f"{tp} onto {broker} at {told}: {arrival}"
         self.bound.add((tp, broker))
 
     def _listed(self, topic: str, key: str) -> AbstractSet[str]:
-        return entries(self._configs.of(ConfigResource(ConfigScope.TOPIC, topic)).get(key, ""))
+        return parse_throttled_list(
+            self._configs.of(ConfigResource(ConfigScope.TOPIC, topic)).get(key, "")
+        )
 
     def _ours_of(self, tp: TopicPartition, *keys: str) -> set[int]:
         """Give the brokers of a partition that are listed by our doing, and are there still."""

@@ -17,10 +17,10 @@ from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     REPLICAS,
-    entry,
+    throttled_entry,
 )
 from ktui.execution.run.run import Run
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.runs.engine_runs import Replicas
 from support.runs.killed import Killed, KilledRun, Reaper
 from support.runs.stories import Story
@@ -62,7 +62,7 @@ class ThrottledStory(Story, KilledRun):
         rate: str = "500kB",
         **more: Any,
     ) -> None:
-        super().__init__(folder, ways, throttle=rates_from(rate), **more)
+        super().__init__(folder, ways, throttle=parse_throttle_rates(rate), **more)
         self.others = Others(self)
         self.rules = ThrottleRules(self, self.others)
 
@@ -133,7 +133,7 @@ def many_entries(length: int) -> str:
     found: list[str] = []
     left = length + 1
     for partition in range(1_000, 9_999):
-        each = entry(partition, 9)
+        each = throttled_entry(partition, 9)
         if (left := left - len(each) - 1) < 0:
             break
         found.append(each)

@@ -18,7 +18,7 @@ from ktui.cluster.throttle_settings import (
 )
 from ktui.execution.journal.commands import Command, SetThrottle
 from ktui.execution.run.run import Run
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
 from ktui.simulated.events import ScheduledEvent
 from support.runs.throttle_rules import Others, Settings, ThrottleRules, settings_in
@@ -48,7 +48,7 @@ class ThrottledTrouble(TroubledRun):
     def _options(self) -> dict[str, Any]:
         chosen = super()._options()
         leaders = self.more.random() < 0.3
-        return {**chosen, "throttle": rates_from(self.more.choice(WANTED)),
+        return {**chosen, "throttle": parse_throttle_rates(self.more.choice(WANTED)),
                 "throttle_leaders": leaders}  # fmt: skip
 
     def _acts(self, topics: dict[str, Any]) -> list[ScheduledEvent]:
@@ -73,7 +73,7 @@ class ThrottledTrouble(TroubledRun):
     def _commands(self) -> list[tuple[float, Command]]:
         dice = self.more
         rates = [
-            (dice.uniform(0.0, TROUBLED_S), SetThrottle(rates_from(dice.choice(LATER))))
+            (dice.uniform(0.0, TROUBLED_S), SetThrottle(parse_throttle_rates(dice.choice(LATER))))
             for _ in range(dice.choice((0, 0, 1, 3)))
         ]
         return [*super()._commands(), *rates]

@@ -16,8 +16,8 @@ from ktui.execution.run.events import JournalEntry, Owned, Started, StepBegun
 from ktui.execution.run.run import Run
 from ktui.fileproblem import FileProblem
 from ktui.recording.playing import PlayedPoll as Poll
-from ktui.recording.playing import observations
-from ktui.recording.reading import recordings
+from ktui.recording.playing import play_session
+from ktui.recording.reading import find_sessions
 from support.runs.cancel_rules import CancelRules
 from support.runs.held_to_rules import Rules
 
@@ -99,9 +99,9 @@ class Replayed:
 def recorded_looks(folder: Path) -> list[Seen]:
     """Give what a run's engines have recorded of what they saw."""
     try:
-        sessions = recordings(folder)
+        sessions = find_sessions(folder)
     except FileProblem:
         return []
-    found = [each for session in sessions for each in observations(session)]
+    found = [each for session in sessions for each in play_session(session)]
     looks = [(each.observation.at, each.observation) for each in found if isinstance(each, Poll)]
     return sorted(looks, key=lambda look: look[0])

@@ -12,7 +12,7 @@ from ktui.progress.timeline import Phase, Progress
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.record import Scenario
-from ktui.simulated.scenario.submission import Refusals, carry_out
+from ktui.simulated.scenario.submission import Refusals, submit_plan
 
 UNDER_WAY = {Phase.MOVING, Phase.STALLED, Phase.SETTLING}
 
@@ -29,7 +29,7 @@ class Play:
             self.cluster.schedule(due)
         self.observer = Observer(self.cluster.reader(), self.clock)
         self.plan: asyncio.Task[Refusals] = asyncio.create_task(
-            carry_out(scenario.plan, scenario.spec, self.cluster.writer(), self.clock)
+            submit_plan(scenario.plan, scenario.spec, self.cluster.writer(), self.clock)
         )
         self.progress = Progress()
 

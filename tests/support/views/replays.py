@@ -19,7 +19,7 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.host.recording import RunRecording
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
-from ktui.recording.reading import recordings
+from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import Tape
 from ktui.simulated.clock import VirtualClock
@@ -118,7 +118,7 @@ async def record_run(
 
 def the_tape(path: Path) -> Tape:
     """Give the one recording that there is."""
-    (only,) = choices(recordings(path))
+    (only,) = choices(find_sessions(path))
     return Tape(only.sessions)
 
 

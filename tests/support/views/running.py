@@ -13,7 +13,7 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import a_cluster, tp
@@ -46,7 +46,7 @@ def a_new_run(
         plan_name=f"{name}.json",
         limits=limits,
         allowed=Allowances(replication_factor_change=True, below_min_isr=True),
-        throttle=rates_from(throttle),
+        throttle=parse_throttle_rates(throttle),
     )
 
 

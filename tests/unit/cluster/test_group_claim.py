@@ -11,8 +11,14 @@ import msgspec
 import pytest
 
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.membership import INSTANCE, HeartbeatAnswer, Member, SeenGroup, SeenMember
-from ktui.cluster.ownership import ClusterOwner, Free, Others, OwnedHere, Unknown
+from ktui.cluster.membership import (
+    INSTANCE,
+    GroupDescription,
+    HeartbeatAnswer,
+    Member,
+    MemberDescription,
+)
+from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, OwnerUnknown, Unowned
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.journals.owners import Owners, owner
@@ -60,7 +66,7 @@ async def test_an_engine_that_checks_at_each_turn_owns_the_cluster_for_hours(
 
     await checked(cluster, [ada], 2 * HOUR_S, every_s=4.0)
 
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_an_owner_whose_engine_died_owns_for_half_an_hour(
@@ -77,9 +83,9 @@ async def test_an_owner_whose_engine_died_owns_for_half_an_hour(
     still = await bob.look()
     wait(cluster, 10.0)
 
-    assert just_before == Others(ADA, lives=True)
-    assert silent == still == Others(ADA, lives=False)
-    assert await bob.look() == Free()
+    assert just_before == OwnedByOthers(ADA, lives=True)
+    assert silent == still == OwnedByOthers(ADA, lives=False)
+    assert await bob.look() == Unowned()
 
 
 async def test_a_resume_in_the_same_directory_needs_no_take_over(
@@ -98,8 +104,8 @@ async def test_an_engine_that_was_away_for_too_long_does_not_take_the_cluster_ag
     ada = await claimed(owners)
     wait(cluster, HOUR_S)
 
-    assert await ada.check() == Free()
-    assert await ada.check() == Free()
+    assert await ada.check() == Unowned()
+    assert await ada.check() == Unowned()
     assert await ada.claim(take_over=False) == OwnedHere(ADA)
 
 
@@ -112,7 +118,7 @@ async def test_an_older_engine_keeps_the_cluster_when_the_newer_one_of_its_direc
 
     await checked(cluster, [older], 2 * HOUR_S, every_s=4.0)
 
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_while_the_coordinator_is_down_nobody_knows_and_then_the_owner_is_the_same(
@@ -126,7 +132,7 @@ async def test_while_the_coordinator_is_down_nobody_knows_and_then_the_owner_is_
     down = await ada.check()
     wait(cluster, cluster.spec.session_timeout_s + 1.0)
 
-    assert isinstance(down, Unknown)
+    assert isinstance(down, OwnerUnknown)
     assert f"broker {coordinator}" in down.reason
     assert not down.denied
     assert await ada.check() == OwnedHere(ADA)
@@ -144,7 +150,7 @@ async def test_an_outage_of_all_brokers_costs_no_owner_the_cluster(
         cluster.do(events.Start(broker))
     wait(cluster, 60.0)
 
-    assert isinstance(away, Unknown)
+    assert isinstance(away, OwnerUnknown)
     assert await ada.check() == OwnedHere(ADA)
 
 
@@ -156,7 +162,7 @@ async def test_who_may_not_join_is_told_which_permission_is_missing_and_owns_onc
 
     denied = await ada.claim(take_over=False)
 
-    assert isinstance(denied, Unknown)
+    assert isinstance(denied, OwnerUnknown)
     assert denied.denied
     assert "Grant Read on the group" in denied.reason
     assert await ada.check() == denied
@@ -170,7 +176,7 @@ async def test_without_describe_on_the_group_nobody_knows(
     await claimed(owners)
     cluster.do(events.Deny("describe_group"))
 
-    assert isinstance(await owners.claim_of(BOB).claim(take_over=True), Unknown)
+    assert isinstance(await owners.claim_of(BOB).claim(take_over=True), OwnerUnknown)
 
 
 async def test_a_cluster_that_cannot_be_released_says_why_and_stays_ours(
@@ -183,7 +189,7 @@ async def test_a_cluster_that_cannot_be_released_says_why_and_stays_ours(
 
     assert why is not None
     assert "GROUP_AUTHORIZATION_FAILED" in why
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_whether_an_owner_lives_is_not_known_while_that_cannot_be_asked(
@@ -195,7 +201,7 @@ async def test_whether_an_owner_lives_is_not_known_while_that_cannot_be_asked(
     assert for_engines != cluster.groups.coordinator(f"ktui-{CLUSTER}")
     cluster.do(events.Kill(for_engines))
 
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=None)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=None)
 
 
 NOTE = (
@@ -221,7 +227,7 @@ async def test_what_others_write_into_a_group_is_shown_harmlessly_or_not_at_all(
 
     standing = await bob.claim(take_over=False)
 
-    assert isinstance(standing, Others)
+    assert isinstance(standing, OwnedByOthers)
     assert shown in str(standing)
     assert await bob.claim(take_over=True) == OwnedHere(BOB)
 
@@ -230,10 +236,10 @@ class InUse:
     """Groups that another program uses, or that somebody joins without ever coming to an end."""
 
     def __init__(self, kind: str, *, settled: bool) -> None:
-        self._seen = SeenGroup(kind, settled, (SeenMember("x", INSTANCE, b""),))
+        self._seen = GroupDescription(kind, settled, (MemberDescription("x", INSTANCE, b""),))
         self.joins = 0
 
-    async def describe(self, _group: str) -> SeenGroup:
+    async def describe(self, _group: str) -> GroupDescription:
         return self._seen
 
     async def join(self, *_: object) -> None:
@@ -254,7 +260,7 @@ async def test_a_group_in_other_use_is_left_alone(
 
     standing = await claim.claim(take_over=True)
 
-    assert isinstance(standing, Unknown)
+    assert isinstance(standing, OwnerUnknown)
     assert reason in standing.reason
     assert groups.joins == 0
 
@@ -301,10 +307,10 @@ async def test_who_is_overtaken_while_it_claims_is_told_at_once(cluster: Simulat
 
     standings = await asyncio.gather(*(claim.claim(take_over=False) for claim in claims))
 
-    assert standings == [Others(BOB, lives=False), OwnedHere(BOB)]
+    assert standings == [OwnedByOthers(BOB, lives=False), OwnedHere(BOB)]
     ada, bob = claims
     await bob.release()
-    assert await ada.check() == Free()  # and it does not claim what it had lost
+    assert await ada.check() == Unowned()  # and it does not claim what it had lost
 
 
 async def test_a_check_costs_one_request_and_a_sign_of_life_every_five_seconds_another(
@@ -332,8 +338,8 @@ async def test_an_engine_that_hung_for_a_minute_is_seen_to_live_again(
 
     await ada.check()
 
-    assert hanging == Others(ADA, lives=False)
-    assert await bob.look() == Others(ADA, lives=True)
+    assert hanging == OwnedByOthers(ADA, lives=False)
+    assert await bob.look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_an_engine_of_somebody_else_is_no_sign_that_the_owner_lives(
@@ -342,7 +348,7 @@ async def test_an_engine_of_somebody_else_is_no_sign_that_the_owner_lives(
     await claimed(owners)
     await cluster.memberships().join(f"ktui-{CLUSTER}", msgspec.json.encode(BOB), 60.0)
 
-    assert await owners.claim_of(ADA).look() == Others(BOB, lives=False)
+    assert await owners.claim_of(ADA).look() == OwnedByOthers(BOB, lives=False)
 
 
 async def test_engines_of_a_directory_stay_and_can_be_released_while_nobody_tells_who_lives(
@@ -354,7 +360,7 @@ async def test_engines_of_a_directory_stay_and_can_be_released_while_nobody_tell
     assert await older.check() == OwnedHere(ADA, lives=None)
     assert await newer.check() == OwnedHere(ADA)
     assert await newer.release() is None
-    assert await owners.claim_of(BOB).look() == Free()
+    assert await owners.claim_of(BOB).look() == Unowned()
 
 
 async def test_a_release_leaves_no_member_behind(cluster: SimulatedCluster, owners: Owners) -> None:
@@ -407,7 +413,7 @@ async def test_an_owner_that_has_to_join_again_does_so_as_itself_and_replaces_no
 
     standing = await ada.check()
 
-    assert standing == (Others(BOB, lives=True) if taken_over else OwnedHere(ADA))
+    assert standing == (OwnedByOthers(BOB, lives=True) if taken_over else OwnedHere(ADA))
     assert len(groups.rejoined) == 1
     assert "" not in groups.rejoined
     assert await ada.check() == standing

@@ -14,15 +14,15 @@ from ktui.insights.file import (
     encode,
     insights_in,
     insights_of,
+    publish_insights,
     read_insights,
-    share_insights,
 )
 from ktui.insights.insights import Insights
 from support.pipeline.insights import insights, of_cluster
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    share_insights(insights("prod", "test"), tmp_path / "state")
+    publish_insights(insights("prod", "test"), tmp_path / "state")
     assert read_insights(tmp_path / "state" / NAME) == insights("prod", "test")
     assert insights_of(tmp_path / "state", "test") == of_cluster("test")
     assert [each.name for each in (tmp_path / "state").iterdir()] == [NAME]
@@ -36,8 +36,8 @@ def test_where_nothing_was_made_yet_nothing_is_known(tmp_path: Path) -> None:
 
 
 def test_insights_of_one_lake_leave_those_of_other_clusters(tmp_path: Path) -> None:
-    share_insights(insights("a", "b"), tmp_path)
-    share_insights(insights("b", "c"), tmp_path)
+    publish_insights(insights("a", "b"), tmp_path)
+    publish_insights(insights("b", "c"), tmp_path)
     assert [each.cluster_id for each in insights_in(tmp_path).clusters] == ["a", "b", "c"]
 
 
@@ -49,7 +49,7 @@ def test_a_file_that_holds_none_is_told_and_whoever_needs_none_goes_on(
     with pytest.raises(FileProblem, match="this is not an insights file"):
         insights_in(tmp_path)
     assert insights_of(tmp_path, "prod") is None
-    share_insights(insights("prod"), tmp_path)
+    publish_insights(insights("prod"), tmp_path)
     assert insights_of(tmp_path, "prod") is not None
 
 
@@ -92,6 +92,6 @@ def test_fields_that_this_ktui_does_not_know_are_passed_over(tmp_path: Path) -> 
 
 def test_a_run_learns_of_earlier_ones_in_its_own_state_directory(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
-    share_insights(insights("prod"), tmp_path)
+    publish_insights(insights("prod"), tmp_path)
     assert EarlierRuns.beside(state.run("drain"))("prod") == of_cluster().prior
     assert EarlierRuns(state)("another") is None

@@ -13,11 +13,11 @@ from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.room import Full
 from ktui.pacing.roster import Roster
 from ktui.pacing.waiting_for import (
-    NothingElse,
-    OneAlone,
-    OthersOfCut,
     WaitsFor,
-    WaveOver,
+    WaitsForCut,
+    WaitsForLoneStep,
+    WaitsForNextWave,
+    WaitsToGoAlone,
     waiting_for,
 )
 from support.runs.pacing import Brokers, complete, replica_lists, roster_of, submit, tp
@@ -68,7 +68,7 @@ def test_in_waves_one_waits_for_the_end_of_the_wave() -> None:
     submit(roster)
     complete(roster, 1)
 
-    assert why(roster, 3) == WaveOver(1, 2)
+    assert why(roster, 3) == WaitsForNextWave(1, 2)
 
 
 def test_one_that_is_ready_waits_for_the_others_of_its_cut() -> None:
@@ -76,7 +76,7 @@ def test_one_that_is_ready_waits_for_the_others_of_its_cut() -> None:
     roster = roster_of(limits, *[ADDS_4] * 3)
     submit(roster)
     complete(roster, 1)
-    assert why(roster, 1) == OthersOfCut(1, 2)
+    assert why(roster, 1) == WaitsForCut(1, 2)
 
     complete(roster, 0)
     assert why(roster, 1) is None
@@ -87,7 +87,7 @@ def test_with_no_number_given_the_cut_waits_for_the_end_of_all_adding() -> None:
     submit(roster)
     complete(roster, 1)
 
-    assert why(roster, 1) == OthersOfCut(1, None)
+    assert why(roster, 1) == WaitsForCut(1, None)
 
 
 def test_who_adds_more_than_m_waits_until_nothing_else_moves_and_then_all_wait_for_it() -> None:
@@ -95,7 +95,7 @@ def test_who_adds_more_than_m_waits_until_nothing_else_moves_and_then_all_wait_f
     limits = Limits(replicas=3, partitions=2, replica_movements=2, shape=Shape.GENTLE)
     roster = roster_of(limits, ADDS_4, big, ADDS_5)
     submit(roster, {9: 1})
-    assert why(roster, 1, {9: 1}) == NothingElse(3, 2)
+    assert why(roster, 1, {9: 1}) == WaitsToGoAlone(3, 2)
 
     alone = roster_of(limits, big, ADDS_4)
     submit(alone, {9: 1})
@@ -106,7 +106,7 @@ def test_who_adds_more_than_m_waits_until_nothing_else_moves_and_then_all_wait_f
             complete(alone)
     assert alone.flying_alone
     left = [n for n in (1,) if tp(n) in alone]
-    assert [why(alone, n) for n in left] == [OneAlone(tp(0))] * len(left)
+    assert [why(alone, n) for n in left] == [WaitsForLoneStep(tp(0))] * len(left)
 
 
 @st.composite

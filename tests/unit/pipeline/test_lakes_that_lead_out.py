@@ -9,7 +9,7 @@ import pytest
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import read_manifest
-from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, Written, encode
+from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, TablePart, encode
 from ktui.pipeline.report.data.lake import ArrowLake
 
 FOLDER = "moves/lake_version=000001-aa/cluster_id=c"
@@ -18,7 +18,7 @@ FOLDER = "moves/lake_version=000001-aa/cluster_id=c"
 def write(lake: Path, folder: str, *files: str) -> Path:
     """Write a lake of one part, whose folder is there where it may be."""
     lake.mkdir(exist_ok=True)
-    part = Written(folder, tuple(DataFile(file, 1) for file in files), 1)
+    part = TablePart(folder, tuple(DataFile(file, 1) for file in files), 1)
     (lake / NAME).write_bytes(encode(Manifest(version=1, tables={"moves": {"c": part}})))
     return lake
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ktui.pipeline.lake.records import Interval, LogEndRecord, Sample, ThrottleRecord
-from ktui.pipeline.tables.stall_cause import MOST_TELLING, cause_of, looked_at, stalls
+from ktui.pipeline.tables.stall_cause import MOST_TELLING, cause_of, cause_window, stalls
 from ktui.progress.timeline import Cause
 
 BEHIND = (LogEndRecord(1, 100), LogEndRecord(4, 70))
@@ -133,6 +133,6 @@ def test_a_move_that_does_not_end_though_all_is_in_sync_stands_still_after_half_
 def test_the_cause_is_looked_for_in_the_first_minute_of_a_stall_and_not_in_what_follows_it() -> (
     None
 ):
-    assert looked_at(_interval("stalled", 1_000, 9_000)) == (1_000, 9_000)
-    assert looked_at(_interval("stalled", 1_000, 900_000)) == (1_000, 61_000)
-    assert looked_at(_interval("stalled", 1_000, 1_000)) == (1_000, 1_001)
+    assert cause_window(_interval("stalled", 1_000, 9_000)) == (1_000, 9_000)
+    assert cause_window(_interval("stalled", 1_000, 900_000)) == (1_000, 61_000)
+    assert cause_window(_interval("stalled", 1_000, 1_000)) == (1_000, 1_001)

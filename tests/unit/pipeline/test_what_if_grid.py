@@ -10,7 +10,7 @@ import pytest
 from ktui.fileproblem import FileProblem
 from ktui.pacing.limits import Limits, Shape
 from ktui.pipeline.what_if.grid import GridCell, read_grid, usual_grid
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 
 
 @pytest.fixture
@@ -24,7 +24,9 @@ def test_every_limit_goes_with_every_other_and_with_every_throttle(grid: Path) -
     )
     cells = read_grid(grid)
     assert len(cells) == 8
-    assert GridCell(Limits(partitions=5, shape=Shape.KIP_435), rates_from("50MB/s")) in cells
+    assert (
+        GridCell(Limits(partitions=5, shape=Shape.KIP_435), parse_throttle_rates("50MB/s")) in cells
+    )
 
 
 def test_a_single_value_needs_no_list_and_none_lifts_a_limit(grid: Path) -> None:

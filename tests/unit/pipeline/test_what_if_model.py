@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.pipeline.what_if.model import InflowSample, Model, RecordedStep, fit
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 
 MB = 1_000_000.0
 
@@ -105,7 +105,7 @@ def test_steps_take_their_median_beside_copying_in_whole_polls() -> None:
     model = model_of(inflow(1, MB), steps=steps)
     assert model.joining_s == 4
     assert model.other_s == 3
-    assert model.tempo(rates_from("none")).joining_s == 4
+    assert model.tempo(parse_throttle_rates("none")).joining_s == 4
 
 
 def test_without_steps_a_step_takes_what_a_poll_takes() -> None:
@@ -128,6 +128,6 @@ def test_of_few_brokers_the_range_is_no_narrower_than_what_is_assumed_of_any() -
 
 def test_each_broker_is_played_under_its_own_throttle() -> None:
     model = model_of(inflow(1, 50 * MB))
-    tempo = model.tempo(rates_from("20MB,3=5MB"))
+    tempo = model.tempo(parse_throttle_rates("20MB,3=5MB"))
     assert tempo.bytes_s(1, 1) == 20 * MB
     assert tempo.bytes_s(3, 1) == 5 * MB

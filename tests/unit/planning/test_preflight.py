@@ -13,7 +13,7 @@ from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import FindingKind, Severity
 from ktui.planning.preflight import preflight as preflight_module
-from ktui.planning.preflight.preflight import Ground, Preflight, ShapeCost, preflight
+from ktui.planning.preflight.preflight import Preflight, PreflightBase, ShapeCost, preflight
 from ktui.planning.simulate import schedule as schedule_module
 from ktui.planning.simulate.copy_rates import BrokerThrottle, Span
 from ktui.units import Rate
@@ -349,7 +349,7 @@ def test_what_is_added_to_reach_min_isr_is_bound_by_no_limit() -> None:
 
 def test_limits_may_change_on_the_same_ground() -> None:
     ways, again = [ONE, ALL, ONE], msgspec.structs.replace(START, partitions=1)
-    ground = Ground(a_plan(*ways), a_snapshot(*ways))
+    ground = PreflightBase(a_plan(*ways), a_snapshot(*ways))
 
     for limits in (START, KIP, again, START):
         assert ground.under(limits) == figures(*ways, limits=limits)

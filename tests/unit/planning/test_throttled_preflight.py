@@ -12,11 +12,11 @@ from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, LONGEST_LIST
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Finding, FindingKind, Severity
-from ktui.planning.preflight.preflight import Ground, Preflight, preflight
+from ktui.planning.preflight.preflight import Preflight, PreflightBase, preflight
 from ktui.planning.preflight.text import lines
 from ktui.planning.preflight.throttle_findings import STALLED_AFTER_S
 from ktui.planning.simulate.copy_rates import BrokerThrottle
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress import stalls
 from ktui.units import Rate
 from support.cli.preflights import Way, a_plan, a_snapshot, tp
@@ -41,7 +41,12 @@ def foreseen(
     snapshot = a_snapshot(*ways, inbound={tp(n): b for n, b in enumerate(written)}, **more)
     rate = None if assume is None else Rate(assume)
     return preflight(
-        a_plan(*ways), snapshot, limits, rate, rates_from(throttle), throttle_leaders=leaders
+        a_plan(*ways),
+        snapshot,
+        limits,
+        rate,
+        parse_throttle_rates(throttle),
+        throttle_leaders=leaders,
     )
 
 
@@ -81,10 +86,10 @@ def test_of_an_assumed_rate_and_a_throttle_the_lower_counts() -> None:
 
 
 def test_the_throttle_is_worked_out_anew_as_it_is_typed() -> None:
-    ground = Ground(a_plan(ONE), a_snapshot(ONE, inbound={tp(0): 12 * MB}))
+    ground = PreflightBase(a_plan(ONE), a_snapshot(ONE, inbound={tp(0): 12 * MB}))
 
-    low = ground.under(START, throttle=rates_from("10MB"))
-    high = ground.under(START, throttle=rates_from("20MB"))
+    low = ground.under(START, throttle=parse_throttle_rates("10MB"))
+    high = ground.under(START, throttle=parse_throttle_rates("20MB"))
 
     assert [found.kind for found in low.warnings] == [FindingKind.NEVER_ENDS]
     assert (high.warnings, throttles(high)) == ((), {4: 20 * MB})

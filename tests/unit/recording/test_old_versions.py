@@ -10,8 +10,8 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.recording.lines import End, LostPollLine, RunLine
-from ktui.recording.playing import PlayedPoll, observations
-from ktui.recording.reading import recordings
+from ktui.recording.playing import PlayedPoll, play_session
+from ktui.recording.reading import find_sessions
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -117,9 +117,9 @@ SECOND = Observation(
 
 
 def test_version_1_is_read() -> None:
-    (session,) = recordings(FIXTURES / "version-1.jsonl.gz")
+    (session,) = find_sessions(FIXTURES / "version-1.jsonl.gz")
 
-    first, lost, event, second, end = observations(session)
+    first, lost, event, second, end = play_session(session)
 
     assert (session.head.program, session.head.cluster) == ("ktui 0.1.0", "prod")
     assert isinstance(first, PlayedPoll)

@@ -11,7 +11,7 @@ from ktui.cluster.errors import Unreachable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import of_topic
+from ktui.cluster.resources import topic_resource
 from ktui.recording.lines import LostPollLine
 from ktui.recording.playing import PlayedPoll
 from ktui.recording.recorded import RecordingSource
@@ -69,7 +69,7 @@ async def test_a_poll_that_fails_is_recorded_with_the_reason_and_fails_as_before
 async def test_settings_that_someone_says_are_changed_are_read_in_the_next_look(
     tmp_path: Path,
 ) -> None:
-    change = ConfigChange(of_topic("orders"), "min.insync.replicas", ConfigOp.SET, "2")
+    change = ConfigChange(topic_resource("orders"), "min.insync.replicas", ConfigOp.SET, "2")
     async with looking_at_a_move() as look:
         looks = RecordedLooks(look, tmp_path)
         await looks.poll()

@@ -12,8 +12,8 @@ import pytest
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
-from ktui.recording.playing import PlayedPoll, observations
-from ktui.recording.reading import Good, recordings
+from ktui.recording.playing import PlayedPoll, play_session
+from ktui.recording.reading import GoodLine, find_sessions
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
@@ -200,8 +200,8 @@ def test_every_segment_can_be_read_without_the_others(tmp_path: Path) -> None:
     for number, file in enumerate(the_session(tmp_path).files):
         assert isinstance(good(file)[0].line, Head)
         assert next(look_lines(file)).whole
-        (session,) = recordings(file)
-        seen = [each.observation for each in observations(session) if isinstance(each, PlayedPoll)]
+        (session,) = find_sessions(file)
+        seen = [each.observation for each in play_session(session) if isinstance(each, PlayedPoll)]
         assert seen == all_to_the_millisecond(recording.shown[number * 4 : number * 4 + 4])
 
 
@@ -221,11 +221,11 @@ def test_another_cluster_is_another_session_in_its_own_folder(recording: Recordi
     recording.recorder.lost("no answer")
     recording.recorder.close()
 
-    one, other = recordings(recording.folder)
+    one, other = find_sessions(recording.folder)
 
     assert (one.head.cluster_id, other.head.cluster_id) == ("a-cluster", "another")
-    assert [type(each) for each in observations(one)] == [LostPollLine, PlayedPoll, PlayedPoll, End]
-    assert [type(each) for each in observations(other)] == [
+    assert [type(each) for each in play_session(one)] == [LostPollLine, PlayedPoll, PlayedPoll, End]
+    assert [type(each) for each in play_session(other)] == [
         PlayedPoll,
         PlayedPoll,
         PlayedPoll,
@@ -270,9 +270,9 @@ def test_two_recorders_of_one_folder_do_not_mix(tmp_path: Path) -> None:
         one.looks(1)
         other.looks(2)
 
-    first, second = recordings(tmp_path)
+    first, second = find_sessions(tmp_path)
 
-    lengths = {len(list(observations(session))) for session in (first, second)}
+    lengths = {len(list(play_session(session))) for session in (first, second)}
     assert lengths == {3, 6}
 
 
@@ -306,6 +306,6 @@ def test_a_whole_look_begins_from_nothing(tmp_path: Path) -> None:
         assert look.names == before.names
 
 
-def lines_of_looks(folder: Path) -> list[Good]:
+def lines_of_looks(folder: Path) -> list[GoodLine]:
     (file,) = the_session(folder).files
     return [each for each in good(file) if not isinstance(each.line, Head)]

@@ -35,7 +35,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.event_text import KIND_IN_WORDS
 from ktui.execution.run.unanswered import MAY_COME_S
-from ktui.planning.names import among, shown
+from ktui.planning.names import join_some, shortened
 
 PATIENCE_S = MAY_COME_S
 """How long it is watched what becomes of it: a request whose answer was lost may come so late."""
@@ -263,11 +263,11 @@ def _check_names(wanted: CancelRequest, seen: Observation) -> None:
     """
     hidden = {failure.topic for failure in seen.failures}
     there = {tp.topic for tp in seen.partitions} | hidden
-    missing = [f"topic {shown(topic)!r}" for topic in wanted.topics if topic not in there]
+    missing = [f"topic {shortened(topic)!r}" for topic in wanted.topics if topic not in there]
     missing += [
-        f"partition {tp.partition} of topic {shown(tp.topic)!r}"
+        f"partition {tp.partition} of topic {shortened(tp.topic)!r}"
         for tp in wanted.partitions
         if tp in seen.absent
     ]
     if missing:
-        raise BadInput(f"the cluster does not have {among(missing, told=10)}; nothing was sent")
+        raise BadInput(f"the cluster does not have {join_some(missing, told=10)}; nothing was sent")

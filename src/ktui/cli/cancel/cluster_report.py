@@ -18,7 +18,7 @@ from ktui.cluster.text import clean
 from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 _NOT_KNOWN = "not known"
@@ -144,8 +144,8 @@ def _came(told: ClusterCancelReport) -> Iterator[str]:
         )
     if told.more:
         yield (
-            f"begun by others meanwhile, and not cancelled: {among(told.more, told=10)}. Call this "
-            "again"
+            f"begun by others meanwhile, and not cancelled: {join_some(told.more, told=10)}. "
+            "Call this again"
         )
     if told.not_written:
         yield f"what came of it is not written down: {told.not_written}"

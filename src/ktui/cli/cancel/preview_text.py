@@ -14,7 +14,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import acts_in_words
 from ktui.execution.run.event_text import KIND_IN_WORDS, brokers
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 MOST_ROWS = 40
@@ -88,7 +88,7 @@ def _grouped(
         if reason := why(told):
             groups[reason].append(told)
     for reason, some in groups.items():
-        yield f"{word}: {among([each.tp for each in some], told=5)}: {reason}"
+        yield f"{word}: {join_some([each.tp for each in some], told=5)}: {reason}"
 
 
 def _extra(preview: Preview, state: StateDir) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _extra(preview: Preview, state: StateDir) -> Iterator[str]:
     left = [told for told in preview.partitions if told.extra]
     if wanted.kind is not CancelKind.STOP or not left:
         return
-    named = among([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], told=5)
+    named = join_some([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], told=5)
     command = f"ktui cancel {preview.run.name} --trim {wanted.scope_words}{state_option(state)}"
     have = "keeps" if len(left) == 1 else "keep"
     yield f"{named} {have} more replicas than the plan gives; to drop them too: {command}"

@@ -16,13 +16,13 @@ from ktui.cli.context.errors import BadInput
 from ktui.cluster.clock import Clock
 from ktui.cluster.ownership import (
     ClaimPreview,
+    ClaimStatus,
     ClusterClaim,
     ClusterOwner,
-    Free,
-    Others,
+    OwnedByOthers,
     OwnedHere,
-    Standing,
-    Unknown,
+    OwnerUnknown,
+    Unowned,
 )
 from ktui.cluster.send_guard import SendGuard
 from ktui.execution.errors import RunProblem, RunRefused
@@ -140,7 +140,7 @@ async def refuse_another(how: Claiming) -> None:
     """
     async with aclosing(look_claim(how.cluster, how.state, how.cluster_id)) as claim:
         standing = await claim.look()
-    if isinstance(standing, Others) and how.take_over:
+    if isinstance(standing, OwnedByOthers) and how.take_over:
         await _made(how)
     else:
         _refuse(standing, only_ends=True)
@@ -160,18 +160,18 @@ async def owner_findings(how: Claiming | None) -> tuple[Finding, ...]:
     warning = _warning(standing, how)
     if warning is not None:
         return (Finding(Severity.WARNING, FindingKind.OWNER, (), warning),)
-    if isinstance(standing, Free) and preview.makes_topic:
+    if isinstance(standing, Unowned) and preview.makes_topic:
         return (Finding(Severity.NOTE, FindingKind.OWNER, (), _will_be_made(preview)),)
     return ()
 
 
-def _warning(standing: Standing, how: Claiming) -> str | None:
+def _warning(standing: ClaimStatus, how: Claiming) -> str | None:
     match standing:
-        case Others() if how.take_over:
+        case OwnedByOthers() if how.take_over:
             return f"{standing}. It is taken over: its engines send nothing more then"
-        case Others():
+        case OwnedByOthers():
             return f"{standing}{_of_us(standing)}. A start is refused without {TAKE_OVER}"
-        case Unknown():
+        case OwnerUnknown():
             return f"{standing}. A start is refused until that is known. {_WITHOUT}"
     return None
 
@@ -219,7 +219,7 @@ async def _made(how: Claiming) -> bool:
     """Claim the cluster; whether this state directory did not own it before."""
     async with aclosing(how.claim()) as claim:
         before, preview = await claim.look(), await claim.preview()
-        if isinstance(before, Free) and preview.makes_topic:
+        if isinstance(before, Unowned) and preview.makes_topic:
             click.echo(f"note: {_will_be_made(preview)}", err=True)
         standing = await claim.claim(take_over=how.take_over)
     _refuse(standing, only_ends=how.only_ends)
@@ -242,7 +242,7 @@ async def _let_go(claim: ClusterClaim) -> str | None:
         standing = await claim.claim(take_over=False)
     if isinstance(standing, OwnedHere):
         return await claim.release()
-    return None if isinstance(standing, Free) else str(standing)
+    return None if isinstance(standing, Unowned) else str(standing)
 
 
 def _will_be_made(preview: ClaimPreview) -> str:
@@ -252,24 +252,24 @@ def _will_be_made(preview: ClaimPreview) -> str:
     )
 
 
-def _refuse(standing: Standing, *, only_ends: bool) -> None:
+def _refuse(standing: ClaimStatus, *, only_ends: bool) -> None:
     match standing:
-        case Others():
+        case OwnedByOthers():
             raise RunRefused(
                 f"nothing was sent: {standing}{_of_us(standing)}. Two runs that know nothing of "
                 f"each other must not pace one cluster. To take it over: {TAKE_OVER}; its engines "
                 "send nothing more then, and what is in flight goes on"
             )
-        case Unknown() if not only_ends:
+        case OwnerUnknown() if not only_ends:
             raise RunRefused(f"nothing was sent: {standing}. {_WITHOUT}")
-        case Free() if not only_ends:
+        case Unowned() if not only_ends:
             raise RunRefused(
                 "nothing was sent: another took the cluster and let go of it in this moment. "
                 "Try again"
             )
 
 
-def _of_us(others: Others) -> str:
+def _of_us(others: OwnedByOthers) -> str:
     """Tell somebody who has two state directories that the other one is theirs."""
     me, owner = this_process(), others.owner
     if owner is None or (owner.user, owner.host) != (me.user, me.host):

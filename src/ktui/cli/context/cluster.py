@@ -14,7 +14,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import ClusterClaim, ClusterOwner
 from ktui.cluster.text import clean
-from ktui.inputfile import Unreadable, from_home
+from ktui.inputfile import Unreadable, expand_home
 from ktui.kafka.capabilities import Capabilities, Permissions
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
@@ -141,7 +141,7 @@ def _connection(
 def _beside(config: Config, where: str, file: str) -> Path:
     """Return a file that a context names, whose path may be relative to the config file."""
     try:
-        return config.path.parent / from_home(file)
+        return config.path.parent / expand_home(file)
     except Unreadable as why:
         raise BadInput(f"{where}: command_config: cannot read {clean(file)}: {why}") from None
 

@@ -11,8 +11,8 @@ import msgspec
 import platformdirs
 
 from ktui.fileproblem import FileProblem, unknown_key
-from ktui.pacing.limits import LimitsProblem, limits_from
-from ktui.planning.throttle_rates import ThrottleProblem, rates_from
+from ktui.pacing.limits import LimitsProblem, parse_limits
+from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
 
 if TYPE_CHECKING:
     from ktui.yamlfile import YamlFile
@@ -110,13 +110,13 @@ def _check_limits(file: YamlFile, keys: tuple[str, ...], limits: Mapping[str, An
     singly = [((*keys, name), {name: value}) for name, value in limits.items()]
     for place, some in (*singly, (keys, limits)):
         try:
-            limits_from(some)
+            parse_limits(some)
         except LimitsProblem as problem:
             raise file.problem(place, f"{'.'.join(keys)}: {problem}") from None
 
 
 def _check_throttle(file: YamlFile, keys: tuple[str, ...], throttle: str | int | None) -> None:
     try:
-        rates_from("none" if throttle is None else str(throttle))
+        parse_throttle_rates("none" if throttle is None else str(throttle))
     except ThrottleProblem as problem:
         raise file.problem(keys, f"{'.'.join(keys)}: {problem}") from None

@@ -39,7 +39,7 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.text import clean
-from ktui.cluster.throttle_settings import REPLICAS, entries
+from ktui.cluster.throttle_settings import REPLICAS, parse_throttled_list
 from ktui.execution.host.state_dir import StateDir
 
 MOST_SHOWN = 400
@@ -314,7 +314,7 @@ def _change(throttle: FoundThrottle) -> ConfigChange:
     resource, key = throttle.resource, throttle.key
     if key not in REPLICAS:
         return ConfigChange(resource, key, ConfigOp.DELETE)
-    listed = sorted(entries(throttle.value))
+    listed = sorted(parse_throttled_list(throttle.value))
     every_way = (f"{before}{each}{after}" for each in listed for before, after in _BLANKS)
     return ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(every_way))
 
@@ -349,7 +349,7 @@ def _is_there(now: Now, throttle: FoundThrottle) -> bool:
         return True
     own = _own(now, throttle)
     if throttle.key in REPLICAS:
-        return not entries(own or "").isdisjoint(throttle.values)
+        return not parse_throttled_list(own or "").isdisjoint(throttle.values)
     return own == throttle.value
 
 

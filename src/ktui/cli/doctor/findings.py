@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.health import Health
 
@@ -67,7 +67,7 @@ def judge(facts: DoctorFacts) -> list[DoctorFinding]:
 
 
 def _brokers(brokers: Mapping[int, Broker]) -> Iterator[DoctorFinding]:
-    down = sorted(brokers.keys() - online(brokers))
+    down = sorted(brokers.keys() - online_brokers(brokers))
     count = len(brokers)
     if down:
         fix = "Kafka accepts a move onto a broker that is down, and it hangs: plan around it."

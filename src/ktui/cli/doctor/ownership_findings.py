@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ktui.cli.context.claim import NO_OWNERSHIP, TAKE_OVER
 from ktui.cli.doctor.findings import DoctorFinding, Level
-from ktui.cluster.ownership import ClaimPreview, Others, Standing, Unknown
+from ktui.cluster.ownership import ClaimPreview, ClaimStatus, OwnedByOthers, OwnerUnknown
 from ktui.execution.host.late_requests import LateRequest
 
 
@@ -38,7 +38,9 @@ _GRANT = (
 )
 
 
-def judge_ownership(standing: Standing, preview: ClaimPreview, *, off: bool) -> list[DoctorFinding]:
+def judge_ownership(
+    standing: ClaimStatus, preview: ClaimPreview, *, off: bool
+) -> list[DoctorFinding]:
     """Judge who owns the cluster, and what `ktui start` will create for owning it.
 
     Args:
@@ -53,18 +55,18 @@ def judge_ownership(standing: Standing, preview: ClaimPreview, *, off: bool) -> 
     return [*found, *_preview(preview)]
 
 
-def _standing(standing: Standing) -> DoctorFinding:
+def _standing(standing: ClaimStatus) -> DoctorFinding:
     what = str(standing)
     match standing:
-        case Others():
+        case OwnedByOthers():
             fix = (
                 f"Runs of this state directory are refused here. {TAKE_OVER} takes the cluster "
                 "over: the other's engines send nothing more then."
             )
             return DoctorFinding(Level.WARNING, what, fix)
-        case Unknown(denied=True):
+        case OwnerUnknown(denied=True):
             return DoctorFinding(Level.WARNING, what, f"Grant it: {_GRANT}")
-        case Unknown():
+        case OwnerUnknown():
             fix = "Until it is known, runs are refused, and no new step begins."
             return DoctorFinding(Level.WARNING, what, f"{fix} {NO_OWNERSHIP} does without.")
     return DoctorFinding(Level.GOOD, what)

@@ -18,7 +18,7 @@ from ktui.execution.run.run import Run
 from ktui.fileproblem import FileProblem
 from ktui.kafka.capabilities import Grant, Permissions
 from ktui.planning.check.findings import Finding, FindingKind, Severity
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
 
 _OF_A_THROTTLE = ("DescribeConfigs", "AlterConfigs")
@@ -99,7 +99,7 @@ def _lacking(permitted: Permissions, need: NeededPermission) -> Iterator[Finding
 def _finding(
     severity: Severity, grant: Grant, topics: tuple[str, ...], what: str, advice: str
 ) -> Finding:
-    where = among([f"topic {topic}" for topic in topics])
+    where = join_some([f"topic {topic}" for topic in topics])
     if not topics:
         where = "the cluster" if grant.resource == "cluster" else "any topic"
     sentence = (

@@ -10,7 +10,7 @@ from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.text import clean
 from ktui.cluster.throttle_settings import ALL, REPLICAS
 from ktui.execution.run.throttle_standing import inherited, places
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 from ktui.quantities import as_rate
 
 CLEAR = "`ktui doctor --clear-throttles --dry-run` shows each; without --dry-run it takes them off."
@@ -46,7 +46,7 @@ def _rates(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         rated = [_rated(throttle) for throttle in found if throttle.key == key]
         yield DoctorFinding(
             Level.WARNING,
-            f"{key} is set on {among(rated, told=5)}, and nothing moves",
+            f"{key} is set on {join_some(rated, told=5)}, and nothing moves",
             f"Left behind by an earlier move, or of a run between two steps: {CLEAR}",
         )
 
@@ -73,7 +73,7 @@ def _log_dirs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     if found:
         yield DoctorFinding(
             Level.NOTE,
-            f"{found[0].key} is set on {among(map(_rated, found), told=5)}",
+            f"{found[0].key} is set on {join_some(map(_rated, found), told=5)}",
             "It binds moves between the log dirs of a broker, which ktui does not see: where none "
             "is under way, delete it with kafka-configs --entity-type brokers.",
         )

@@ -17,17 +17,17 @@ from ktui.cluster.ports import (
     ConfigSource,
     Setting,
 )
-from ktui.cluster.resources import SettingKey, of_broker, of_topic
+from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.text import clean
-from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS, entries
+from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS, parse_throttled_list
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_standing import places, standing
-from ktui.planning.names import among
-from ktui.progress.left_behind import needed
+from ktui.planning.names import join_some
+from ktui.progress.left_behind import needed_by_move
 from ktui.quantities import as_count
 
 BROKER_KEYS = (*RATES, LOG_DIR_RATE)
@@ -86,7 +86,7 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def whole(self) -> bool:
         """Whether it is all that the setting has."""
-        return frozenset(self.values) == entries(self.setting.value)
+        return frozenset(self.values) == parse_throttled_list(self.setting.value)
 
 
 def throttles_in(
@@ -122,7 +122,7 @@ def _of(
     if setting.source is ConfigSource.DEFAULT:
         return
     alike: dict[tuple[Stands, str], list[str]] = {}
-    values = entries(setting.value) if key in REPLICAS else (setting.value,)
+    values = parse_throttled_list(setting.value) if key in REPLICAS else (setting.value,)
     for value in sorted(values, key=_numbers):
         claimed = _claimed((resource, key), value, claims)
         if setting.source is not ConfigSource.OWN:
@@ -130,7 +130,7 @@ def _of(
         elif claimed is not None:
             stands = Stands.LIVE_RUN if claimed.live else Stands.WAITING_RUN, claimed.run
         elif key in REPLICAS:
-            about_move = needed(resource.name, key, value, moving)
+            about_move = needed_by_move(resource.name, key, value, moving)
             stands = Stands.MOVING if about_move else Stands.LEFT_BEHIND, ""
         elif key == LOG_DIR_RATE:
             stands = Stands.LOG_DIRS, ""
@@ -190,7 +190,7 @@ def _claim(run: Run, owner: Holder | None) -> Claim:
 
 
 def _found(ours: SetByRun) -> frozenset[str]:
-    return entries("" if ours.before is None else ours.before.value)
+    return parse_throttled_list("" if ours.before is None else ours.before.value)
 
 
 async def look_at_throttles(
@@ -229,8 +229,8 @@ async def _read(
     reader: ClusterReader, brokers: Collection[int], topics: Collection[str]
 ) -> tuple[SettingsByResource, tuple[str, ...]]:
     resources = [
-        *map(of_broker, brokers),
-        *map(of_topic, topics),
+        *map(broker_resource, brokers),
+        *map(topic_resource, topics),
     ]
     answer = await reader.settings(resources, (*BROKER_KEYS, *REPLICAS))
     alike: dict[str, list[SettingKey]] = {}
@@ -273,7 +273,7 @@ def _seen(first: ThrottleScan, now: ThrottleScan) -> Iterator[str]:
     if now.moving:
         verb = "is" if len(now.moving) == 1 else "are"
         count = as_count(len(now.moving), "partition")
-        yield f"{count} {verb} being reassigned: {among(now.moving)}"
+        yield f"{count} {verb} being reassigned: {join_some(now.moving)}"
     before, after = _values(first), _values(now)
     for resource, key in sorted(before.keys() | after.keys(), key=str):
         then, since = before.get((resource, key)), after.get((resource, key))

@@ -21,7 +21,7 @@ from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.record.sources import EngineRecording, recording
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, Observations, Observer
+from ktui.cluster.observer import Interest, ObservationSource, Observer
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
@@ -96,7 +96,7 @@ class Beating:
         heartbeat: of the run.
     """
 
-    def __init__(self, source: Observations, heartbeat: Heartbeat) -> None:
+    def __init__(self, source: ObservationSource, heartbeat: Heartbeat) -> None:
         self._source = source
         self._heartbeat = heartbeat
 

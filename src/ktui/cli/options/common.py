@@ -14,7 +14,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, state_dir
 from ktui.execution.run.run import Run
-from ktui.planning.names import among, nearest, shown
+from ktui.planning.names import closest_names, join_some, shortened
 
 
 def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicPartition]) -> None:
@@ -32,13 +32,13 @@ def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicParti
         if tp.topic in known and tp not in run.tracks
     ]
     if missing:
-        raise BadInput(f"run {run.name} does not have {among(missing, told=10)}")
+        raise BadInput(f"run {run.name} does not have {join_some(missing, told=10)}")
 
 
 def _unknown_topic(topic: str, known: set[str]) -> str:
-    near = nearest(topic, known)
+    near = closest_names(topic, known)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"topic {shown(topic)!r}{hint}"
+    return f"topic {shortened(topic)!r}{hint}"
 
 
 F = TypeVar("F", bound=Callable[..., Any])

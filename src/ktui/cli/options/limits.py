@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.pacing.limits import CHOICES, Limits, LimitsProblem, limits_from, start_limits
+from ktui.pacing.limits import CHOICES, Limits, LimitsProblem, default_limits, parse_limits
 from ktui.planning.check.findings import ClusterSnapshot
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +47,7 @@ def given_limits(values: Mapping[str, str | None]) -> Mapping[str, object]:
     """
     given = {name.replace("_", "-"): value for name, value in values.items() if value is not None}
     try:
-        limits_from(given)
+        parse_limits(given)
     except LimitsProblem as problem:
         raise BadInput(str(problem)) from problem
     return given
@@ -67,6 +67,6 @@ def limits_for(
         BadInput: an option does not go with what the context says.
     """
     try:
-        return limits_from(given, limits_from(of_context, start_limits(len(cluster.online))))
+        return parse_limits(given, parse_limits(of_context, default_limits(len(cluster.online))))
     except LimitsProblem as problem:
         raise BadInput(str(problem)) from problem

@@ -12,7 +12,7 @@ from ktui.cluster.text import clean
 from ktui.planning.plan import MOST_BYTES, Plan
 from ktui.planning.read.problems import BadPlan
 from ktui.planning.read.read import read_plan
-from ktui.units import Rate, read
+from ktui.units import Rate, parse_quantity
 
 OPTION = "--assume-rate"
 
@@ -33,7 +33,7 @@ def given_rate(text: str | None) -> Rate | None:
     if text is None:
         return None
     try:
-        rate: Rate = read(Rate, int(text) if text.isdecimal() else text)
+        rate: Rate = parse_quantity(Rate, int(text) if text.isdecimal() else text)
     except ValueError as error:
         raise BadInput(f"{OPTION}: {error}") from error
     if rate < 1:

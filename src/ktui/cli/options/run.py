@@ -14,7 +14,7 @@ from ktui.cli.options.recording import run_recorded_option
 from ktui.execution.run.options import OnForeignChange, OnStall, RunOptions
 from ktui.planning.check.findings import Allowances, Option
 from ktui.progress.stalls import STALLED_AFTER_S
-from ktui.units import Seconds, read
+from ktui.units import Seconds, parse_quantity
 
 OPTION = "--until"
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
@@ -168,7 +168,7 @@ def _seconds(option: str, text: str | None, default: float) -> float:
     if text is None:
         return default
     try:
-        seconds = float(read(Seconds, int(text) if text.isdecimal() else text))
+        seconds = float(parse_quantity(Seconds, int(text) if text.isdecimal() else text))
     except ValueError as error:
         raise BadInput(f"{option}: {error}") from None
     return seconds

@@ -10,7 +10,12 @@ import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.execution.run.options import OnForeignThrottle, RunOptions
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleProblem, ThrottleRates, rates_from
+from ktui.planning.throttle_rates import (
+    NO_THROTTLE,
+    ThrottleProblem,
+    ThrottleRates,
+    parse_throttle_rates,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,7 +66,7 @@ def given_rates(place: str, text: str) -> ThrottleRates:
         BadInput: it is no rate; names the place and the fix.
     """
     try:
-        return rates_from(text)
+        return parse_throttle_rates(text)
     except ThrottleProblem as problem:
         raise BadInput(f"{place}: {problem}") from None
 
@@ -93,7 +98,7 @@ def throttled(
     """
     rates = given.rates
     if rates is None:
-        rates = NO_THROTTLE if of_context is None else rates_from(str(of_context))
+        rates = NO_THROTTLE if of_context is None else parse_throttle_rates(str(of_context))
     if given.leaders and not rates:
         raise BadInput(f"{LEADERS}: there is no rate to throttle them to. Give {THROTTLE} RATE")
     return msgspec.structs.replace(

@@ -16,7 +16,7 @@ from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.run.check import Findings, check
-from ktui.pipeline.spark.failures import in_words
+from ktui.pipeline.spark.failures import spark_errors_as_problems
 from ktui.quantities import as_count, as_duration
 
 LINES_LOST = 3
@@ -34,7 +34,7 @@ def command(*, lake: str | None, master: str | None, state: StateDir, json: bool
     Exit code 3 when lines were recorded that are not in the tables: damaged ones, and missing ones.
     """
     place = lake_of(lake, state)
-    with spark_for(master, state) as (spark, line), in_words():
+    with spark_for(master, state) as (spark, line), spark_errors_as_problems():
         opened = Lake.open(spark, place)
         line.tell("counting")
         findings = check(opened)

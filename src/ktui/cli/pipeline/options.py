@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, StateDirProblem, state_dir
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
-from ktui.pipeline.spark.executors import is_local, waited_for
+from ktui.pipeline.spark.executors import executor_wait_limited, is_local
 from ktui.pipeline.spark.progress import SparkProgress
 from ktui.pipeline.spark.session import LOCAL, start
 from ktui.pipeline.spark.shipping import shipped
 from ktui.pipeline.what_if.grid import read_grid, usual_grid
-from ktui.units import Seconds, read
+from ktui.units import Seconds, parse_quantity
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,7 +76,7 @@ def _window_s(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        seconds: Seconds = read(Seconds, text)
+        seconds: Seconds = parse_quantity(Seconds, text)
     except ValueError as error:
         raise click.UsageError(f"--window: {error}") from error
     if seconds <= 0:
@@ -136,7 +136,7 @@ def spark_for(
             with line.following(spark.sparkContext), ExitStack() as stack:
                 if not is_local(spark.sparkContext):
                     stack.enter_context(shipped(spark.sparkContext))
-                    stack.enter_context(waited_for(spark.sparkContext))
+                    stack.enter_context(executor_wait_limited(spark.sparkContext))
                 yield spark, line
         finally:
             with suppress(Py4JError, OSError):  # its JVM may be what has died

@@ -11,11 +11,11 @@ from ktui.cli.options.common import state_dir_option
 from ktui.cli.pipeline.lake_option import lake_of, lake_option
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.errors import PipelineProblem
-from ktui.pipeline.report.data.damage import damage_in_words
+from ktui.pipeline.report.data.damage import damage_as_problem
 from ktui.pipeline.report.data.lake import ArrowLake
-from ktui.pipeline.report.data.provenance import trace
-from ktui.pipeline.report.data.subject import choose
-from ktui.pipeline.report.page.load import load
+from ktui.pipeline.report.data.provenance import trace_provenance
+from ktui.pipeline.report.data.subject import choose_subject
+from ktui.pipeline.report.page.load import load_facts
 from ktui.pipeline.report.page.page import page
 from ktui.quantities import as_bytes, as_count
 
@@ -51,10 +51,10 @@ def command(
     """
     place = lake_of(lake, state)
     tables = ArrowLake.open(place)
-    with damage_in_words(place):
-        subject = choose(tables, run, cluster)
-        facts = load(tables, subject)
-        text = page(facts, trace(tables, place, subject, facts)).encode()
+    with damage_as_problem(place):
+        subject = choose_subject(tables, run, cluster)
+        facts = load_facts(tables, subject)
+        text = page(facts, trace_provenance(tables, place, subject, facts)).encode()
     output.write_bytes(text)
     click.echo(f"{output}: {as_count(len(facts.moves), 'move')}, {as_bytes(len(text))}")
     if show and not webbrowser.open(output.absolute().as_uri()):

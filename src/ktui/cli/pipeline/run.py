@@ -20,15 +20,15 @@ from ktui.cli.pipeline.options import (
 )
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.file import share_insights
+from ktui.insights.file import publish_insights
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.run.follow import Follower
-from ktui.pipeline.run.follow_report import FollowTold, ended_by_signals
+from ktui.pipeline.run.follow_report import FollowPrinter, ended_by_signals
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
-from ktui.pipeline.spark.executors import see_executors
+from ktui.pipeline.spark.executors import check_executors
 from ktui.quantities import as_count
 from ktui.recording.milliseconds import wall_ms
-from ktui.units import Seconds, read
+from ktui.units import Seconds, parse_quantity
 
 _EVERY = "60s"
 _MOST_TOLD = 50
@@ -124,11 +124,11 @@ def command(  # noqa: PLR0913 - an option each
         _follow(wanted, every_s, master, state, share)
         return
     with _interrupted_in_words(wanted.lake), spark_for(master, state) as (spark, line):
-        see_executors(spark.sparkContext, places, wanted.lake, line.tell)
+        check_executors(spark.sparkContext, places, wanted.lake, line.tell)
         outcome = run(spark, wanted, line.tell)
     click.echo(told(outcome, wanted.lake))
     if outcome.insights is not None and share is not None:
-        share_insights(outcome.insights, share)
+        publish_insights(outcome.insights, share)
     for problem in outcome.problems[:_MOST_TOLD]:
         click.echo(f"ktui: {clean(problem)}", err=True)
     if len(outcome.problems) > _MOST_TOLD:
@@ -151,8 +151,8 @@ def _follow(
     wanted: PipelineRequest, every_s: float, master: str | None, state: StateDir, share: Path | None
 ) -> None:
     with spark_for(master, state, "pipeline-follow.log") as (spark, line):
-        see_executors(spark.sparkContext, wanted.recordings, wanted.lake, line.tell)
-        said = FollowTold(line, wanted, every_s, share)
+        check_executors(spark.sparkContext, wanted.recordings, wanted.lake, line.tell)
+        said = FollowPrinter(line, wanted, every_s, share)
         follower = Follower(spark, wanted, every_s, said)
         with ended_by_signals(follower.end):
             follower.follow()
@@ -164,7 +164,7 @@ def _every_s(text: str | None, *, follow: bool) -> float:
     if text is not None and not follow:
         raise click.UsageError("--every: goes with --follow")
     try:
-        seconds: Seconds = read(Seconds, text or _EVERY)
+        seconds: Seconds = parse_quantity(Seconds, text or _EVERY)
     except ValueError as error:
         raise click.UsageError(f"--every: {error}") from error
     if seconds <= 0:
@@ -179,9 +179,9 @@ def told(outcome: PipelineOutcome, lake: str) -> str:
 
 def _told(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
     if outcome.read:
-        read = as_count(outcome.read, "new segment")
+        parse_quantity = as_count(outcome.read, "new segment")
         clusters = as_count(len(outcome.clusters), "cluster")
-        yield f"{lake}, version {outcome.manifest.version}: {read} of {clusters}"
+        yield f"{lake}, version {outcome.manifest.version}: {parse_quantity} of {clusters}"
         for name, parts in outcome.manifest.tables.items():
             yield f"  {name:<12} {sum(part.rows for part in parts.values()):>14,} rows"
     else:

@@ -15,7 +15,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.planning.plan import PartitionTarget, Plan, written
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_count
 
 output_option = click.option(
@@ -42,9 +42,9 @@ def journalled_run(state: StateDir, name: str) -> Run:
 def give_plan(plan: Plan, output: Path | None) -> None:
     """Print a plan, or write it to a file."""
     if output is None:
-        click.echo(written(plan), nl=False)
+        click.echo(plan_as_json(plan), nl=False)
     else:
-        output.write_text(written(plan), encoding="utf-8")
+        output.write_text(plan_as_json(plan), encoding="utf-8")
         click.echo(f"{output}: {as_count(len(plan.partitions), 'partition')}", err=True)
 
 

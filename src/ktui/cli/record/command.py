@@ -16,7 +16,7 @@ from ktui.cli.record.copy import copy_redacted
 from ktui.cli.record.loop import Until, record
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
-from ktui.units import Seconds, read
+from ktui.units import Seconds, parse_quantity
 
 
 @click.command("record")
@@ -91,7 +91,7 @@ def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        seconds = float(read(Seconds, float(text) if text.isdecimal() else text))
+        seconds = float(parse_quantity(Seconds, float(text) if text.isdecimal() else text))
     except ValueError as error:
         raise BadInput(f"--for: {error}") from None
     if seconds <= 0:

@@ -17,7 +17,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.quantities import as_count
 from ktui.recording.lines import AnyLine, encode
-from ktui.recording.reading import Bad, lines, recordings, segments
+from ktui.recording.reading import BadLine, find_segments, find_sessions, read_lines
 from ktui.recording.redact import Redaction
 from ktui.recording.segments import UNFINISHED, segment_path, session_folder
 from ktui.recording.writing import SegmentWriter
@@ -48,11 +48,11 @@ def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> Non
         StateDirProblem: the state directory cannot be used.
     """
     copied = CopyJson(to=str(to.absolute()))
-    found, problems = segments(source)
+    found, problems = find_segments(source)
     numbers = {file.path: file.head.segment for file in found}
     copied.left_out += map(str, problems)
     hide = redaction(state)
-    for session in recordings(source):
+    for session in find_sessions(source):
         folder = session_folder(to, hide.head(session.head))
         make_folder(folder)
         for file in session.files:
@@ -82,8 +82,8 @@ def _copy_file(file: Path, to: Path, hide: Redaction, copied: CopyJson) -> None:
 
 def _whole_lines(file: Path, copied: CopyJson) -> Iterator[tuple[int, AnyLine]]:
     try:
-        for found in lines(file):
-            if isinstance(found, Bad):
+        for found in read_lines(file):
+            if isinstance(found, BadLine):
                 copied.left_out.append(f"{file}:{found.number}: {found.reason}")
             else:
                 yield found.number, found.line

@@ -18,7 +18,7 @@ from ktui.cli.options.recording import in_words
 from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.progress_line import ProgressLine
 from ktui.cli.record.sources import ClusterRecording
-from ktui.cluster.clock import Clock, SystemClock, first_of
+from ktui.cluster.clock import Clock, SystemClock, wait_for_first
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
 from ktui.execution.host.state_dir import StateDir
@@ -140,7 +140,7 @@ class RecordLoop:
             if self._is_over():
                 return Over.AS_ASKED
             pause_s = started_s + self._pause_s - self._clock.monotonic()
-            await first_of(self._clock.sleep(max(0.0, pause_s)), stop.wait())
+            await wait_for_first(self._clock.sleep(max(0.0, pause_s)), stop.wait())
 
     def recorded(self) -> RecordedJson:
         """Say how far it is."""
@@ -158,7 +158,7 @@ class RecordLoop:
     async def _look_unless(self, stop: asyncio.Event) -> None:
         look = asyncio.ensure_future(self._look())
         try:
-            await first_of(asyncio.wait([look]), stop.wait())
+            await wait_for_first(asyncio.wait([look]), stop.wait())
             if look.done():
                 look.result()
         finally:

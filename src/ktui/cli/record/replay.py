@@ -26,10 +26,10 @@ from ktui.execution.host.catalog import UnknownRun, find_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.quantities import as_duration
 from ktui.recording.lines import RunLine
-from ktui.recording.milliseconds import moment
-from ktui.recording.reading import Good, Session, lines, recordings
+from ktui.recording.milliseconds import from_wall_ms
+from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
 from ktui.recording.replay_clock import FASTEST, SLOWEST, ReplayClock
-from ktui.recording.replay_moment import second_of
+from ktui.recording.replay_moment import parse_second
 from ktui.recording.replay_tape import Tape
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.replay.app import ReplayApp
@@ -60,7 +60,7 @@ class Playable(msgspec.Struct, frozen=True):
     def row(self) -> tuple[str, ...]:
         """Tell of it in a table."""
         head = self.sessions[0].head
-        began = moment(head.at).astimezone()
+        began = from_wall_ms(head.at).astimezone()
         return (
             self.session,
             f"{began:%Y-%m-%d %H:%M:%S}",
@@ -135,16 +135,16 @@ def _listed(known: Sequence[Playable]) -> str:
 
 
 def _run_of(session: Session) -> RunLine | None:
-    for number, each in enumerate(lines(session.files[0])):
+    for number, each in enumerate(read_lines(session.files[0])):
         if number >= _FIRST_LINES:
             return None
-        if isinstance(each, Good) and isinstance(each.line, RunLine):
+        if isinstance(each, GoodLine) and isinstance(each.line, RunLine):
             return each.line
     return None
 
 
 def _until_ms(session: Session) -> int:
-    times = (each.line for each in lines(session.files[-1]) if isinstance(each, Good))
+    times = (each.line for each in read_lines(session.files[-1]) if isinstance(each, GoodLine))
     return max(
         (line.at for line in times if not isinstance(line, RunLine)), default=session.head.at
     )
@@ -216,21 +216,21 @@ def found(path: str, state: StateDir) -> list[Session]:
         BadInput: there is neither such a file nor such a run.
     """
     if Path(path).exists():
-        return recordings(Path(path))
+        return find_sessions(Path(path))
     try:
         run = find_run(state, path)
     except UnknownRun as unknown:
         raise BadInput(f"{clean(path)}: there is no such file, and {unknown}") from None
     if not run.recording.is_dir():
         raise BadInput(f"run {run.name} has no recording: there is nothing in {run.recording}")
-    return recordings(run.recording)
+    return find_sessions(run.recording)
 
 
 def _second(begin: str | None, tape: Tape) -> float:
     if begin is None:
         return tape.first_look_s
     try:
-        return second_of(begin, tape)
+        return parse_second(begin, tape)
     except ValueError as error:
         raise BadInput(f"--at {error}") from None
 

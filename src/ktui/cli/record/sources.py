@@ -11,7 +11,7 @@ from ktui import __version__
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, Observations
+from ktui.cluster.observer import Interest, ObservationSource
 from ktui.execution.host.recording import LiveRunsRecording, RunRecording
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
@@ -35,7 +35,7 @@ class EngineRecording:
         self._recorder = recorder
         self._events = None if recorder is None else RunRecording(recorder, name)
 
-    def through(self, source: Observations) -> Observations:
+    def through(self, source: ObservationSource) -> ObservationSource:
         """Give a source that is recorded."""
         return source if self._recorder is None else RecordingSource(source, self._recorder)
 
@@ -87,7 +87,7 @@ class ClusterRecording:
         state: where the runs are remembered.
     """
 
-    def __init__(self, source: Observations, recorder: Recorder, state: StateDir) -> None:
+    def __init__(self, source: ObservationSource, recorder: Recorder, state: StateDir) -> None:
         self._source = source
         self.recorder = recorder
         self.runs = LiveRunsRecording(recorder, state)

@@ -19,7 +19,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, limits_from
+from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, parse_limits
 
 
 class LimitsJson(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ def command(name: str, *, state: StateDir, json: bool, **limits: str | None) -> 
 def _check(given: Mapping[str, object], run: Run) -> None:
     """See that limits go with those that stay, before anything is written."""
     try:
-        limits_from(given, run.limits)
+        parse_limits(given, run.limits)
     except LimitsProblem as problem:
         raise BadInput(str(problem)) from problem
 

@@ -20,7 +20,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import Recording
 from ktui.execution.run.run import ClusterLost
 from ktui.execution.run.states import State
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 
 _LEFT_OUT = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
 _CALLED_OFF = (
@@ -183,7 +183,7 @@ def _late(run: RunSummary) -> str:
     """Say which requests of a run that has ended may take effect yet."""
     if not run.open_requests:
         return ""
-    named = among([f"{each.topic}-{each.partition}" for each in run.open_requests], told=5)
+    named = join_some([f"{each.topic}-{each.partition}" for each in run.open_requests], told=5)
     return (
         f"requests for {named} were not answered before it ended, and may take effect late; "
         "`ktui doctor` tells of any that did"

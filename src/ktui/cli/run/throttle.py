@@ -24,7 +24,7 @@ from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_standing import before, standing, stays, still_to_be_taken_off
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 from ktui.quantities import as_rate
 
 MOST_ENTRIES = 10
@@ -118,7 +118,7 @@ def _rows(run: Run) -> Iterator[tuple[str, ...]]:
         if resource.scope is ConfigScope.BROKER:
             there = " or ".join(map(_rate, sorted(ours.values)))
         else:
-            there = among(sorted(ours.values), told=MOST_ENTRIES)
+            there = join_some(sorted(ours.values), told=MOST_ENTRIES)
         sure = " (not confirmed)" if ours.unsure else ""
         on = f"{resource.scope} {resource.name}"
         yield on, name, f"{there or 'none'}{sure}", clean(_rate(before(ours.before)))

@@ -13,7 +13,7 @@ from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot, Finding
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.preflight import Ground, Preflight
+from ktui.planning.preflight.preflight import Preflight, PreflightBase
 from ktui.planning.simulate.schedule import OnDecision
 
 
@@ -37,7 +37,7 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def preflight(self, told: OnDecision | None = None) -> Preflight:
         """Work out what it would do; `told` hears of each decision."""
-        return Ground(self.plan, self.seen).under(
+        return PreflightBase(self.plan, self.seen).under(
             self.limits,
             told,
             self.options.throttle,

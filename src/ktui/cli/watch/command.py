@@ -21,7 +21,7 @@ from ktui.cli.output.view import show_app
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cluster.clock import Clock, SystemClock
-from ktui.cluster.observer import Observations, Observer
+from ktui.cluster.observer import ObservationSource, Observer
 from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.reader import KafkaReader
 from ktui.recording.recorder import Recorder
@@ -135,7 +135,7 @@ async def _shown(view: LiveView) -> None:
 
 
 def _app(
-    view: LiveView, source: Observations, reader: KafkaReader, clock: Clock, interval_s: float
+    view: LiveView, source: ObservationSource, reader: KafkaReader, clock: Clock, interval_s: float
 ) -> KtuiApp:
     cluster, engines = view.cluster, None
     if view.names is not None:

@@ -31,9 +31,9 @@ from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped, shipped_path
+from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
 from ktui.simulated.scenario.record import FASTEST, Scenario
-from ktui.simulated.scenario.submission import carry_out
+from ktui.simulated.scenario.submission import submit_plan
 from ktui.tui.app.demo import DemoApp, Story
 from ktui.tui.draw.themes import load_themes
 
@@ -74,7 +74,7 @@ def command(
     SCENARIO is the name of one that comes with ktui (--list), or a file of your own.
     """
     if only_list:
-        rows = [(name, load_scenario(shipped_path(name)).title) for name in shipped()]
+        rows = [(name, load_scenario(shipped_path(name)).title) for name in shipped_names()]
         click.echo(table(("SCENARIO", "WHAT HAPPENS"), rows))
         return
     path = find(scenario)
@@ -95,13 +95,13 @@ def find(scenario: str) -> Path:
         BadInput: there is neither.
     """
     if not scenario.strip():
-        raise BadInput(f"no scenario was named; there are {', '.join(shipped())}")
-    if scenario in shipped():
+        raise BadInput(f"no scenario was named; there are {', '.join(shipped_names())}")
+    if scenario in shipped_names():
         return shipped_path(scenario)
     path = Path(scenario)
     if path.exists() or path.suffix in (".yaml", ".yml") or path.name != scenario:
         return path
-    known = ", ".join(shipped())
+    known = ", ".join(shipped_names())
     raise BadInput(f"no scenario {scenario!r}; there are {known}; or name a YAML file of your own")
 
 
@@ -193,7 +193,7 @@ async def _carry_out(
     if scenario.plan is None:
         return
     try:
-        refused = await carry_out(scenario.plan, scenario.spec, cluster.writer(), cluster.clock)
+        refused = await submit_plan(scenario.plan, scenario.spec, cluster.writer(), cluster.clock)
     except ClusterError as error:
         refused = (str(error),)
     app.report_refusals(refused)

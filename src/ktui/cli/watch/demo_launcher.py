@@ -25,9 +25,9 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import Limits, start_limits
+from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.measure_growth import measure
+from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
@@ -56,7 +56,7 @@ class SimulatedEngines:
 
     def limits(self, brokers: int) -> Limits:
         """Give the limits of a run that names none."""
-        return start_limits(brokers)
+        return default_limits(brokers)
 
     async def look(self, plan: Plan) -> ClusterSnapshot:
         """Look at what a plan is about."""
@@ -67,7 +67,7 @@ class SimulatedEngines:
 
     async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add to a look what a throttle is held against."""
-        return await measure(self._cluster.reader(), plan, seen, self._clock)
+        return await measure_inbound(self._cluster.reader(), plan, seen, self._clock)
 
     async def start(self, wanted: NewRun) -> RunDir:
         """Start a run.

@@ -18,9 +18,9 @@ from ktui.execution.host.launch import NewRun, prepare
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
-from ktui.pacing.limits import Limits, limits_from, start_limits
+from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.measure_growth import measure
+from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
 
@@ -47,7 +47,7 @@ class ProcessEngines:
 
     def limits(self, brokers: int) -> Limits:
         """Give the limits of a run that names none."""
-        return limits_from(self._context.limits, start_limits(brokers))
+        return parse_limits(self._context.limits, default_limits(brokers))
 
     async def look(self, plan: Plan) -> ClusterSnapshot:
         """Look at what a plan is about."""
@@ -60,7 +60,7 @@ class ProcessEngines:
 
     async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add to a look what a throttle is held against, which takes some seconds."""
-        return await measure(self._reader, plan, seen, SystemClock())
+        return await measure_inbound(self._reader, plan, seen, SystemClock())
 
     async def start(self, wanted: NewRun) -> RunDir:
         """Start a run; it is owned by a process of its own when this returns.

@@ -17,7 +17,7 @@ from ktui.durable import sync_folder, write_whole
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import read_note
-from ktui.json_input import checked_moment, decoded
+from ktui.json_input import checked_moment, decode_untrusted
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -104,7 +104,7 @@ class CancelGateFile:
         except OSError as error:
             raise _cannot(self.path, "read", error) from None
         try:
-            return decoded(_DECODER, body)
+            return decode_untrusted(_DECODER, body)
         except msgspec.DecodeError:
             at = datetime.fromtimestamp(written_s).astimezone()
             return Shut(self._cluster_id, at, "someone", f"cancel what {self.path} fails to tell")

@@ -23,7 +23,7 @@ from ktui.execution.run.track import Track
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.preflight import Ground, Preflight
+from ktui.planning.preflight.preflight import Preflight, PreflightBase
 
 
 class Joining(enum.StrEnum):
@@ -198,7 +198,7 @@ class Extra:
         """Work out what it would do by itself, under the limits of the run."""
         pairs = zip(self.plan.partitions, self.ways, strict=True)
         joins = Plan(tuple(target for target, how in pairs if how.joins))
-        figures = Ground(joins, self._settled).under(
+        figures = PreflightBase(joins, self._settled).under(
             self.run.limits,
             throttle=self.run.throttled.rates,
             throttle_leaders=self.run.options.throttle_leaders,

@@ -35,8 +35,8 @@ from ktui.execution.run.first_events import parts
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_standing import setting_in_words, standing
 from ktui.execution.throttle.write_settings import Record
-from ktui.pacing.limits import LimitsProblem, Mode, limits_from
-from ktui.planning.names import among
+from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
+from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 
@@ -107,7 +107,7 @@ class Obeying:
     def _set_limits(self, command: SetLimits, asked: Asked) -> Answer:
         old, flying = self._run.limits, self._run.in_flight
         try:
-            new = limits_from(command.options, old)
+            new = parse_limits(command.options, old)
         except LimitsProblem as problem:
             return Answer(accepted=False, words=str(problem))
         binds = self._decider.next_batch
@@ -177,7 +177,7 @@ class Obeying:
         named = [*(f"topic {topic}" for topic in command.topics), *map(str, command.partitions)]
         flying = 0 if named else self._run.in_flight
         words = "paused: nothing new is submitted"
-        words += f" for {among(named, told=5)}" if named else ""
+        words += f" for {join_some(named, told=5)}" if named else ""
         words += f"; {flying:,} in flight will finish" if flying else ""
         return Answer(accepted=True, words=words)
 

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ktui.cluster.clock import Clock, first_of
-from ktui.cluster.errors import ClusterError, unreadable
+from ktui.cluster.clock import Clock, wait_for_first
+from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Observations
+from ktui.cluster.observer import ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, Verdict, WriteResult
 from ktui.cluster.send_guard import Guard, Unguarded
@@ -87,7 +87,7 @@ class Engine:
         self,
         run: Run,
         journal: Journal,
-        source: Observations,
+        source: ObservationSource,
         cluster: ClusterPorts,
         clock: Clock,
         *,
@@ -248,7 +248,7 @@ class Engine:
             raise
         except Exception as error:  # an answer that no adapter expected must not end a run
             log.exception("the cluster's answer cannot be read")
-            self._outage(unreadable(error))
+            self._outage(describe_unreadable(error))
             return None
         self._failures = 0
         if self._run.outage is not None:
@@ -315,7 +315,7 @@ class Engine:
         task = asyncio.ensure_future(work)
         try:
             while not task.done():
-                await first_of(asyncio.wait([task]), self._clock.sleep(LISTENS_S))
+                await wait_for_first(asyncio.wait([task]), self._clock.sleep(LISTENS_S))
                 if not task.done() and obeying.is_asked:
                     obeying.take_commands()
                     await self._cancel(decider)

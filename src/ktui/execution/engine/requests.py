@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, NotAuthorized, unreadable
+from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
 from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
@@ -49,7 +49,7 @@ async def send(
         return not_sent(sending, str(error))
     except Exception as error:
         log.exception("the answer to a request cannot be read")
-        words = unreadable(error, "its answer")
+        words = describe_unreadable(error, "its answer")
         return dict.fromkeys(partitions, WriteResult(Verdict.UNKNOWN, message=words))
     unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
     return {tp: results.get(tp, unanswered) for tp in partitions}
@@ -96,7 +96,7 @@ class Requests:
             return RequestRead(None, str(error))
         except Exception as error:
             log.exception("the cluster's answer cannot be read")
-            return RequestRead(None, unreadable(error))
+            return RequestRead(None, describe_unreadable(error))
         if self._cluster_id is not None and seen.cluster_id != self._cluster_id:
             return RequestRead(None, f"the brokers are of another cluster, {seen.cluster_id}")
         return RequestRead(seen)

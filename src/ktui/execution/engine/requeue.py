@@ -15,7 +15,7 @@ from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.decision import Decision, Move, WantedPartition
-from ktui.pacing.situation import Blocked, Done, Situation, Why
+from ktui.pacing.situation import Blocked, BlockReason, Done, Situation
 from ktui.pacing.steps import next_step
 
 
@@ -96,7 +96,7 @@ def _turned(track: Track, memory: Memory, flights: Flights) -> list[AnyRunEvent]
     if track.step is not None:
         flights.call_off(track)
         return []
-    if isinstance(following, Blocked) and following.why is Why.REASSIGNING:
+    if isinstance(following, Blocked) and following.why is BlockReason.REASSIGNING:
         return []  # or it was not seen yet: the next look tells
     return stands(track, following, now.replicas)
 

@@ -23,7 +23,7 @@ from ktui.execution.run.unanswered import (
     waits_in_words,
 )
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Blocked, Done, Next, Situation, Why
+from ktui.pacing.situation import Blocked, BlockReason, Done, Next, Situation
 from ktui.progress.timeline import Progress
 
 
@@ -176,6 +176,6 @@ def _standing(step: Next, goal: str) -> tuple[State, str]:
     if isinstance(step, Done):
         return State.DONE, ""
     if isinstance(step, Blocked):
-        foreign = step.why is Why.REASSIGNING
+        foreign = step.why is BlockReason.REASSIGNING
         return (State.FOREIGN if foreign else State.BLOCKED), step.sentence_of(goal)
     return (State.READY if step.cut else State.QUEUED), ""

@@ -11,7 +11,7 @@ import msgspec
 
 from ktui.insights.curve import RateCurve
 from ktui.planning.simulate.copy_rates import ASSUMED
-from ktui.planning.simulate.fair_share import Pair, shared
+from ktui.planning.simulate.fair_share import Pair, fair_rates
 from ktui.planning.throttle_rates import ThrottleRates
 
 _SPAN_S = 30.0
@@ -67,7 +67,7 @@ class Capacity:
         for broker in taken.keys() - held:
             if taken[broker] > 0:
                 self._takes.setdefault(broker, taken[broker] / self._part(onto[broker]))
-        told = shared(copies, self.under(throttle))
+        told = fair_rates(copies, self.under(throttle))
         told_of = {pair: told[pair] * count for pair, count in copies.items()}
         weight = 1 - math.exp(-seconds / _SPAN_S)
         blamed = {

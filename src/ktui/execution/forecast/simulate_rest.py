@@ -15,8 +15,13 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits
-from ktui.planning.simulate.fair_share import Rooms, Shared
-from ktui.planning.simulate.schedule import Beside, Flying, RestOfRun, rest
+from ktui.planning.simulate.fair_share import BrokerBandwidth, FairShareCopies
+from ktui.planning.simulate.schedule import (
+    RestOfRun,
+    StepInFlight,
+    StepOverhead,
+    simulate_rest_of_run,
+)
 
 _MOST = 200
 """So many partitions are played one by one, of those in flight and of those that wait."""
@@ -34,7 +39,7 @@ class Remaining(msgspec.Struct, frozen=True):
 
 
 def remaining(
-    run: Run, headway: Headway, rooms: Rooms, *, joining_s: int, grown: float
+    run: Run, headway: Headway, rooms: BrokerBandwidth, *, joining_s: int, grown: float
 ) -> Remaining:
     """Play what is left.
 
@@ -63,8 +68,8 @@ def remaining(
             *(_wanted(track, grown * larger) for track in played),
         ],
     )
-    beside = Beside(joining_s, headway.other_s)
-    schedule = rest(left, run.limits, beside, Shared(rooms), queue.told)
+    beside = StepOverhead(joining_s, headway.other_s)
+    schedule = simulate_rest_of_run(left, run.limits, beside, FairShareCopies(rooms), queue.told)
     whole_s = schedule.copying_s + schedule.waiting_s
     stretched = 1 + queue.last_s * (longer - 1) / whole_s if whole_s else 1.0
     copying_s = min(_LONGEST_S, schedule.copying_s * stretched)
@@ -116,9 +121,9 @@ def _flies(track: Track) -> bool:
     return track.step is not None and not track.step.called_off
 
 
-def _flying(track: Track, step: OpenStep, headway: Headway, every: float) -> Flying:
+def _flying(track: Track, step: OpenStep, headway: Headway, every: float) -> StepInFlight:
     begun = step.begun
-    return Flying(
+    return StepInFlight(
         WantedPartition(track.tp, before(track, step), track.planned.size, begun=True),
         Move(track.tp, begun.step, begun.alone, begun.holds_place),
         {broker: every * size for broker, size in headway.left(track.tp, step).items()},

@@ -11,7 +11,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import LETTERS
 from ktui.pacing.room import Full
-from ktui.pacing.waiting_for import NothingElse, OneAlone, OthersOfCut, WaveOver
+from ktui.pacing.waiting_for import WaitsForCut, WaitsForLoneStep, WaitsForNextWave, WaitsToGoAlone
 from ktui.quantities import as_count, as_rate
 
 
@@ -59,11 +59,11 @@ def wait_code(cause: WaitCause) -> str:
             return cause.value
         case Full():
             return cause.limit.replace("_", "-")
-        case WaveOver():
+        case WaitsForNextWave():
             return "next wave"
-        case OthersOfCut():
+        case WaitsForCut():
             return "cut together"
-        case OneAlone() | NothingElse():
+        case WaitsForLoneStep() | WaitsToGoAlone():
             return "goes alone"
 
 
@@ -74,22 +74,22 @@ def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
             return _held(cause, run)
         case Full():
             return _full(cause, track)
-        case OthersOfCut():
+        case WaitsForCut():
             return _of_cut(cause)
-        case WaveOver():
+        case WaitsForNextWave():
             left = as_count(cause.left, "partition")
             have = "has" if cause.left == 1 else "have"
             return WaitReason(
                 f"wave {cause.wave:,}: {cause.left:,} left",
                 f"It begins with the next wave: {left} of wave {cause.wave:,} {have} not ended.",
             )
-        case OneAlone():
+        case WaitsForLoneStep():
             return WaitReason(
                 f"{cause.tp} goes alone",
                 f"The step of {cause.tp} can never fit the limits, and goes alone: nothing else"
                 " is submitted until it is over.",
             )
-        case NothingElse():
+        case WaitsToGoAlone():
             adds = as_count(cause.adds, "replica")
             return WaitReason(
                 f"adds {cause.adds:,}, M is {cause.most:,}",
@@ -175,7 +175,7 @@ def _full(full: Full, track: Track) -> WaitReason:
             return WaitReason(f"{used} in use{foreign}", f"{words} {full.used:,} {are}{theirs}.")
 
 
-def _of_cut(cut: OthersOfCut) -> WaitReason:
+def _of_cut(cut: WaitsForCut) -> WaitReason:
     if cut.together is None:
         return WaitReason(
             "cut when nothing adds",

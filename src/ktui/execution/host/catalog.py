@@ -20,7 +20,7 @@ from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recordin
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_standing import places, standing, stays, still_to_be_taken_off
-from ktui.planning.names import among, nearest, shown
+from ktui.planning.names import closest_names, join_some, shortened
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 
@@ -75,8 +75,8 @@ def check_one_throttle(
         if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
             raise RunRefused(
                 f"run {run.name}, which nobody carries on, has left its rate on "
-                f"broker{'' if len(brokers) == 1 else 's'} {among(brokers, told=8)}, and a broker "
-                f"has one, which two runs would take from each other. Go on with it: ktui resume "
+                f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers, told=8)}, and a "
+                f"broker has one, which two runs would take from each other. Go on with it: ktui resume "
                 f"{run.name}; or stop it for good: ktui cancel {run.name} --stop --all; either "
                 "puts back what was there"
             )
@@ -210,13 +210,15 @@ def find_run(state_dir: StateDir, name: str) -> RunDir:
     known = [run.name for run in state_dir.run_dirs()]
     if name in known and run_name_problem(name) is None:
         return RunDir(state_dir.runs / name)
-    unknown = f"no run {shown(name)!r} in {state_dir.path}"
+    unknown = f"no run {shortened(name)!r} in {state_dir.path}"
     if not known:
         raise UnknownRun(f"{unknown}: there are none yet. Start one: ktui start PLAN")
-    near = nearest(name, known)
+    near = closest_names(name, known)
     if near:
-        raise UnknownRun(f"{unknown}; did you mean {among(map(repr, near))}?")
-    raise UnknownRun(f"{unknown}; there are {among(map(shown, known), told=5)}. See: ktui runs")
+        raise UnknownRun(f"{unknown}; did you mean {join_some(map(repr, near))}?")
+    raise UnknownRun(
+        f"{unknown}; there are {join_some(map(shortened, known), told=5)}. See: ktui runs"
+    )
 
 
 def all_runs(state_dir: StateDir) -> list[RunSummary]:

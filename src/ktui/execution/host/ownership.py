@@ -25,7 +25,7 @@ from ktui.execution.journal.file import beside
 from ktui.execution.journal.journal import Journal
 from ktui.execution.regular_files import open_regular
 from ktui.execution.run.events import Started
-from ktui.json_input import checked_moment, decoded
+from ktui.json_input import checked_moment, decode_untrusted
 
 _PATIENCE_S = 0.5
 """How long a lock must be kept to be believed: whoever asks who holds it keeps it for a moment."""
@@ -297,7 +297,7 @@ def _holder(file: int, path: Path) -> Holder | None:
     while not _locked(file, fcntl.LOCK_SH):
         note = os.pread(file, _MOST_BYTES, 0).split(b"\n")[0]
         try:
-            return decoded(_HOLDERS, note)
+            return decode_untrusted(_HOLDERS, note)
         except msgspec.DecodeError:  # it has just been locked
             if time.monotonic() >= until:
                 raise RunProblem(

@@ -12,7 +12,7 @@ from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.events import AnyRunEvent, PlannedPart
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.planning.plan import PartitionTarget, Plan, written
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 
 
 def rollback_plan(run: Run) -> Plan:
@@ -59,7 +59,7 @@ def write_rollback_anew(run: RunDir) -> None:
 def _write(run: RunDir, plan: Plan) -> None:
     """Write it whole, or leave what is there."""
     try:
-        write_whole(run.rollback, written(plan).encode())
+        write_whole(run.rollback, plan_as_json(plan).encode())
     except OSError as error:
         raise RunProblem(f"{run.rollback}: cannot be written: {error.strerror}") from None
 

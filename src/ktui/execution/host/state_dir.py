@@ -14,7 +14,7 @@ import platformdirs
 from ktui.cluster.text import clean
 from ktui.durable import make_folder, sync_folder
 from ktui.execution.errors import RunRefused
-from ktui.inputfile import Unreadable, from_home
+from ktui.inputfile import Unreadable, expand_home
 
 MOUNTS = Path("/proc/mounts")
 """Linux lists what is mounted here, in fstab(5)'s format; elsewhere nothing is known."""
@@ -283,7 +283,7 @@ def state_dir(option: Path | str | None) -> StateDir:
         raise StateDirProblem("--state-dir is empty. Name a folder, or leave the option out")
     named = option or os.environ.get(STATE_DIR)
     try:
-        path = from_home(named) if named else platformdirs.user_state_path("ktui")
+        path = expand_home(named) if named else platformdirs.user_state_path("ktui")
     except Unreadable as why:
         fix = f"Name another: --state-dir DIR, or {STATE_DIR}"
         raise StateDirProblem(f"{clean(str(named))}: {why}. {fix}") from None

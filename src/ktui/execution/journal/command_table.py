@@ -13,7 +13,7 @@ from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.commands import Answer, Asked, Command
 from ktui.execution.journal.event_table import spelled
 from ktui.execution.run.unknown_fields import unknown_field
-from ktui.json_input import checked_moment, decoded
+from ktui.json_input import checked_moment, decode_untrusted
 
 _ENCODER = msgspec.json.Encoder()
 _COMMANDS = msgspec.json.Decoder(Command)
@@ -70,7 +70,7 @@ class CommandTable:
                 checked_moment(datetime.fromisoformat(at.decode())),
                 who.decode(),
                 command,
-                None if answer is None else decoded(_ANSWERS, answer),
+                None if answer is None else decode_untrusted(_ANSWERS, answer),
                 unknown,
             )
         except (ValueError, AttributeError, TypeError, msgspec.MsgspecError) as error:
@@ -81,7 +81,7 @@ class CommandTable:
 def _command(body: bytes) -> tuple[Command | None, str]:
     """Return a command, or what of it only a newer ktui knows: none is carried out in part."""
     try:
-        command: Command = decoded(_COMMANDS, body)
+        command: Command = decode_untrusted(_COMMANDS, body)
     except msgspec.ValidationError as error:
         return None, f"this command: {error}"
     field = unknown_field(body, command)

@@ -49,7 +49,7 @@ from ktui.execution.run.events import (
     ThrottleEvent,
 )
 from ktui.pacing.limits import LETTERS, Limits, Mode
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 DescribedEvent = (
@@ -68,7 +68,7 @@ def throttle_words(event: DescribedEvent) -> str:  # noqa: PLR0911 - a case an e
             return f"found before they are touched: {_found(event)}"
         case Configure():
             verb = "to be put back" if event.puts_back else "to be set"
-            return f"{verb}: {among(list(_setting_changes(event.changes)), told=4)}"
+            return f"{verb}: {join_some(list(_setting_changes(event.changes)), told=4)}"
         case Configured():
             return f"{_of(event.resource)}: {_verdict(event)}"
         case SettingsLeft():
@@ -88,7 +88,7 @@ def _found(event: SettingsFound) -> str:
         f"{' unset' if each.before is None or each.before.own is None else '=' + each.before.value}"
         for each in event.found
     ]
-    return among(told, told=4)
+    return join_some(told, told=4)
 
 
 def _setting_changes(changes: Iterable[ConfigChange]) -> Iterable[str]:
@@ -121,7 +121,7 @@ def cancel_words(event: CancelEvent) -> str:
     """Say what was asked for, or that the cancel gate was shut or opened."""
     if isinstance(event, CancelAsked):
         who = f", asked by {event.who}" if event.who else ""
-        scope = among([str(tp) for tp in event.partitions], told=5)
+        scope = join_some([str(tp) for tp in event.partitions], told=5)
         return f"{KIND_IN_WORDS[event.kind]} {scope}{who}"
     if event.shut:
         reason = f" by {event.reason}" if event.reason else ""
@@ -135,7 +135,7 @@ def add_words(event: AddEvent) -> str:
         who = f", asked by {event.who}" if event.who else ""
         of = as_count(event.partitions, "partition")
         return f"plan {event.plan} joins the run, {of}; {_CONFLICTS[event.on_conflict]}{who}"
-    scope = among([str(tp) for tp in event.partitions], told=5)
+    scope = join_some([str(tp) for tp in event.partitions], told=5)
     wait = "waits" if len(event.partitions) == 1 else "wait"
     return f"{scope} {wait} for the target of an extra plan"
 
@@ -187,7 +187,7 @@ def counted(limits: Limits) -> str:
 def scope_in_words(topics: Sequence[str], partitions: Sequence[TopicPartition]) -> str:
     """Name the topics and partitions that something is about; nothing where it is about all."""
     named = [f"topic {topic}" for topic in topics] + [str(tp) for tp in partitions]
-    return among(named, told=5)
+    return join_some(named, told=5)
 
 
 def who_paused(by: By) -> str:
@@ -330,8 +330,8 @@ def _still_open(event: Ended) -> str:
         return ""
     named = [f"{each.topic}-{each.partition}" for each in event.open]
     brokers = sorted({each.node for each in event.open if each.node is not None})
-    at = f" (broker {among(brokers)})" if brokers else ""
-    return f"; requests may take effect yet that were not answered{at}: {among(named, told=5)}"
+    at = f" (broker {join_some(brokers)})" if brokers else ""
+    return f"; requests may take effect yet that were not answered{at}: {join_some(named, told=5)}"
 
 
 def _planned(event: PlannedPart) -> str:

@@ -18,7 +18,7 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.states import State
 from ktui.execution.run.unknown_fields import unknown_field
-from ktui.json_input import checked_moment, decoded
+from ktui.json_input import checked_moment, decode_untrusted
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 from ktui.planning.throttle_rates import ThrottleRates
@@ -483,7 +483,7 @@ def decode(body: bytes) -> AnyRunEvent:
     Raises:
         msgspec.DecodeError: it is none that this version knows, or has a field that it does not.
     """
-    event: AnyRunEvent = decoded(_DECODER, body)
+    event: AnyRunEvent = decode_untrusted(_DECODER, body)
     if _ENCODER.encode(event) != body and (field := unknown_field(body, event)):
         raise msgspec.ValidationError(f"it has a field `{field}` that only a newer ktui knows")
     return event

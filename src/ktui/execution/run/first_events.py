@@ -13,7 +13,7 @@ from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import PlanRules
-from ktui.planning.plan import PartitionTarget, Plan, written
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def planned_by(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
 
 def sha256_of(plan: Plan) -> str:
     """Give the hash of a plan's file."""
-    return hashlib.sha256(plan.text or written(plan).encode()).hexdigest()
+    return hashlib.sha256(plan.text or plan_as_json(plan).encode()).hexdigest()
 
 
 def planned_parts(partitions: Sequence[Planned], most: int = AT_ONCE) -> list[PlannedPart]:

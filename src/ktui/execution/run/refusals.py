@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run.events import Answered
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 
 _NOT_IN_SYNC = frozenset({"PREFERRED_LEADER_NOT_AVAILABLE", "ELIGIBLE_LEADERS_NOT_AVAILABLE"})
 """What Kafka answers to an election whose winner is not in sync; it may be a moment later."""
@@ -42,7 +42,7 @@ def denied(results: Iterable[WriteResult]) -> str | None:
     if not codes or not codes <= DENIALS:
         return None
     named = ", ".join(sorted(filter(None, codes)))
-    missing = among(sorted({result.needs for result in results} - {""}))
+    missing = join_some(sorted({result.needs for result in results} - {""}))
     if not missing:
         return f"a permission is missing ({named}): grant what `ktui doctor` names, then resume"
     return f"the permission {missing} is missing ({named}): grant it, then resume"

@@ -15,8 +15,8 @@ from ktui.cluster.ports import (
     Setting,
     Verdict,
 )
-from ktui.cluster.resources import SettingKey, by_resource
-from ktui.cluster.throttle_settings import entries
+from ktui.cluster.resources import SettingKey, group_by_resource
+from ktui.cluster.throttle_settings import parse_throttled_list
 from ktui.execution.run.events import (
     Configure,
     Configured,
@@ -145,7 +145,7 @@ class Throttled(msgspec.Struct):
         if ours is None:
             return
         is_list = event.resource.scope is ConfigScope.TOPIC
-        there = entries(event.found or "") if is_list else {event.found}
+        there = parse_throttled_list(event.found or "") if is_list else {event.found}
         if not is_list and event.found is not None and event.found not in ours.values:
             self.foreign[key] = event.found
         elif not ours.unsure:
@@ -158,7 +158,7 @@ class Throttled(msgspec.Struct):
 
     def _intend(self, intent: Configure) -> None:
         """Take it that what is asked for may be there from now on."""
-        for resource, changes in by_resource(intent.changes).items():
+        for resource, changes in group_by_resource(intent.changes).items():
             before = {c.key: self.ours.get((resource, c.key), SetByRun(None)) for c in changes}
             own = msgspec.structs.replace(intent, changes=tuple(changes))
             if resource in self.asked:
@@ -237,4 +237,4 @@ def _adds(change: ConfigChange) -> bool:
 def _values(change: ConfigChange) -> frozenset[str]:
     if change.op is ConfigOp.SET:
         return frozenset((change.value or "",))
-    return entries(change.value or "")
+    return parse_throttled_list(change.value or "")

@@ -8,7 +8,7 @@ from ktui.cluster.ports import ConfigScope, ConfigSource, Setting
 from ktui.cluster.resources import SettingKey
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun, Throttled
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 
@@ -23,7 +23,7 @@ def places(keys: Iterable[SettingKey]) -> str:
     brokers = {int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER}
     topics = {r.name for r, _ in keys if r.scope is ConfigScope.TOPIC}
     named = [
-        f"{noun}{'' if len(names) == 1 else 's'} {among(names, told=8)}"
+        f"{noun}{'' if len(names) == 1 else 's'} {join_some(names, told=8)}"
         for noun, names in (("broker", sorted(brokers)), ("topic", sorted(topics)))
         if names
     ]

@@ -7,7 +7,7 @@ from math import inf
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Observations
+from ktui.cluster.observer import ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ClusterPorts,
@@ -19,9 +19,14 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import SettingKey, of_topic
+from ktui.cluster.resources import SettingKey, topic_resource
 from ktui.cluster.send_guard import Guard, Unguarded
-from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries
+from ktui.cluster.throttle_settings import (
+    ALL,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    parse_throttled_list,
+)
 from ktui.execution.run.events import SettingChanged
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
@@ -51,7 +56,7 @@ class Throttling:
         self,
         run: Run,
         ways: ClusterPorts,
-        source: Observations,
+        source: ObservationSource,
         clock: Clock,
         record: Record,
         *,
@@ -140,7 +145,7 @@ class Throttling:
         for tp in adding:
             keys = due.promised([tp])
             old = any(now_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S for key in keys)
-            if of_topic(tp.topic) in self._unread or not due.in_force(tp) or old:
+            if topic_resource(tp.topic) in self._unread or not due.in_force(tp) or old:
                 held[tp] = self._not_sent(keys)
         return held
 
@@ -335,7 +340,9 @@ def _shows(key: SettingKey, values: frozenset[str], seen: Observation) -> bool:
     resource, name = key
     if name == FOLLOWER_REPLICAS:
         topic = seen.topic_configs.get(resource.name)
-        listed = frozenset(() if topic is None else entries(topic.follower_throttled_replicas))
+        listed = frozenset(
+            () if topic is None else parse_throttled_list(topic.follower_throttled_replicas)
+        )
         return topic is None or ALL in listed or values <= listed
     if name == FOLLOWER_RATE:
         broker = seen.broker_configs.get(int(resource.name))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Setting
-from ktui.cluster.resources import SettingKey, of_broker, of_topic
+from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.throttle_settings import (
     ALL,
     FOLLOWER_RATE,
@@ -17,8 +17,8 @@ from ktui.cluster.throttle_settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LONGEST_LIST,
-    entries,
-    entry,
+    parse_throttled_list,
+    throttled_entry,
 )
 from ktui.execution.run.events import StepBegun
 from ktui.execution.run.options import OnForeignThrottle
@@ -84,7 +84,7 @@ class ThrottleChanges:
             leaving: whether the run's process goes, so that nothing comes.
         """
         used = {
-            (of_broker(int(listed.partition(":")[2])), RATE_OF[key])
+            (broker_resource(int(listed.partition(":")[2])), RATE_OF[key])
             for (_, key), ours in self._throttled.ours.items()
             if key in RATE_OF
             for listed in ours.values
@@ -144,14 +144,14 @@ class ThrottleChanges:
             key: {b for tp in partitions for b in there.get(tp, ())}
             for key, there in self._wanted.items()
         }
-        rates = {(of_broker(b), RATE_OF[key[1]]) for key, some in lists.items() for b in some}
+        rates = {(broker_resource(b), RATE_OF[key[1]]) for key, some in lists.items() for b in some}
         return rates | {key for key, brokers in lists.items() if brokers}
 
     def as_promised(self, key: SettingKey, found: Setting | None) -> bool:
         """Whether a setting that was read is as the run relies on."""
         value = "" if found is None else found.value
         if key[1] in RATE_OF:
-            listed = entries(value)
+            listed = parse_throttled_list(value)
             return ALL in listed or self._ours(key).values <= listed
         own = None if found is None else found.own
         rate = self._throttled.rates.of(int(key[0].name))
@@ -160,13 +160,14 @@ class ThrottleChanges:
     def in_force(self, tp: TopicPartition) -> bool:
         """Whether everything that is to throttle a partition's new replicas is in place."""
         return all(
-            self._listed_there(key, tp, b) and self._rate_there((of_broker(b), RATE_OF[key[1]]))
+            self._listed_there(key, tp, b)
+            and self._rate_there((broker_resource(b), RATE_OF[key[1]]))
             for key, partitions in self._wanted.items()
             for b in partitions.get(tp, ())
         )
 
     def _listed_there(self, key: SettingKey, tp: TopicPartition, b: int) -> bool:
-        ours, each = self._ours(key), entry(tp.partition, b)
+        ours, each = self._ours(key), throttled_entry(tp.partition, b)
         theirs = self._all_listed(key) or each in self._bound_by_others(key)
         return theirs or (each in ours.values and not ours.unsure)
 
@@ -180,7 +181,7 @@ class ThrottleChanges:
 
     def _rates(self) -> set[SettingKey]:
         return {
-            (of_broker(b), RATE_OF[key])
+            (broker_resource(b), RATE_OF[key])
             for (_, key), partitions in self._wanted.items()
             for brokers in partitions.values()
             for b in brokers
@@ -199,12 +200,14 @@ class ThrottleChanges:
 
     def _listed(self, key: SettingKey) -> set[str]:
         partitions = self._wanted.get(key, {})
-        return {entry(tp.partition, b) for tp, brokers in partitions.items() for b in brokers}
+        return {
+            throttled_entry(tp.partition, b) for tp, brokers in partitions.items() for b in brokers
+        }
 
     def _rated(self, key: SettingKey) -> set[str]:
         """Give those of a list's replicas whose brokers have their rate."""
         brokers = {b for there in self._wanted[key].values() for b in there}
-        rated = {b for b in brokers if self._rate_there((of_broker(b), RATE_OF[key[1]]))}
+        rated = {b for b in brokers if self._rate_there((broker_resource(b), RATE_OF[key[1]]))}
         return {each for each in self._listed(key) if int(each.partition(":")[2]) in rated}
 
     def _ours(self, key: SettingKey) -> SetByRun:
@@ -212,7 +215,7 @@ class ThrottleChanges:
 
     def _theirs(self, key: SettingKey) -> frozenset[str]:
         before = self._ours(key).before
-        return entries("" if before is None else before.value)
+        return parse_throttled_list("" if before is None else before.value)
 
     def _all_listed(self, key: SettingKey) -> bool:
         return key in self._covered or ALL in self._bound_by_others(key)
@@ -231,7 +234,7 @@ def needed(move: Move, states: States, *, leaders: bool = False) -> Resources:
     """
     state = states.get(move.tp)
     leading = _may_lead(state.replicas, state) if leaders and state is not None else ()
-    needs = {of_topic(move.tp.topic), *map(of_broker, (*move.step.adds, *leading))}
+    needs = {topic_resource(move.tp.topic), *map(broker_resource, (*move.step.adds, *leading))}
     return frozenset(needs if move.step.adds else ())
 
 
@@ -249,7 +252,7 @@ def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
             sides[LEADER_REPLICAS] = _may_lead(begun.before, state)
         for name, brokers in sides.items():
             if rated := frozenset(b for b in brokers if rates.of(b) is not None):
-                lists[of_topic(tp.topic), name][tp] = rated
+                lists[topic_resource(tp.topic), name][tp] = rated
     return lists
 
 

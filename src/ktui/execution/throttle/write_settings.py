@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, NotAuthorized, unreadable
-from ktui.cluster.observer import Observations
+from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
+from ktui.cluster.observer import ObservationSource
 from ktui.cluster.ports import (
     ClusterPorts,
     ConfigChange,
@@ -23,7 +23,7 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.resources import SettingKey
 from ktui.cluster.send_guard import Guard, Unguarded
-from ktui.cluster.throttle_settings import ALL, entries
+from ktui.cluster.throttle_settings import ALL, parse_throttled_list
 from ktui.execution.run.events import (
     AnyRunEvent,
     Configure,
@@ -71,7 +71,7 @@ class Configuring:
         self,
         throttled: Throttled,
         ways: ClusterPorts,
-        source: Observations,
+        source: ObservationSource,
         clock: Clock,
         record: Record,
         *,
@@ -236,7 +236,7 @@ class Configuring:
             raise
         except Exception as error:
             log.exception("the answer to a change of settings cannot be read")
-            words = unreadable(error, "its answer")
+            words = describe_unreadable(error, "its answer")
             return dict.fromkeys(resources, WriteResult(Verdict.UNKNOWN, message=words))
         unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
         return {resource: results.get(resource, unanswered) for resource in resources}
@@ -295,4 +295,4 @@ def _answer(resource: ConfigResource, result: WriteResult) -> Configured:
 
 
 def _listed(setting: Setting | None) -> frozenset[str]:
-    return entries("" if setting is None else setting.value)
+    return parse_throttled_list("" if setting is None else setting.value)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ktui.inputfile import Unreadable, opened
+from ktui.inputfile import Unreadable, open_input
 from ktui.kafka.connection.errors import ConnectionProblem
 
 MOST_STORE_BYTES = 64 * 1024**2
@@ -68,7 +68,7 @@ def _pem_location(java: StoreSettings, store: str) -> tuple[str, str] | None:
 def _kind_of(path: Path) -> str:
     """Tell a store's kind by its first bytes where the file does not say: Java assumes JKS."""
     try:
-        with opened(path, MOST_STORE_BYTES) as file:
+        with open_input(path, MOST_STORE_BYTES) as file:
             head = file.read(4096)
     except Unreadable:
         return "JKS" if path.suffix.lower() in {".jks", ".keystore", ".truststore"} else "PEM"

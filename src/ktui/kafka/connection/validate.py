@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from ktui.inputfile import Unreadable, from_home, opened
+from ktui.inputfile import Unreadable, expand_home, open_input
 from ktui.kafka.connection.errors import ConnectionProblem
 from ktui.kafka.connection.keystores import MOST_STORE_BYTES
 from ktui.kafka.connection.property_table import PROPERTIES, Property, ValueKind
@@ -65,9 +65,9 @@ def _number(prop: Property, given: GivenSetting) -> str:
 def _file(prop: Property, given: GivenSetting) -> str:
     path = given.folder.joinpath(given.value.strip())
     try:
-        path = from_home(path)
+        path = expand_home(path)
         if not path.is_dir():
-            with opened(path, MOST_STORE_BYTES):
+            with open_input(path, MOST_STORE_BYTES):
                 pass
     except Unreadable as why:
         problem = f"cannot read {path}: {why}"

@@ -16,7 +16,14 @@ from kafka.protocol.consumer.group import (
 )
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 
-from ktui.cluster.membership import INSTANCE, KIND, STORE, Member, SeenGroup, SeenMember
+from ktui.cluster.membership import (
+    INSTANCE,
+    KIND,
+    STORE,
+    GroupDescription,
+    Member,
+    MemberDescription,
+)
 from ktui.kafka.transport import error_codes
 
 _PROTOCOL = "owner"
@@ -53,15 +60,15 @@ def describe_request(group: str) -> Any:
     )
 
 
-def seen(answer: Any) -> SeenGroup:
+def seen(answer: Any) -> GroupDescription:
     """Read the one group of an answer."""
     told = answer.groups[0]
     may = told.authorized_operations
-    return SeenGroup(
+    return GroupDescription(
         kind=told.protocol_type,
         settled=told.group_state in _SETTLED,
         members=tuple(
-            SeenMember(m.member_id, m.group_instance_id, bytes(m.member_metadata))
+            MemberDescription(m.member_id, m.group_instance_id, bytes(m.member_metadata))
             for m in told.members
         ),
         permitted=_READ in may if may else None,

@@ -16,12 +16,12 @@ from pyspark.sql.types import BinaryType
 
 from ktui.pipeline.forecast.replay import RUN, EtaReplay, Forecast
 from ktui.pipeline.forecast.session_stream import session_events
-from ktui.pipeline.lake.enforce_schema import shaped
-from ktui.pipeline.lake.schema import TEXT, column, require, struct_of
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.schema import TEXT, column, require_columns, struct_of
 from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, POLLS, RUNS
-from ktui.pipeline.tables.windows import moment
+from ktui.pipeline.tables.windows import as_timestamp
 from ktui.recording.lines import Head
-from ktui.recording.reading import Good, lines
+from ktui.recording.reading import GoodLine, read_lines
 
 _SEGMENTS = struct_of(
     column("cluster_id", TEXT),
@@ -38,7 +38,7 @@ def forecasts(segments: DataFrame) -> DataFrame:
     """
     sessions = segments.select("content").mapInArrow(_headed, _SEGMENTS)
     rows = sessions.groupBy("cluster_id", "session").applyInArrow(_replayed, FORECASTS.schema)
-    return shaped(rows, FORECASTS)
+    return fit_to_table(rows, FORECASTS)
 
 
 def eta_backtest(forecasts: DataFrame, polls: DataFrame, runs: DataFrame) -> DataFrame:
@@ -50,20 +50,22 @@ def eta_backtest(forecasts: DataFrame, polls: DataFrame, runs: DataFrame) -> Dat
         runs: the table RUNS, for when each run ended. Runs that did not end with every partition
             done are left out.
     """
-    rows = require(forecasts, FORECASTS)
-    polls = require(polls, POLLS, ("cluster_id", "session", "seq", "shadowed"))
+    rows = require_columns(forecasts, FORECASTS)
+    polls = require_columns(polls, POLLS, ("cluster_id", "session", "seq", "shadowed"))
     seen = polls.where(~F.col("shadowed")).select("cluster_id", "session", "seq")
     rows = rows.join(seen, ["cluster_id", "session", "seq"], "left_semi")
     rows = rows.join(_done(runs), ["cluster_id", "run_id"], "left")
     of_run = (F.col("run_ended_t") - F.col("t")) / 1000
     truth = F.when(F.col("scope") == RUN, of_run).otherwise(F.col("truth_s"))
-    rows = rows.withColumns({"truth_s": truth, "at": moment("t")}).where("truth_s >= 0")
-    return shaped(rows, ETA_BACKTEST)
+    rows = rows.withColumns({"truth_s": truth, "at": as_timestamp("t")}).where("truth_s >= 0")
+    return fit_to_table(rows, ETA_BACKTEST)
 
 
 def _done(runs: DataFrame) -> DataFrame:
     """Select the runs that ended with every partition done."""
-    runs = require(runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions"))
+    runs = require_columns(
+        runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions")
+    )
     return runs.where("ended_t is not null and outcomes['done'] = partitions").select(
         "cluster_id", "run_id", F.col("ended_t").alias("run_ended_t")
     )
@@ -88,8 +90,8 @@ def _headed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _head(content: bytes) -> Head | None:
-    first = next(iter(lines(content)), None)
-    return first.line if isinstance(first, Good) and isinstance(first.line, Head) else None
+    first = next(iter(read_lines(content)), None)
+    return first.line if isinstance(first, GoodLine) and isinstance(first.line, Head) else None
 
 
 def _replayed(table: pa.Table) -> pa.Table:

@@ -17,10 +17,10 @@ from ktui.pipeline.lake import tables
 from ktui.pipeline.lake import tables as schemas
 from ktui.pipeline.lake import tables as stage_schemas
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.tables.listings import listed
+from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.run_folds import run_folds
-from ktui.pipeline.what_if.fit import figures, inflows, moving, steps
+from ktui.pipeline.what_if.fit import fetch_fit_inputs, inflows, most_reassigning, steps
 from ktui.pipeline.what_if.grid import GridCell, usual_grid
 from ktui.pipeline.what_if.table import Models, models, what_if
 
@@ -45,10 +45,10 @@ PLAYED_BY = (
     stage_schemas.BROKERS_BY_MINUTE,
     tables.ETA_BACKTEST,
 )
-"""The tables that `played` needs."""
+"""The tables that `simulated_tables` needs."""
 
 
-def foretold(
+def forecast_tables(
     written: Mapping[str, DataFrame], old_forecasts: DataFrame, segments: DataFrame
 ) -> Iterator[tuple[Table, DataFrame]]:
     """Yield the forecasts and their backtest. Write each table before asking for the next.
@@ -64,7 +64,7 @@ def foretold(
     yield tables.ETA_BACKTEST, eta_backtest(written[tables.FORECASTS.name], polls, runs)
 
 
-def played(
+def simulated_tables(
     written: Mapping[str, DataFrame], asked: DerivedOptions
 ) -> Iterator[tuple[Table, DataFrame]]:
     """Yield `what_if` and `insights`. Write each table before asking for the next.
@@ -74,7 +74,7 @@ def played(
             written.
         asked: the grid, the window, and which runs.
     """
-    pairs = rate_pairs(listed(written[schemas.SAMPLES.name])).persist()
+    pairs = rate_pairs(listed_samples(written[schemas.SAMPLES.name])).persist()
     folds = run_folds(written[schemas.RUN_EVENTS.name])
     taken = steps(written[schemas.RUN_EVENTS.name], folds, written[stage_schemas.STATES.name])
     taken = taken.persist()
@@ -102,7 +102,9 @@ def whole_insights(table: DataFrame) -> Insights:
 
 def _fitted(written: Mapping[str, DataFrame], pairs: DataFrame, taken: DataFrame) -> Models:
     runs = written[stage_schemas.RUNS.name]
-    known = figures(inflows(pairs, runs), taken, moving(written[schemas.SAMPLES.name]))
+    known = fetch_fit_inputs(
+        inflows(pairs, runs), taken, most_reassigning(written[schemas.SAMPLES.name])
+    )
     of_runs = runs.select("cluster_id", "run_id").collect()
     return models(known, [(row.cluster_id, row.run_id) for row in of_runs])
 

@@ -32,7 +32,7 @@ from ktui.pipeline.tables.stall_cause import (
     cause_in,
 )
 from ktui.pipeline.tables.windows import PARTITION
-from ktui.recording.milliseconds import moment
+from ktui.recording.milliseconds import from_wall_ms
 
 TELLING_BYTES = 1_000_000
 """Smaller copies say nothing about a rate."""
@@ -92,8 +92,8 @@ def _assembled(row: Row, parts: Iterable[Mapping[str, dict[str, Any]]]) -> Clust
         cluster_id=row.cluster_id,
         runs=row.runs,
         moves=row.moves,
-        began=None if row.began_t is None else moment(row.began_t),
-        ended=None if row.ended_t is None else moment(row.ended_t),
+        began=None if row.began_t is None else from_wall_ms(row.began_t),
+        ended=None if row.ended_t is None else from_wall_ms(row.ended_t),
         **known,
     )
 
@@ -273,7 +273,7 @@ def _advised(row: Row) -> RunAdvice:
         run_id=row.run_id,
         partitions=row.partitions,
         bytes=row["bytes"],
-        limits=options(row.limits),
+        limits=limits_as_options(row.limits),
         throttle=row.throttle,
         predicted_s=row.predicted_s,
         low_s=row.low_s,
@@ -288,7 +288,7 @@ def _withheld(row: Row) -> Withheld:
     return Withheld(run=row.run, run_id=row.run_id, reason=row.reason)
 
 
-def options(limits: str) -> dict[str, str | int | None]:
+def limits_as_options(limits: str) -> dict[str, str | int | None]:
     """Return limits by option name, without those that match Kafka's own tool.
 
     Args:

@@ -15,7 +15,7 @@ from ktui.execution.run.run import Run
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress, Range, Role, Timeline
 from ktui.recording.lines import RunLine
-from ktui.recording.milliseconds import moment
+from ktui.recording.milliseconds import from_wall_ms
 
 EVERY_MS = 5_000
 """One forecast of each run and partition in so many milliseconds is enough."""
@@ -105,7 +105,7 @@ class _Followed:
         if self.unreadable or line.entry <= self.run.seq:
             return
         try:
-            entry = JournalEntry(line.entry, moment(line.at), decode(bytes(line.event)))
+            entry = JournalEntry(line.entry, from_wall_ms(line.at), decode(bytes(line.event)))
             self.run.apply(entry)
         except (msgspec.MsgspecError, LookupError):
             self.unreadable = True  # an event of a newer ktui, or of a damaged journal

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from ktui.cluster.observation import Observation
 from ktui.pipeline.forecast.replay import DecodedPoll
-from ktui.recording.decoding import Decoder, Incoherent
+from ktui.recording.decoding import BrokenSequence, Decoder
 from ktui.recording.lines import AnyLine, PollLine, RunLine
-from ktui.recording.reading import Good, lines
+from ktui.recording.reading import GoodLine, read_lines
 
 
 def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[DecodedPoll | RunLine]:
@@ -33,8 +33,8 @@ def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[Decod
 def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observation | None]]:
     """Decode a segment by itself; lines whose numbers do not increase are skipped."""
     decoder, last, follows = Decoder(cluster_id), -1, True
-    for read in lines(content):
-        if not isinstance(read, Good) or read.line.seq <= last:
+    for read in read_lines(content):
+        if not isinstance(read, GoodLine) or read.line.seq <= last:
             continue
         line, seen = read.line, None
         follows = follows and (last < 0 or line.seq == last + 1)
@@ -42,7 +42,7 @@ def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observa
         if isinstance(line, PollLine) and (follows or line.whole):
             try:
                 seen, follows = decoder.observation(line), True
-            except Incoherent:
+            except BrokenSequence:
                 follows = False
         yield line, seen
 

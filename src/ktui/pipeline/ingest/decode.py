@@ -22,10 +22,10 @@ from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.pipeline.lake.schema import TEXT, column, struct_of
 from ktui.pipeline.lake.tables import LINES, QUARANTINE, SAMPLES
-from ktui.recording.decoding import Decoder, Incoherent
+from ktui.recording.decoding import BrokenSequence, Decoder
 from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.milliseconds import to_ms
-from ktui.recording.reading import Bad, Good, lines
+from ktui.recording.reading import BadLine, GoodLine, read_lines
 
 NO_HEAD = "unknown"
 """The cluster of lines before the first head."""
@@ -124,8 +124,8 @@ def _batches(
 def _wanted(content: bytes, choice: SegmentSelection) -> bool:
     head: Head | None = None
     times: list[int] = []
-    for each in lines(content):
-        if isinstance(each, Good):
+    for each in read_lines(content):
+        if isinstance(each, GoodLine):
             head = head or (each.line if isinstance(each.line, Head) else None)
             times = [min([*times, each.line.at]), max([*times, each.line.at])]
     return choice.wants(head, times)
@@ -169,8 +169,8 @@ def _batch(kind: str, rows: list[LineRow], schema: pa.Schema) -> pa.RecordBatch:
 def rows_of(path: str, content: bytes) -> Iterator[tuple[str, LineRow]]:
     """Yield the rows of a segment's file, each with its kind: a column of DECODED."""
     segment, samples = _Segment(path, content), 0
-    for each in lines(content):
-        if isinstance(each, Bad):
+    for each in read_lines(content):
+        if isinstance(each, BadLine):
             yield segment.bad(each.number, each.text, each.reason)
             continue
         reason = _no_folder(each.line)
@@ -204,7 +204,7 @@ class _Segment:
         self._decoder = Decoder("")
         self._seen: set[tuple[str, int]] = set()
 
-    def good(self, good: Good) -> Iterator[tuple[str, LineRow]]:
+    def good(self, good: GoodLine) -> Iterator[tuple[str, LineRow]]:
         line = good.line
         if isinstance(line, Head):
             self._head, self._decoder = line, Decoder(line.cluster_id)
@@ -218,7 +218,7 @@ class _Segment:
         if isinstance(line, PollLine) and not again:
             try:
                 seen = self._decoder.observation(line)
-            except Incoherent as error:
+            except BrokenSequence as error:
                 yield self.bad(good.number, good.text, f"does not follow: {error}")
         where = (self._id, good.number)
         decoded = seen is not None or not isinstance(line, PollLine)
@@ -233,7 +233,7 @@ class _Segment:
         return "quarantine", (cluster, self._path, self._id, number, reason, shown)
 
 
-def _line_row(head: Head, good: Good, where: tuple[str, int], *, decoded: bool) -> LineRow:
+def _line_row(head: Head, good: GoodLine, where: tuple[str, int], *, decoded: bool) -> LineRow:
     line = good.line
     sha = hashlib.sha256(good.text).hexdigest()
     kind = str(line.__struct_config__.tag)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import POLLS, RUN_EVENTS, SAMPLES
 
@@ -133,4 +133,4 @@ def _with_time(timed: DataFrame, table: Table) -> DataFrame:
         t = F.col("t")
         inside = F.exists("covered", lambda span: t.between(span["first"], span["last"]))
         timed = timed.withColumn("shadowed", inside)
-    return shaped(timed.withColumns({"at": at, "date": F.to_date(at)}), table)
+    return fit_to_table(timed.withColumns({"at": at, "date": F.to_date(at)}), table)

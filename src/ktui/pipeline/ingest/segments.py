@@ -22,7 +22,7 @@ from ktui.pipeline.lake.files import GLOB, HadoopFiles, is_uri, local_path
 from ktui.pipeline.lake.lake import FOLLOWING, STAGING, VERSION
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.quantities import as_bytes
-from ktui.recording.opening import opened
+from ktui.recording.opening import open_recording_file
 from ktui.recording.sealing import seal
 from ktui.recording.segments import CLOSED, files_under, is_open
 
@@ -108,7 +108,7 @@ def _checked(file: Path) -> WholeSegment:
     """
     try:
         str(file).encode()
-        with opened(file) as content:
+        with open_recording_file(file) as content:
             status = os.fstat(content.fileno())
     except UnicodeEncodeError:
         named = Path(os.fsencode(file).decode(errors="replace"))
@@ -169,10 +169,11 @@ def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
     return reduce(DataFrame.union, of_each)
 
 
-def in_batch(rows: DataFrame) -> Found:
+def segments_in_batch(rows: DataFrame) -> Found:
     """Return the files in a batch of the stream; those that are gone by now are left out."""
     files = (
-        WholeSegment(plain(path), length, modified) for path, length, modified in rows.collect()
+        WholeSegment(without_file_scheme(path), length, modified)
+        for path, length, modified in rows.collect()
     )
     by_path = {file.path: file for file in files}
     found = _usable(by_path[path] for path in sorted(by_path))
@@ -202,7 +203,7 @@ def check_folders(spark: SparkSession, places: Iterable[str]) -> None:
             raise PipelineProblem(f"{place}: a file; new segments need a folder. Name its folder")
 
 
-def sealed_left(places: Iterable[str]) -> list[str]:
+def complete_abandoned(places: Iterable[str]) -> list[str]:
     """Complete the segments that dead recorders left behind on this machine.
 
     Returns:
@@ -233,7 +234,7 @@ def _may_be_there(place: str) -> bool:
     return path is None or path.is_file()
 
 
-def still_there(
+def read_contents_again(
     spark: SparkSession, known: Iterable[SegmentRead], checksums: Collection[str]
 ) -> DataFrame:
     """Read the contents of segments that were read before, where their files still exist.
@@ -257,7 +258,7 @@ def _exists(spark: SparkSession, place: str) -> bool:
     return HadoopFiles(place, spark).exists() if path is None else path.is_file()
 
 
-def unread(
+def new_segments(
     spark: SparkSession, found: Iterable[WholeSegment], known: Collection[SegmentRead]
 ) -> tuple[list[SegmentRead], list[str]]:
     """Return the files that are not known by path, size and time, each with its checksum.
@@ -269,7 +270,7 @@ def unread(
     if not new:
         return [], []
     sums = contents(spark, new).select("path", F.sha2("content", 256))
-    by_path = {plain(path): checksum for path, checksum in sums.collect()}
+    by_path = {without_file_scheme(path): checksum for path, checksum in sums.collect()}
     read = [
         SegmentRead(each.path, each.length, each.modified_ms, by_path[each.path])
         for each in new
@@ -278,7 +279,9 @@ def unread(
     return read, [f"{each.path}: {_LATER}" for each in new if each.path not in by_path]
 
 
-def first_of_each(files: Iterable[SegmentRead], known: Iterable[SegmentRead]) -> list[SegmentRead]:
+def without_duplicates(
+    files: Iterable[SegmentRead], known: Iterable[SegmentRead]
+) -> list[SegmentRead]:
     """Return the files without those whose bytes are known, or are those of an earlier file."""
     seen = {each.sha256 for each in known}
     first = []
@@ -293,6 +296,6 @@ def _uri(path: str) -> str:
     return path if is_uri(path) else f"file://{path}"
 
 
-def plain(uri: str) -> str:
+def without_file_scheme(uri: str) -> str:
     """Return a path without Spark's `file:` prefix for files of this machine."""
     return uri.removeprefix("file:") if uri.startswith("file:/") else uri

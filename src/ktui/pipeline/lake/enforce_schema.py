@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 from ktui.pipeline.lake.schema import Table
 
 
-def shaped(rows: DataFrame, table: Table) -> DataFrame:
+def fit_to_table(rows: DataFrame, table: Table) -> DataFrame:
     """Select a table's columns from some rows, with the table's types and comments.
 
     A null in a column that allows none fails the job; the error names the table and the column.

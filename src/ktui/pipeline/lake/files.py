@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from ktui.durable import sync_folder
-from ktui.inputfile import Unreadable, from_home
+from ktui.inputfile import Unreadable, expand_home
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.lake.links import check_links
 from ktui.pipeline.lake.manifest import DataFile, Manifest
@@ -78,7 +78,7 @@ def local_path(place: str) -> Path | None:
     """
     if not is_uri(place):
         try:
-            return from_home(place).absolute()
+            return expand_home(place).absolute()
         except Unreadable as why:
             raise PipelineProblem(f"{place}: {why}") from None
     parts = urlsplit(place)

@@ -21,8 +21,8 @@ from ktui import __version__
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
-from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, Written
-from ktui.pipeline.lake.schema import Table, require
+from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
+from ktui.pipeline.lake.schema import Table, require_columns
 
 VERSION = "lake_version="
 """The prefix of a version's folder. Spark reads the name as a column, so no table may have it."""
@@ -43,7 +43,7 @@ def read_manifest(files: LakeFiles) -> Manifest | None:
         found = None if content is None else manifests.decode(content)
         files.check(found or Manifest())
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-        raise PipelineProblem(manifests.unreadable(files.uri, error)) from None
+        raise PipelineProblem(manifests.unreadable_manifest(files.uri, error)) from None
     return found
 
 
@@ -124,7 +124,7 @@ class NewVersion:
             MissingColumn: the rows lack one of the table's columns, or its type differs.
         """
         place = f"{table.name}/{self._name}"
-        whole = require(rows, table).select(*table.schema.names)
+        whole = require_columns(rows, table).select(*table.schema.names)
         write_parquet(whole, f"{self._files.uri}/{place}", table.partition_columns)
         folders: dict[str, list[DataFile]] = {}
         for file in self._files.data_files(place):
@@ -148,7 +148,7 @@ class NewVersion:
         self._tidy(new.folders | self._before.folders)
         return new
 
-    def _tables(self) -> dict[str, dict[str, Written]]:
+    def _tables(self) -> dict[str, dict[str, TablePart]]:
         tables = {name: dict(parts) for name, parts in self._before.tables.items()}
         rows = self._rows()
         for name, (_, folders) in self._written.items():
@@ -156,7 +156,7 @@ class NewVersion:
             kept = {each: part for each, part in old.items() if each not in self.clusters}
             new = {unquote(each.rpartition(_CLUSTER)[2]): each for each in folders}
             tables[name] = kept | {
-                cluster: Written(folder, tuple(folders[folder]), rows[name, cluster])
+                cluster: TablePart(folder, tuple(folders[folder]), rows[name, cluster])
                 for cluster, folder in new.items()
             }
         return tables
@@ -185,7 +185,7 @@ class NewVersion:
         self._files.remove(STAGING)
 
 
-def staged(files: LakeFiles, rows: DataFrame) -> DataFrame:
+def stage_rows(files: LakeFiles, rows: DataFrame) -> DataFrame:
     """Store rows in the lake for the time of a run, so that they are not computed twice."""
     place = f"{files.uri}/{STAGING}/{uuid.uuid4().hex}"
     write_parquet(rows, place, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ktui.pipeline.lake.manifest import Manifest, leaves
+from ktui.pipeline.lake.manifest import Manifest, leaves_lake_error
 
 
 def check_links(lake: Path, manifest: Manifest) -> None:
@@ -35,4 +35,4 @@ def _check_link(path: Path, root: Path, place: str) -> None:
     except (OSError, RuntimeError):  # a loop of links
         leads_to = Path("/")
     if not leads_to.is_relative_to(root):
-        raise leaves(place, str(path))
+        raise leaves_lake_error(place, str(path))

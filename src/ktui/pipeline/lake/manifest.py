@@ -33,7 +33,7 @@ class DataFile(msgspec.Struct, frozen=True):
     """In bytes."""
 
 
-class Written(msgspec.Struct, frozen=True):
+class TablePart(msgspec.Struct, frozen=True):
     """One cluster's part of a table."""
 
     folder: str
@@ -52,7 +52,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """ISO 8601, UTC."""
     program: str = ""
     segments: tuple[SegmentRead, ...] = ()
-    tables: dict[str, dict[str, Written]] = msgspec.field(default_factory=dict)
+    tables: dict[str, dict[str, TablePart]] = msgspec.field(default_factory=dict)
     """By the table's name, then by cluster id."""
 
     @property
@@ -65,7 +65,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """The folders of all tables in this version."""
         return {part.folder for parts in self.tables.values() for part in parts.values()}
 
-    def entries(self) -> Iterator[tuple[str, Written]]:
+    def entries(self) -> Iterator[tuple[str, TablePart]]:
         """Yield each cluster's part of each table, with the place in the manifest that names it."""
         for table, parts in self.tables.items():
             for cluster, part in parts.items():
@@ -97,27 +97,27 @@ def decode(content: bytes) -> Manifest:
     return found
 
 
-def unreadable(place: str, error: Exception) -> str:
+def unreadable_manifest(place: str, error: Exception) -> str:
     """Return the message that a lake's manifest cannot be read, with the reason."""
     return f"{place}/{NAME}: the lake cannot be read: {error}"
 
 
-def leaves(place: str, name: str) -> ValueError:
+def leaves_lake_error(place: str, name: str) -> ValueError:
     """Return the error for an entry that leads out of its lake."""
     return ValueError(f"{place}: {name!r} leaves the lake; {_FIX}")
 
 
-def _check(place: str, part: Written) -> None:
+def _check(place: str, part: TablePart) -> None:
     """Check that a part has its own folder under the lake, and its files are in that folder.
 
     Raises:
         ValueError: the folder or a file is elsewhere.
     """
     if not _under(part.folder):
-        raise leaves(f"{place}.folder", part.folder)
+        raise leaves_lake_error(f"{place}.folder", part.folder)
     for file in part.files:
         if not (_under(file.path) and file.path.startswith(f"{part.folder}/")):
-            raise leaves(f"{place}.files", file.path)
+            raise leaves_lake_error(f"{place}.files", file.path)
 
 
 def _under(name: str) -> bool:

@@ -15,7 +15,7 @@ class Partition(msgspec.Struct, frozen=True, gc=False, order=True):
     topic_id: str = ""
 
 
-class OfPartition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class PartitionRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The base of every row about a partition."""
 
     topic: str
@@ -43,7 +43,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     limit_changes: int
 
 
-class MoveRecord(OfPartition, frozen=True, gc=False, kw_only=True):
+class MoveRecord(PartitionRow, frozen=True, gc=False, kw_only=True):
     """A row of `moves`: one partition's move."""
 
     run: str | None = None
@@ -61,7 +61,7 @@ class MoveRecord(OfPartition, frozen=True, gc=False, kw_only=True):
     stalled_ms: int = 0
 
 
-class Interval(OfPartition, frozen=True, gc=False, kw_only=True):
+class Interval(PartitionRow, frozen=True, gc=False, kw_only=True):
     """A row of `states`: a partition was in a state from `began` to `ended`."""
 
     state: str
@@ -95,7 +95,7 @@ class ThrottleRecord(msgspec.Struct, frozen=True, gc=False):
     leader: int | None = None
 
 
-class Sample(OfPartition, frozen=True, gc=False, kw_only=True):
+class Sample(PartitionRow, frozen=True, gc=False, kw_only=True):
     """A row of `samples`: one partition as one poll saw it."""
 
     t: int
@@ -122,7 +122,7 @@ class Sample(OfPartition, frozen=True, gc=False, kw_only=True):
         return tuple(broker for broker in self.replicas if broker not in aside)
 
 
-class InFlight(msgspec.Struct, frozen=True, gc=False):
+class InFlightCounts(msgspec.Struct, frozen=True, gc=False):
     """The partitions and replicas that one poll saw in flight."""
 
     t: int
@@ -130,7 +130,7 @@ class InFlight(msgspec.Struct, frozen=True, gc=False):
     replicas: int
 
 
-class Guess(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class ForecastRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A row of `eta_backtest`: the time left as forecast, and as it really was. In seconds."""
 
     run_id: str | None = None
@@ -170,7 +170,7 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return self.own or not self.beyond
 
 
-class LimitsFrom(msgspec.Struct, frozen=True):
+class LimitsSince(msgspec.Struct, frozen=True):
     """Limits in force from time `t` on; None is no limit."""
 
     t: int
@@ -189,13 +189,13 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     intervals: tuple[Interval, ...] = ()
     """The states of the moves' partitions; each partition is in one state at a time."""
     minutes: tuple[Minute, ...] = ()
-    in_flight: tuple[InFlight, ...] = ()
-    limits: tuple[LimitsFrom, ...] = ()
+    in_flight: tuple[InFlightCounts, ...] = ()
+    limits: tuple[LimitsSince, ...] = ()
     slowest: tuple[Sample, ...] = ()
     """Samples of the moves that took longest."""
     stalled: tuple[Sample, ...] = ()
     """Samples within the stalls that lasted longest."""
-    guesses: tuple[Guess, ...] = ()
+    guesses: tuple[ForecastRecord, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
 
     @cached_property

@@ -60,7 +60,9 @@ def array_of(*columns: StructField) -> ArrayType:
     return ArrayType(struct_of(*columns), containsNull=False)
 
 
-def require(rows: DataFrame, table: Table, columns: Sequence[str] | None = None) -> DataFrame:
+def require_columns(
+    rows: DataFrame, table: Table, columns: Sequence[str] | None = None
+) -> DataFrame:
     """Return an input unchanged after checking that it has a table's columns.
 
     Args:

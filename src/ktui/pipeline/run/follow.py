@@ -28,8 +28,8 @@ from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path
 from ktui.pipeline.lake.lake import FOLLOWING
-from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, take
-from ktui.pipeline.spark.failures import cause_in_words, in_words
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
+from ktui.pipeline.spark.failures import root_cause, spark_errors_as_problems
 
 _LAYOUT = 1
 """The checkpoint's layout version. A new one starts over, which the manifest makes harmless."""
@@ -100,7 +100,7 @@ class Follower:
             PipelineProblem: a place of recordings is no folder, another follower follows the same
                 folders, or something else prevents following; the lake is whole.
         """
-        with in_words():
+        with spark_errors_as_problems():
             segments.check_folders(self._spark, self._request.recordings)
             with self._alone():
                 try:
@@ -124,7 +124,7 @@ class Follower:
 
     def _read_all(self) -> None:
         self._doing("looking for segments")
-        with in_words():
+        with spark_errors_as_problems():
             found = segments.find(self._spark, self._request.recordings)
         self._read_found(self._request, found)
         self._report.follows(found)
@@ -161,7 +161,7 @@ class Follower:
         while query.isActive and not self._over:
             going = going or query.status["message"] == _WAITS or query.lastProgress is not None
             if time.monotonic() - sealed_at >= self._every_s:
-                self._report_problems(segments.sealed_left(self._request.recordings))
+                self._report_problems(segments.complete_abandoned(self._request.recordings))
                 sealed_at = time.monotonic()
             time.sleep(_POLL_S)
         return going
@@ -169,8 +169,8 @@ class Follower:
     def _batch(self, rows: DataFrame, _number: int) -> None:
         """Read the segments of a batch. Spark calls this in a thread of its own."""
         try:
-            with in_words():
-                found = segments.in_batch(rows)
+            with spark_errors_as_problems():
+                found = segments.segments_in_batch(rows)
             self._read_found(self._later, found)
         except Exception as error:  # noqa: BLE001 - the thread that waits for Spark raises it
             self._failure = error
@@ -191,7 +191,7 @@ class Follower:
         waits = False
         while True:
             try:
-                outcome = take(self._spark, request, found, self._doing)
+                outcome = read_segments(self._spark, request, found, self._doing)
             except LakeLocked as locked:
                 if not waits:
                     self._report.waits(str(locked))
@@ -231,7 +231,7 @@ class Follower:
     def _bad_checkpoint(self, error: Exception) -> str:
         return (
             f"{self._checkpoint.removeprefix('file://')}: the checkpoint there cannot be used: "
-            f"{cause_in_words(error)}. Remove that folder and follow again: nothing is lost or "
+            f"{root_cause(error)}. Remove that folder and follow again: nothing is lost or "
             "read twice, as the lake knows what it has"
         )
 

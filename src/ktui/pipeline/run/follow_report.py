@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from ktui.cluster.text import clean
-from ktui.insights.file import share_insights
+from ktui.insights.file import publish_insights
 from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest
 from ktui.pipeline.spark.progress import SparkProgress
@@ -19,7 +19,7 @@ from ktui.quantities import as_count, as_duration
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class FollowTold:
+class FollowPrinter:
     """Prints a line for each version of the lake, and shares its insights.
 
     Args:
@@ -52,7 +52,7 @@ class FollowTold:
         if outcome.written:
             self._line.say(_version(outcome))
         if outcome.insights is not None and self._share is not None:
-            share_insights(outcome.insights, self._share)
+            publish_insights(outcome.insights, self._share)
         self._line.show("waiting for segments")
 
     def follows(self, found: Found) -> None:

@@ -16,16 +16,16 @@ from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.forecast.derived import (
     PLAYED_BY,
     DerivedOptions,
-    foretold,
-    played,
+    forecast_tables,
+    simulated_tables,
     whole_insights,
 )
 from ktui.pipeline.ingest import normalize
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import RAW_SAMPLE, SEGMENT_DIGITS, SegmentSelection, decode
-from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.files import LocalFiles, lake_files
-from ktui.pipeline.lake.lake import STAGING, Lake, NewVersion, read_manifest, staged
+from ktui.pipeline.lake.lake import STAGING, Lake, NewVersion, read_manifest, stage_rows
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import (
@@ -37,11 +37,11 @@ from ktui.pipeline.lake.tables import (
     RUN_EVENTS,
     SAMPLES,
 )
-from ktui.pipeline.spark.failures import in_words
-from ktui.pipeline.tables.all import worked_out
+from ktui.pipeline.spark.failures import spark_errors_as_problems
+from ktui.pipeline.tables.all import derived_tables
 from ktui.quantities import as_count
 
-Tell = Callable[[str], None]
+OnStep = Callable[[str], None]
 """Is called with a description of each step as it begins."""
 
 
@@ -83,7 +83,7 @@ class PipelineOutcome(msgspec.Struct, frozen=True):
 
 
 def run(
-    spark: SparkSession, request: PipelineRequest, tell: Tell = lambda _: None
+    spark: SparkSession, request: PipelineRequest, tell: OnStep = lambda _: None
 ) -> PipelineOutcome:
     """Find new segments in the recordings, and read them into the lake.
 
@@ -91,19 +91,19 @@ def run(
         PipelineProblem: nothing is recorded, or the run cannot go on; the lake is as it was.
     """
     tell("looking for segments")
-    with in_words():
+    with spark_errors_as_problems():
         found = segment_files.find(spark, request.recordings)
-    outcome = take(spark, request, found, tell)
+    outcome = read_segments(spark, request, found, tell)
     if not found.files and not outcome.manifest.version:
         raise PipelineProblem(_nothing(request, found))
     return outcome
 
 
-def take(
+def read_segments(
     spark: SparkSession,
     request: PipelineRequest,
     found: segment_files.Found,
-    tell: Tell = lambda _: None,
+    tell: OnStep = lambda _: None,
 ) -> PipelineOutcome:
     """Read the new ones of some segments, and recompute all tables of their clusters.
 
@@ -112,10 +112,13 @@ def take(
         PipelineProblem: the run cannot go on; the lake is as it was.
     """
     files = lake_files(request.lake, spark)
-    with in_words(), files.locked() if isinstance(files, LocalFiles) else nullcontext():
+    with (
+        spark_errors_as_problems(),
+        files.locked() if isinstance(files, LocalFiles) else nullcontext(),
+    ):
         before = read_manifest(files) or Manifest()
-        new, missed = segment_files.unread(spark, found.files, before.segments)
-        first = segment_files.first_of_each(new, before.segments)
+        new, missed = segment_files.new_segments(spark, found.files, before.segments)
+        first = segment_files.without_duplicates(new, before.segments)
         version = NewVersion(spark, files, before)
         read: Collection[str] = ()
         damaged: Collection[str] = ()
@@ -123,7 +126,7 @@ def take(
         if first:
             tell(f"decoding {as_count(len(first), 'segment')}")
             contents = segment_files.contents(spark, first)
-            decoded = staged(files, decode(request.choice)(contents))
+            decoded = stage_rows(files, decode(request.choice)(contents))
             read, damaged = _read(decoded, version)
             written = _write(version, decoded, tell)
             if request.asked is not None:
@@ -175,17 +178,17 @@ def _damage(row: Row) -> str:
     line, reason = row["first"]
     others = row["lines"] - 1
     more = f", and {as_count(others, 'line')} more" if others else ""
-    return f"{segment_files.plain(row['file'])}:{line}: {reason}{more}"
+    return f"{segment_files.without_file_scheme(row['file'])}:{line}: {reason}{more}"
 
 
-def _write(version: NewVersion, decoded: DataFrame, tell: Tell) -> dict[str, DataFrame]:
+def _write(version: NewVersion, decoded: DataFrame, tell: OnStep) -> dict[str, DataFrame]:
     """Write all tables of a version's clusters: the decoded rows, with the rows of before."""
 
     def new(kind: str) -> DataFrame:
         return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
 
     def grown(table: Table, kind: str) -> DataFrame:
-        return shaped(version.table(table).unionByName(new(kind)), table)
+        return fit_to_table(version.table(table).unionByName(new(kind)), table)
 
     tell("lines")
     lines = version.write(LINES, grown(LINES, "line"))
@@ -203,7 +206,7 @@ def _write(version: NewVersion, decoded: DataFrame, tell: Tell) -> dict[str, Dat
         cached.unpersist()
     written = {"new": new("line"), LINES.name: lines, SAMPLES.name: samples}
     written |= {POLLS.name: polls, RUN_EVENTS.name: events}
-    _write_each(version, written, worked_out(samples, events), tell)
+    _write_each(version, written, derived_tables(samples, events), tell)
     return written
 
 
@@ -211,7 +214,7 @@ def _write_each(
     version: NewVersion,
     written: dict[str, DataFrame],
     made: Iterable[tuple[Table, DataFrame]],
-    tell: Tell,
+    tell: OnStep,
 ) -> None:
     """Write tables one by one, and add each to `written`: later tables are computed from them."""
     for table, rows in made:
@@ -223,15 +226,15 @@ def _write_forecasts(
     version: NewVersion,
     written: dict[str, DataFrame],
     segments: Collection[SegmentRead],
-    tell: Tell,
+    tell: OnStep,
 ) -> None:
     """Write the forecasts and their backtest; sessions with new segments are replayed in full."""
     sessions = written["new"].select("cluster_id", "session").distinct()
     unchanged = version.table(FORECASTS).join(sessions, ["cluster_id", "session"], "left_anti")
     names = written[LINES.name].join(sessions, ["cluster_id", "session"], "left_semi")
     segment_ids = {row["segment"] for row in names.select("segment").distinct().collect()}
-    contents = segment_files.still_there(version.spark, segments, segment_ids)
-    _write_each(version, written, foretold(written, unchanged, contents), tell)
+    contents = segment_files.read_contents_again(version.spark, segments, segment_ids)
+    _write_each(version, written, forecast_tables(written, unchanged, contents), tell)
 
 
 def _write_simulated(
@@ -239,7 +242,7 @@ def _write_simulated(
     written: Mapping[str, DataFrame],
     known: Collection[str],
     asked: DerivedOptions,
-    tell: Tell,
+    tell: OnStep,
 ) -> None:
     """Simulate runs: those of clusters with new rows, or all of the lake if asked for."""
     new = version.clusters
@@ -250,7 +253,7 @@ def _write_simulated(
     for name in sources.keys() & written.keys():
         sources[name] = sources[name].unionByName(written[name])
     version.clusters |= new
-    _write_each(version, sources, played(sources, asked), tell)
+    _write_each(version, sources, simulated_tables(sources, asked), tell)
 
 
 def _digits(segment: SegmentRead) -> str:

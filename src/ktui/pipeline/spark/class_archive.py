@@ -32,7 +32,7 @@ _MOST = 3
 
 
 @contextmanager
-def sharing(java: Java) -> Iterator[None]:
+def shared_classes(java: Java) -> Iterator[None]:
     """Within the block, let JVMs that Spark starts read the archive, or write one if there is none.
 
     If the block raises, the archive that it used is removed, so that the next attempt does without.

@@ -18,15 +18,15 @@ from pyspark import SparkContext
 
 from ktui.pipeline.errors import PipelineProblem, SparkFailed
 from ktui.pipeline.lake.files import local_path
-from ktui.pipeline.spark.failures import in_words
+from ktui.pipeline.spark.failures import spark_errors_as_problems
 from ktui.quantities import as_duration
-from ktui.units import Seconds, read
+from ktui.units import Seconds, parse_quantity
 
 LIBRARIES = {"msgspec": "msgspec", "pyarrow": "pyarrow", "yaml": "pyyaml"}
 """The modules that ktui's code imports in executors, and the package of each."""
 
 
-class Probed(NamedTuple):
+class ProbeResult(NamedTuple):
     """The libraries and paths that one executor lacks."""
 
     host: str
@@ -37,11 +37,11 @@ class Probed(NamedTuple):
     """The paths that do not exist there."""
 
 
-def probe(paths: Iterable[str]) -> Iterator[Probed]:
+def probe(paths: Iterable[str]) -> Iterator[ProbeResult]:
     """Check the Python that runs this function, and whether some paths exist for it."""
     lacks = tuple(package for name, package in LIBRARIES.items() if find_spec(name) is None)
     unseen = tuple(path for path in paths if not Path(path).exists())
-    yield Probed(socket.gethostname(), sys.executable, lacks, unseen)
+    yield ProbeResult(socket.gethostname(), sys.executable, lacks, unseen)
 
 
 WAIT = "spark.ktui.executorWait"
@@ -58,7 +58,7 @@ def is_local(context: SparkContext) -> bool:
 
 
 @contextmanager
-def waited_for(context: SparkContext) -> Iterator[None]:
+def executor_wait_limited(context: SparkContext) -> Iterator[None]:
     """Within the block, cancel Spark's jobs once they have had no executor for too long.
 
     Spark itself waits for ever.
@@ -69,7 +69,7 @@ def waited_for(context: SparkContext) -> Iterator[None]:
     """
     text = context.getConf().get(WAIT, USUAL_WAIT) or USUAL_WAIT
     try:
-        wait_s: float = read(Seconds, text)
+        wait_s: float = parse_quantity(Seconds, text)
     except ValueError as error:
         raise PipelineProblem(f"{WAIT}: {error}") from None
     over, gave_up = threading.Event(), threading.Event()
@@ -117,7 +117,7 @@ def _no_executor(context: SparkContext, wait_s: float) -> str:
     )
 
 
-def see_executors(
+def check_executors(
     context: SparkContext, recordings: Iterable[str], lake: str, tell: Callable[[str], None]
 ) -> None:
     """Check that a cluster's executors have the needed libraries and paths, before any work.
@@ -148,9 +148,9 @@ def see_executors(
         _check(one, [places[path] for path in one.paths])
 
 
-def _probed(context: SparkContext, paths: tuple[str, ...]) -> list[Probed]:
+def _probed(context: SparkContext, paths: tuple[str, ...]) -> list[ProbeResult]:
     try:
-        with in_words():
+        with spark_errors_as_problems():
             tasks = context.parallelize(range(_PROBES), _PROBES)
             return tasks.mapPartitions(lambda _: probe(paths)).collect()
     except SparkFailed as problem:
@@ -163,7 +163,7 @@ def _here(place: str) -> str | None:
     return str(path) if path is not None and path.exists() else None
 
 
-def _check(one: Probed, unseen: list[str]) -> None:
+def _check(one: ProbeResult, unseen: list[str]) -> None:
     if one.libraries:
         needed = " ".join(one.libraries)
         raise PipelineProblem(

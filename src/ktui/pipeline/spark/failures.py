@@ -16,7 +16,7 @@ _TRACEBACK = "Traceback (most recent call last):\n"
 
 
 @contextmanager
-def in_words() -> Iterator[None]:
+def spark_errors_as_problems() -> Iterator[None]:
     """Turn errors that Spark raises within the block into `SparkFailed`, with a one-line message.
 
     Raises:
@@ -25,16 +25,16 @@ def in_words() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        raise SparkFailed(spark_words(error)) from error
+        raise SparkFailed(error_sentence(error)) from error
 
 
-def spark_words(error: Exception) -> str:
+def error_sentence(error: Exception) -> str:
     """Return an error of Spark as a sentence."""
-    cause = cause_in_words(error)
+    cause = root_cause(error)
     return cause if cause == _FULL else f"Spark failed: {cause}"
 
 
-def cause_in_words(error: Exception) -> str:
+def root_cause(error: Exception) -> str:
     """Return the root cause of an error of Spark, as one line."""
     causes = [str(error), *_causes(error)]
     if any("No space left on device" in cause for cause in causes):

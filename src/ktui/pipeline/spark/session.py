@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from ktui.lab.errors import LabError
 from ktui.lab.java import Java, find_java
 from ktui.pipeline.errors import PipelineProblem
-from ktui.pipeline.spark.class_archive import sharing
-from ktui.pipeline.spark.failures import cause_in_words
+from ktui.pipeline.spark.class_archive import shared_classes
+from ktui.pipeline.spark.failures import root_cause
 
 NEEDED_JAVA = 17
 LOCAL = "local[*]"
@@ -86,12 +86,10 @@ def start(
         logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs interrupts there
     try:
-        with _output_to(log), _interrupts_kept(), sharing(java) if local else nullcontext():
+        with _output_to(log), _interrupts_kept(), shared_classes(java) if local else nullcontext():
             return builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
-        raise PipelineProblem(
-            f"Spark does not start: {cause_in_words(error)}{_quoted(log)}"
-        ) from None
+        raise PipelineProblem(f"Spark does not start: {root_cause(error)}{_quoted(log)}") from None
 
 
 def check_java() -> Java:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.enforce_schema import shaped
-from ktui.pipeline.lake.schema import require
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.schema import require_columns
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, SAMPLES
 from ktui.pipeline.tables.measures import rate_pairs
-from ktui.pipeline.tables.windows import moment
+from ktui.pipeline.tables.windows import as_timestamp
 
 _MINUTE_MS = 60_000
 _KEY = ("cluster_id", "broker", "minute_t")
@@ -30,7 +30,7 @@ def brokers(samples: DataFrame, listed: DataFrame) -> DataFrame:
     throttle = F.max("follower_throttle").alias("follower_throttle")
     adding = F.coalesce(F.max("adding"), F.lit(0)).alias("adding")
     summed = rows.groupBy(*_KEY).agg(*sums, throttle, adding)
-    return shaped(summed.withColumn("minute", moment("minute_t")), BROKERS_BY_MINUTE)
+    return fit_to_table(summed.withColumn("minute", as_timestamp("minute_t")), BROKERS_BY_MINUTE)
 
 
 def _copied(pairs: DataFrame) -> DataFrame:
@@ -52,7 +52,7 @@ def _at(broker: str, **copied: Column) -> Column:
 
 
 def _throttled(samples: DataFrame) -> DataFrame:
-    visible = require(samples, SAMPLES, ("cluster_id", "t", "rates", "shadowed"))
+    visible = require_columns(samples, SAMPLES, ("cluster_id", "t", "rates", "shadowed"))
     return (
         visible.where(~F.col("shadowed"))
         .select("cluster_id", _minute("t"), F.inline("rates"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.tables.listings import GAP_MS, by_broker, figure
-from ktui.pipeline.tables.windows import LISTING, ORDER, in_order, place
+from ktui.pipeline.tables.listings import GAP_MS, by_broker, figure_of_broker
+from ktui.pipeline.tables.windows import LISTING, ORDER, in_order, sample_order
 
 
-def of_listings(listed: DataFrame) -> DataFrame:
+def summarize_listings(listed: DataFrame) -> DataFrame:
     """Sum up each listing.
 
     Args:
@@ -71,7 +71,7 @@ def _of_brokers(listed: DataFrame) -> DataFrame:
     first = F.struct(*ORDER, "replicas", "adding")
     last = F.struct(*ORDER, "replicas", "removing", "isr", "next_t", "next_replicas", "next_isr")
     start = F.when(F.col("log_start").isNotNull(), F.struct(*ORDER, "log_start"))
-    led = figure("sizes", "bytes", of="leader")
+    led = figure_of_broker("sizes", "bytes", of="leader")
     throttle = F.when(F.col("is_adding"), F.col("throttle"))
     return (
         by_broker(listed, "ends", "sizes")
@@ -82,8 +82,8 @@ def _of_brokers(listed: DataFrame) -> DataFrame:
             F.max(last).alias("last"),
             F.min(start).alias("start"),
             F.bool_or("is_adding").alias("is_added"),
-            F.max_by("end", F.when(F.col("end").isNotNull(), place())).alias("end"),
-            F.max_by("bytes", F.when(F.col("bytes").isNotNull(), place())).alias("bytes"),
+            F.max_by("end", F.when(F.col("end").isNotNull(), sample_order())).alias("end"),
+            F.max_by("bytes", F.when(F.col("bytes").isNotNull(), sample_order())).alias("bytes"),
             F.max(F.when(led.isNotNull(), F.struct(*ORDER, led))).alias("led"),
             F.min(throttle).alias("throttle_min"),
             F.max(throttle).alias("throttle_max"),
@@ -104,7 +104,7 @@ def rate_pairs(listed: DataFrame) -> DataFrame:
     """
     last = F.lag(F.struct("end", "read_t", "is_adding")).over(in_order(*LISTING, "broker"))
     messages, ms = F.col("end") - F.col("last.end"), F.col("read_t") - F.col("last.read_t")
-    held = figure("ends", "end", of="leader") - F.col("log_start")
+    held = figure_of_broker("ends", "end", of="leader") - F.col("log_start")
     return (
         by_broker(listed, "ends")
         .where("end IS NOT NULL")
@@ -119,7 +119,9 @@ def rate_pairs(listed: DataFrame) -> DataFrame:
             "throttle",
             ms.alias("ms"),
             messages.alias("messages"),
-            F.when(held > 0, figure("sizes", "bytes", of="leader") / held).alias("message_bytes"),
+            F.when(held > 0, figure_of_broker("sizes", "bytes", of="leader") / held).alias(
+                "message_bytes"
+            ),
         )
         .where((F.col("messages") >= 0) & F.col("ms").between(1, GAP_MS))
     )

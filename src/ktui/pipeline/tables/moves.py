@@ -8,14 +8,14 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.tables import MOVES
 from ktui.pipeline.tables.intervals import ADDING, CATCHING_UP, IN_SYNC, STALLED
 from ktui.pipeline.tables.listings import GAP_MS
-from ktui.pipeline.tables.measures import of_listings, rate_pairs
+from ktui.pipeline.tables.measures import rate_pairs, summarize_listings
 from ktui.pipeline.tables.run_folds import partitions, with_run
 from ktui.pipeline.tables.run_story import UNKNOWN
-from ktui.pipeline.tables.windows import PARTITION, moment
+from ktui.pipeline.tables.windows import PARTITION, as_timestamp
 
 DONE = "done"
 CANCELLED = "cancelled"
@@ -35,7 +35,7 @@ def moves(listed: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFram
         folds: as returned by `run_folds.run_folds`.
     """
     rows = _by_runs(folds)
-    for facts in (of_listings(listed), _lengths(intervals), _rates(listed)):
+    for facts in (summarize_listings(listed), _lengths(intervals), _rates(listed)):
         rows = rows.unionByName(_with_move(facts, folds), allowMissingColumns=True)
     whole = (
         rows.groupBy(*_MOVE)
@@ -43,8 +43,9 @@ def moves(listed: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFram
         .withColumn("move", F.coalesce("move", _by_others()))
         .select("*", "move.*")
     )
-    return shaped(
-        whole.withColumns({"began": moment("began_t"), "ended": moment("ended_t")}), MOVES
+    return fit_to_table(
+        whole.withColumns({"began": as_timestamp("began_t"), "ended": as_timestamp("ended_t")}),
+        MOVES,
     )
 
 

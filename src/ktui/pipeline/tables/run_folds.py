@@ -22,13 +22,13 @@ from ktui.pipeline.lake.schema import (
     TEXT,
     array_of,
     column,
-    require,
+    require_columns,
     struct_of,
 )
 from ktui.pipeline.lake.tables import RUN_EVENTS
 from ktui.pipeline.tables.run_story import RunFacts, RunStory
-from ktui.pipeline.tables.windows import PARTITION, joined
-from ktui.recording.milliseconds import moment
+from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
+from ktui.recording.milliseconds import from_wall_ms
 
 _STEPS = array_of(
     column("batch", INT),
@@ -74,7 +74,7 @@ _NEEDED = ("cluster_id", "run_id", "run", "entry", "t", "event")
 
 def run_folds(run_events: DataFrame) -> DataFrame:
     """Fold the events of each run, in the executors and with ktui's own code, into `FOLDS`."""
-    events = require(run_events, RUN_EVENTS, _NEEDED).select(*_NEEDED)
+    events = require_columns(run_events, RUN_EVENTS, _NEEDED).select(*_NEEDED)
     return events.groupBy("cluster_id", "run_id").applyInArrow(_folded(), FOLDS)
 
 
@@ -101,7 +101,7 @@ def fold(rows: Sequence[Mapping[str, Any]]) -> RunFacts:
     for row in rows:
         with suppress(Exception):  # recordings are untrusted; one bad run must not stop the others
             event = decode(row["event"].encode())
-            story.take(JournalEntry(row["entry"], moment(row["t"]), event), row["t"])
+            story.take(JournalEntry(row["entry"], from_wall_ms(row["t"]), event), row["t"])
     return story.facts()
 
 
@@ -131,7 +131,7 @@ def with_run(rows: DataFrame, folds: DataFrame, t: str) -> DataFrame:
     )
     latest = F.array_min(under_way)
     return (
-        joined(rows, of_partition, PARTITION)
+        left_join_null_safe(rows, of_partition, PARTITION)
         .withColumns({"run": latest.run, "run_id": latest.run_id})
         .drop("began")
     )

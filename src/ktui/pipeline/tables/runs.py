@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.enforce_schema import shaped
+from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.tables import BATCHES, RUNS
 from ktui.pipeline.tables.run_folds import steps
-from ktui.pipeline.tables.windows import moment
+from ktui.pipeline.tables.windows import as_timestamp
 
 
 def batches(folds: DataFrame) -> DataFrame:
@@ -30,8 +30,9 @@ def batches(folds: DataFrame) -> DataFrame:
             F.count_if("elects").alias("elections"),
         )
     )
-    return shaped(
-        rows.withColumns({"began": moment("began_t"), "ended": moment("ended_t")}), BATCHES
+    return fit_to_table(
+        rows.withColumns({"began": as_timestamp("began_t"), "ended": as_timestamp("ended_t")}),
+        BATCHES,
     )
 
 
@@ -47,11 +48,11 @@ def runs(folds: DataFrame) -> DataFrame:
     )
     rows = folds.withColumns(
         {
-            "began": moment("began_t"),
-            "ended": moment("ended_t"),
+            "began": as_timestamp("began_t"),
+            "ended": as_timestamp("ended_t"),
             "batches": F.size(F.array_distinct(steps.batch)),
             "steps": F.size(steps),
             "partitions": planned,
         }
     )
-    return shaped(rows, RUNS)
+    return fit_to_table(rows, RUNS)

@@ -42,7 +42,7 @@ def stalls(intervals: Iterable[Interval]) -> Iterator[Interval]:
             yield msgspec.structs.replace(one, began=one.began + HELD_AFTER_MS)
 
 
-def looked_at(stall: Interval) -> tuple[int, int]:
+def cause_window(stall: Interval) -> tuple[int, int]:
     """Return the span whose samples show the cause: ms since 1970, the end exclusive."""
     return stall.began, max(min(stall.ended, stall.began + LOOKED_AT_MS), stall.began + 1)
 
@@ -51,7 +51,7 @@ def cause_of(samples: Iterable[Sample]) -> tuple[Cause, str]:
     """Return the most telling cause that any sample of a stall shows, and that cause in words.
 
     Args:
-        samples: the partition's samples within the span from `looked_at`.
+        samples: the partition's samples within the span from `cause_window`.
     """
     return min(map(cause_in, samples), key=_priority, default=(Cause.UNKNOWN, ""))
 

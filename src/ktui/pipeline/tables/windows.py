@@ -30,17 +30,17 @@ def before(*keys: str) -> WindowSpec:
     return in_order(*keys).rowsBetween(Window.unboundedPreceding, -1)
 
 
-def place() -> Column:
+def sample_order() -> Column:
     """Return a sample's place in the order, for finding the first or the last sample."""
     return F.struct(*ORDER)
 
 
-def moment(t: str) -> Column:
+def as_timestamp(t: str) -> Column:
     """Convert milliseconds since 1970 to a timestamp."""
     return F.timestamp_millis(F.col(t))
 
 
-def joined(left: DataFrame, right: DataFrame, on: Sequence[str]) -> DataFrame:
+def left_join_null_safe(left: DataFrame, right: DataFrame, on: Sequence[str]) -> DataFrame:
     """Left-join `right` to `left` by a key; null equals null."""
     same = [F.col(f"left.{name}").eqNullSafe(F.col(f"right.{name}")) for name in on]
     new = [F.col(f"right.{name}") for name in right.columns if name not in on]

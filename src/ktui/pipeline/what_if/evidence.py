@@ -47,7 +47,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The most partitions that were being reassigned at one time."""
 
 
-class Use(msgspec.Struct, frozen=True, kw_only=True):
+class SimulatedUse(msgspec.Struct, frozen=True, kw_only=True):
     """The needs of a run under some limits and a throttle, as simulated."""
 
     throttle: ThrottleRates
@@ -57,7 +57,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
 
 
-def lacking(seen: Evidence) -> Iterator[str]:
+def missing_evidence(seen: Evidence) -> Iterator[str]:
     """Yield what has to be recorded before anything can be advised."""
     if seen.runs < LEAST_RUNS:
         yield f"{as_count(LEAST_RUNS, 'run')} have to be recorded, and there is {seen.runs}"
@@ -65,7 +65,7 @@ def lacking(seen: Evidence) -> Iterator[str]:
         yield f"{LEAST_STEPS} steps that copy have to be recorded, and there are {seen.steps}"
 
 
-def beyond(use: Use, seen: Evidence) -> Iterator[str]:
+def beyond_evidence(use: SimulatedUse, seen: Evidence) -> Iterator[str]:
     """Yield each need that goes beyond what was recorded; nothing where all are within it."""
     rates = [use.throttle.every, *(each.bytes_s for each in use.throttle.brokers)]
     if None in rates and not seen.free:
@@ -94,7 +94,7 @@ def beyond(use: Use, seen: Evidence) -> Iterator[str]:
         )
 
 
-def too_far_off(error: float | None) -> Iterator[str]:
+def model_too_far_off(error: float | None) -> Iterator[str]:
     """Yield a reason where the model's error on a run is too large.
 
     Args:

@@ -9,10 +9,10 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.schema import require
+from ktui.pipeline.lake.schema import require_columns
 from ktui.pipeline.lake.tables import RUN_EVENTS, RUNS, SAMPLES, STATES
 from ktui.pipeline.tables.run_folds import steps as all_steps
-from ktui.pipeline.tables.windows import PARTITION, joined
+from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
 from ktui.pipeline.what_if.model import InflowSample, RecordedStep
 
 _CATCHING_UP = "catching up"
@@ -28,8 +28,10 @@ class FitInputs(msgspec.Struct, frozen=True):
     """The most partitions that were being reassigned at one time."""
 
 
-def figures(inflows: DataFrame, steps: DataFrame, moving: DataFrame) -> Mapping[str, FitInputs]:
-    """Fetch the results of `inflows`, `steps` and `moving` by cluster.
+def fetch_fit_inputs(
+    inflows: DataFrame, steps: DataFrame, most_moving: DataFrame
+) -> Mapping[str, FitInputs]:
+    """Fetch the results of `inflows`, `steps` and `most_reassigning` by cluster.
 
     The result is small, however long the recordings are.
     """
@@ -45,20 +47,22 @@ def figures(inflows: DataFrame, steps: DataFrame, moving: DataFrame) -> Mapping[
             row.run_id, adds=row.adds, took_s=row.took_ms / 1000, copying_s=row.copying_ms / 1000
         )
         taken[row.cluster_id].append(step)
-    most = {row.cluster_id: row.partitions for row in moving.collect()}
+    most = {row.cluster_id: row.partitions for row in most_moving.collect()}
     return {
         cluster: FitInputs(tuple(flows[cluster]), tuple(taken[cluster]), most.get(cluster, 0))
         for cluster in {**flows, **taken}
     }
 
 
-def moving(samples: DataFrame) -> DataFrame:
+def most_reassigning(samples: DataFrame) -> DataFrame:
     """Count the most partitions of a cluster that one poll saw being reassigned.
 
     Returns:
         One row for each `cluster_id`: `partitions`.
     """
-    samples = require(samples, SAMPLES, ("cluster_id", "session", "seq", "adding", "removing"))
+    samples = require_columns(
+        samples, SAMPLES, ("cluster_id", "session", "seq", "adding", "removing")
+    )
     listed = samples.where("size(adding) > 0 OR size(removing) > 0")
     polls = listed.groupBy("cluster_id", "session", "seq").agg(F.count("*").alias("partitions"))
     return polls.groupBy("cluster_id").agg(F.max("partitions").alias("partitions"))
@@ -96,7 +100,7 @@ def inflows(pairs: DataFrame, runs: DataFrame) -> DataFrame:
 
 def _in_time_of(rows: DataFrame, runs: DataFrame, t: str) -> DataFrame:
     """Add `run_id` of the run under way at time `t`; of several, the one that began last."""
-    spans = require(runs, RUNS, ("cluster_id", "run_id", "began_t", "ended_t")).select(
+    spans = require_columns(runs, RUNS, ("cluster_id", "run_id", "began_t", "ended_t")).select(
         "cluster_id", "run_id", "began_t", "ended_t"
     )
     span = F.struct((-F.col("began_t")).alias("minus_began"), "run_id", "began_t", "ended_t")
@@ -108,7 +112,7 @@ def _in_time_of(rows: DataFrame, runs: DataFrame, t: str) -> DataFrame:
         ),
     )
     return (
-        joined(rows, F.broadcast(of_cluster), ("cluster_id",))
+        left_join_null_safe(rows, F.broadcast(of_cluster), ("cluster_id",))
         .withColumn("run_id", F.array_min(over).run_id)
         .drop("spans")
     )
@@ -126,7 +130,7 @@ def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFra
         One row per step: `cluster_id`, `run_id`, `adds` (whether it adds replicas), `took_ms`,
         `copying_ms`.
     """
-    events = require(run_events, RUN_EVENTS, ("cluster_id", "run_id", "t", "kind", "event"))
+    events = require_columns(run_events, RUN_EVENTS, ("cluster_id", "run_id", "t", "kind", "event"))
     begun = events.where("kind = 'step'").select(
         "cluster_id", "run_id", "t", F.from_json("event", _STEP).alias("step")
     )
@@ -135,7 +139,7 @@ def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFra
     same = ("cluster_id", "run_id", "topic", "partition", "t")
     taken = over.join(begun.withColumn("adds", F.size("adding") > 0), list(same), "inner")
     copied = (
-        require(states, STATES)
+        require_columns(states, STATES)
         .where(F.col("state") == _CATCHING_UP)
         .select(*PARTITION, "began_t", F.col("ended_t").alias("caught_t"))
     )
@@ -151,7 +155,7 @@ def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFra
         F.lit(0).cast("long"),
         lambda sum_, one: sum_ + F.least(one.caught_t, F.col("over_t")) - one.began_t,
     )
-    return joined(taken, of_partition, PARTITION).select(
+    return left_join_null_safe(taken, of_partition, PARTITION).select(
         "cluster_id",
         "run_id",
         "adds",

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.pacing.limits import Limits, LimitsProblem, limits_from
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleProblem, ThrottleRates, rates_from
+from ktui.pacing.limits import Limits, LimitsProblem, parse_limits
+from ktui.planning.throttle_rates import (
+    NO_THROTTLE,
+    ThrottleProblem,
+    ThrottleRates,
+    parse_throttle_rates,
+)
 from ktui.yamlfile import YamlFile, read_yaml
 
 MOST = 1_000
@@ -39,7 +44,7 @@ USUAL_THROTTLES = ("none", "20MB/s", "50MB/s", "100MB/s")
 
 def usual_grid() -> tuple[GridCell, ...]:
     """Return the grid for when no file names one: 96 cells."""
-    return tuple(_cells(USUAL, [rates_from(text) for text in USUAL_THROTTLES]))
+    return tuple(_cells(USUAL, [parse_throttle_rates(text) for text in USUAL_THROTTLES]))
 
 
 def read_grid(path: Path) -> tuple[GridCell, ...]:
@@ -73,7 +78,7 @@ def _as_list(values: list[Value] | list[str] | Value) -> list[Value]:
 
 def _check(file: YamlFile, name: str, number: int, value: Value) -> None:
     try:
-        limits_from({name: value})
+        parse_limits({name: value})
     except LimitsProblem as problem:
         raise file.problem(("limits", name, number), f"limits.{problem}") from None
 
@@ -81,12 +86,12 @@ def _check(file: YamlFile, name: str, number: int, value: Value) -> None:
 def _throttles(file: YamlFile, texts: list[Value]) -> Iterator[ThrottleRates]:
     for number, text in enumerate(texts):
         try:
-            yield rates_from(str(text))
+            yield parse_throttle_rates(str(text))
         except ThrottleProblem as problem:
             raise file.problem(("throttle", number), f"throttle: {problem}") from None
 
 
 def _cells(limits: Mapping[str, list[Value]], throttles: list[ThrottleRates]) -> Iterator[GridCell]:
     for values in itertools.product(*limits.values()):
-        chosen = limits_from(dict(zip(limits, values, strict=True)))
+        chosen = parse_limits(dict(zip(limits, values, strict=True)))
         yield from (GridCell(chosen, throttle) for throttle in throttles)

@@ -16,7 +16,7 @@ import msgspec
 from ktui.insights.curve import RateCurve
 from ktui.pipeline.what_if.evidence import TELLING_S, Evidence
 from ktui.planning.simulate.copy_rates import ASSUMED
-from ktui.planning.simulate.schedule import POLL_S, Tempo
+from ktui.planning.simulate.schedule import POLL_S, RunSpeed
 from ktui.planning.throttle_rates import ThrottleRates
 
 _BINDS = 0.7
@@ -72,7 +72,7 @@ class Model(msgspec.Struct, frozen=True):
     seen: Evidence = Evidence()
     """The recorded evidence, beyond which the model does not carry."""
 
-    def tempo(self, throttle: ThrottleRates) -> Tempo:
+    def tempo(self, throttle: ThrottleRates) -> RunSpeed:
         """Return the rates and delays for simulating a run under a throttle."""
         rates: dict[int, int | None] = {}
 
@@ -81,7 +81,7 @@ class Model(msgspec.Struct, frozen=True):
                 rates[broker] = throttle.of(broker)
             return self.curve.bytes_s(at_once, rates[broker])
 
-        return Tempo(bytes_s, self.joining_s, self.other_s)
+        return RunSpeed(bytes_s, self.joining_s, self.other_s)
 
 
 def fit(

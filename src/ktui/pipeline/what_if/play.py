@@ -24,13 +24,13 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if.evidence import Use, beyond, lacking
+from ktui.pipeline.what_if.evidence import SimulatedUse, beyond_evidence, missing_evidence
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.preflight.moves import Moves, moves_of
-from ktui.planning.simulate.schedule import Schedule, Tempo, schedule
+from ktui.planning.simulate.schedule import RunSpeed, SimulatedOutcome, simulate_run
 from ktui.quantities import as_duration
 
 _UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
@@ -79,7 +79,7 @@ class PlayableRun(msgspec.Struct):
         )
 
 
-class PlayedCell(msgspec.Struct, frozen=True, kw_only=True):
+class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     """The simulated result for one cell."""
 
     cell: GridCell
@@ -106,20 +106,24 @@ class Advice(msgspec.Struct, frozen=True):
     """The index of the cell that the reason is about."""
 
 
-def play(moves: Moves, cell: GridCell, model: Model, *, own: bool = False) -> PlayedCell:
+def simulate_cell(
+    moves: Moves, cell: GridCell, model: Model, *, own: bool = False
+) -> SimulatedCell:
     """Simulate a run under some limits and a throttle."""
     tempo = model.tempo(cell.throttle)
     most = _Most(tempo.bytes_s)
-    run = schedule(moves.wanted, cell.limits, Tempo(most.bytes_s, tempo.joining_s, tempo.other_s))
-    use = Use(
+    run = simulate_run(
+        moves.wanted, cell.limits, RunSpeed(most.bytes_s, tempo.joining_s, tempo.other_s)
+    )
+    use = SimulatedUse(
         throttle=cell.throttle,
         broker_bytes_s=most.seen,
         fewest_at_once=most.fewest_at_once or model.seen.fewest_at_once,
         most_at_once=most.most_at_once,
         partitions=run.most_in_flight,
     )
-    further = () if own else beyond(use, model.seen)  # the run really used its own cell
-    return PlayedCell(
+    further = () if own else beyond_evidence(use, model.seen)  # the run really used its own cell
+    return SimulatedCell(
         cell=cell,
         own=own,
         predicted_s=run.copying_s + run.waiting_s,
@@ -128,11 +132,11 @@ def play(moves: Moves, cell: GridCell, model: Model, *, own: bool = False) -> Pl
         peak_extra_replicas=run.peak_extra_replicas,
         batches=run.batches,
         broker_bytes_s=most.seen,
-        beyond=(*lacking(model.seen), *further),
+        beyond=(*missing_evidence(model.seen), *further),
     )
 
 
-def advise(played: Sequence[PlayedCell], window_s: float | None) -> Advice:
+def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:
     """Choose the gentlest cell that fits a window.
 
     Without a window, choose the fastest cell that holds no more extra replicas than the run's own
@@ -161,7 +165,7 @@ def advise(played: Sequence[PlayedCell], window_s: float | None) -> Advice:
     return Advice(best, reason, best)
 
 
-def _fastest(played: Sequence[PlayedCell], within: Sequence[int]) -> Advice:
+def _fastest(played: Sequence[SimulatedCell], within: Sequence[int]) -> Advice:
     own = next(one for one in played if one.own)
     most = own.peak_extra_replicas
     held = [n for n in within if played[n].peak_extra_replicas <= most]
@@ -179,7 +183,7 @@ def _fastest(played: Sequence[PlayedCell], within: Sequence[int]) -> Advice:
     return Advice(best, f"{reason}: {_shown(played[best])}{_might(others, 'be faster')}", best)
 
 
-def _might(others: Sequence[PlayedCell], do: str) -> str:
+def _might(others: Sequence[SimulatedCell], do: str) -> str:
     """Name the recordings that other cells need to be advised; show no time of theirs."""
     if not others:
         return ""
@@ -187,19 +191,19 @@ def _might(others: Sequence[PlayedCell], do: str) -> str:
     return f"; others might {do}, beyond what was recorded: {'; '.join(nearest.beyond)}"
 
 
-def _gentleness(one: PlayedCell) -> tuple[float, ...]:
+def _gentleness(one: SimulatedCell) -> tuple[float, ...]:
     """Return a sort key, the gentlest first: counts at once, then the rate into a broker."""
     limits = one.cell.limits
     counts = (limits.partitions, limits.replicas, limits.per_broker, limits.replica_movements)
     return (*(math.inf if count is None else count for count in counts), one.broker_bytes_s)
 
 
-def _shown(one: PlayedCell) -> str:
+def _shown(one: SimulatedCell) -> str:
     low, high = as_duration(one.low_s), as_duration(one.high_s)
     return f"{as_duration(one.predicted_s)} ({low} to {high})"
 
 
-def _at(run: Schedule, rate: float) -> float:
+def _at(run: SimulatedOutcome, rate: float) -> float:
     """Return the duration at another rate, in seconds: only the copying scales with the rate."""
     return run.copying_s / rate + run.waiting_s
 
@@ -233,7 +237,7 @@ def _leader(planned: Planned) -> int:
     return planned.leader if led and planned.leader is not None else planned.original[0]
 
 
-def recorded_run(name: str, events: Iterable[AnyRunEvent]) -> PlayableRun:
+def playable_run(name: str, events: Iterable[AnyRunEvent]) -> PlayableRun:
     """Build a run from the events of its journal, in order."""
     run = PlayableRun(name)
     for event in events:

@@ -14,21 +14,27 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui.execution.run.events import AnyRunEvent, decode
 from ktui.pacing.limits import Limits
-from ktui.pipeline.lake.enforce_schema import shaped
-from ktui.pipeline.lake.schema import require, struct_of
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.schema import require_columns, struct_of
 from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS, WHAT_IF
-from ktui.pipeline.what_if.evidence import too_far_off
+from ktui.pipeline.what_if.evidence import model_too_far_off
 from ktui.pipeline.what_if.fit import FitInputs
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model, fit
-from ktui.pipeline.what_if.play import PlayableRun, PlayedCell, advise, play, recorded_run
+from ktui.pipeline.what_if.play import (
+    PlayableRun,
+    SimulatedCell,
+    advise,
+    playable_run,
+    simulate_cell,
+)
 from ktui.planning.preflight.moves import Moves
-from ktui.planning.throttle_rates import ThrottleRates, rates_from
+from ktui.planning.throttle_rates import ThrottleRates, parse_throttle_rates
 
 _MEGA = 1_000_000
 
 
-class Lasted(msgspec.Struct, frozen=True):
+class RealDuration(msgspec.Struct, frozen=True):
     """How long a run really took, and the model to check against that."""
 
     ms: int | None
@@ -37,21 +43,21 @@ class Lasted(msgspec.Struct, frozen=True):
     """Fitted on all runs but this one; None without a fit, or where the run was not fully done."""
 
 
-def played_rows(
-    run: PlayableRun, cells: Sequence[GridCell], model: Model, lasted: Lasted
+def simulated_rows(
+    run: PlayableRun, cells: Sequence[GridCell], model: Model, lasted: RealDuration
 ) -> Iterator[dict[str, Any]]:
     """Simulate a run under some cells; no rows where it had nothing to move."""
     moves = run.moves()
     actual_s = None if lasted.ms is None else lasted.ms / 1000
     for cell in cells if moves.wanted else ():
         own = cell == run.cell
-        result = play(moves, cell, model, own=own)
+        result = simulate_cell(moves, cell, model, own=own)
         yield {
             "run": run.name,
             "partitions": len(moves.wanted),
             "bytes": moves.bytes_to_copy,
             "limits": msgspec.json.encode(cell.limits, order="deterministic").decode(),
-            "throttle": spelled(cell.throttle),
+            "throttle": throttle_option(cell.throttle),
             "own": own,
             "predicted_s": result.predicted_s,
             "low_s": result.low_s,
@@ -66,11 +72,11 @@ def played_rows(
         }
 
 
-def _error(run: PlayableRun, moves: Moves, lasted: Lasted) -> float | None:
+def _error(run: PlayableRun, moves: Moves, lasted: RealDuration) -> float | None:
     """Compare the other runs' prediction with the real duration; None for an unsteady run."""
     if lasted.held_out is None or not lasted.ms or not run.steady:
         return None
-    return play(moves, run.cell, lasted.held_out).predicted_s / (lasted.ms / 1000) - 1
+    return simulate_cell(moves, run.cell, lasted.held_out).predicted_s / (lasted.ms / 1000) - 1
 
 
 def advised_rows(
@@ -78,7 +84,7 @@ def advised_rows(
 ) -> Iterator[dict[str, Any]]:
     """Add to all rows of one run the recommendation, its reason, and the model's error."""
     error = next(row["error_held_out"] for row in rows if row["own"])
-    off = [*too_far_off(error)]
+    off = [*model_too_far_off(error)]
     rows = [{**row, "beyond": [*row["beyond"], *off]} for row in rows]
     advice = advise([_played(row) for row in rows], window_s)
     for place, row in enumerate(rows):
@@ -90,10 +96,10 @@ def advised_rows(
         }
 
 
-def _played(row: Mapping[str, Any]) -> PlayedCell:
+def _played(row: Mapping[str, Any]) -> SimulatedCell:
     limits = msgspec.json.decode(row["limits"], type=Limits)
-    return PlayedCell(
-        cell=GridCell(limits, rates_from(row["throttle"])),
+    return SimulatedCell(
+        cell=GridCell(limits, parse_throttle_rates(row["throttle"])),
         own=row["own"],
         predicted_s=row["predicted_s"],
         low_s=row["low_s"],
@@ -105,7 +111,7 @@ def _played(row: Mapping[str, Any]) -> PlayedCell:
     )
 
 
-def spelled(rates: ThrottleRates) -> str:
+def throttle_option(rates: ThrottleRates) -> str:
     """Write rates in the format of `--throttle`: `50MB,3=20MB`, or `none`."""
     every = [] if rates.every is None else [_rate(rates.every)]
     own = [f"{each.broker}={_rate(each.bytes_s)}" for each in rates.brokers]
@@ -182,7 +188,9 @@ def what_if(
         window_s: seconds in which a run should end; None without a window.
     """
     lots = min(len(cells) + 1, 2 * run_events.sparkSession.sparkContext.defaultParallelism)
-    events = require(run_events, RUN_EVENTS, ("cluster_id", "run_id", "entry", "kind", "event"))
+    events = require_columns(
+        run_events, RUN_EVENTS, ("cluster_id", "run_id", "entry", "kind", "event")
+    )
     events = (
         events.where(F.col("kind").isin(*_KINDS))
         .select("cluster_id", "run", "run_id", "entry", "event")
@@ -194,13 +202,15 @@ def what_if(
     advised = played.groupBy("cluster_id", "run_id").applyInArrow(
         _advised(window_s), WHAT_IF.schema
     )
-    return shaped(advised, WHAT_IF)
+    return fit_to_table(advised, WHAT_IF)
 
 
 def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
     """Compute `lasted_ms` of each run, null until it has ended, and whether all is `done`."""
-    runs = require(runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions"))
-    spans = require(batches, BATCHES, ("cluster_id", "run_id", "began_t", "ended_t"))
+    runs = require_columns(
+        runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions")
+    )
+    spans = require_columns(batches, BATCHES, ("cluster_id", "run_id", "began_t", "ended_t"))
     spans = spans.groupBy("cluster_id", "run_id").agg(
         (F.max("ended_t") - F.min("began_t")).alias("lasted_ms")
     )
@@ -234,13 +244,13 @@ def _lot(
         cluster, run_id, lot = (part.as_py() for part in key)
         model = models.whole.get(cluster)
         rows = events.sort_by("entry").to_pylist()
-        run = recorded_run(rows[0]["run"], _events(rows))
+        run = playable_run(rows[0]["run"], _events(rows))
         result: list[dict[str, Any]] = []
         if model is not None and run.known:
             all_cells = [run.cell, *(cell for cell in cells if cell != run.cell)]
             held_out = models.held_out.get((cluster, run_id)) if rows[0]["done"] else None
-            simulated = played_rows(
-                run, all_cells[lot::lots], model, Lasted(rows[0]["lasted_ms"], held_out)
+            simulated = simulated_rows(
+                run, all_cells[lot::lots], model, RealDuration(rows[0]["lasted_ms"], held_out)
             )
             result = [{"cluster_id": cluster, "run_id": run_id, **row} for row in simulated]
         return result

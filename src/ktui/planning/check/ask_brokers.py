@@ -11,7 +11,7 @@ from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
 A = TypeVar("A")
 
 
-async def ask_each(
+async def call_each_broker(
     operation: Operation, calls: Mapping[int, Coroutine[Any, Any, A]]
 ) -> tuple[Mapping[int, A], Sequence[Failure]]:
     """Call brokers, all at once: a slow one costs at most the adapter's call timeout."""

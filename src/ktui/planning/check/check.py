@@ -15,11 +15,11 @@ from ktui.planning.check.findings import (
     Option,
     Severity,
 )
-from ktui.planning.check.messages import Sentences
+from ktui.planning.check.messages import FindingSentences
 from ktui.planning.check.rules import PlanRules, Remark
 from ktui.planning.plan import Plan
-from ktui.planning.read.positions import places
-from ktui.planning.read.problems import FilePosition, Steps
+from ktui.planning.read.positions import find_positions
+from ktui.planning.read.problems import FilePosition, ValuePath
 
 _PROBLEMS = frozenset(
     {
@@ -45,7 +45,7 @@ class _Group(msgspec.Struct):
     partitions: list[TopicPartition]
 
     @property
-    def steps(self) -> Steps:
+    def steps(self) -> ValuePath:
         """The path to the value behind the first partition's remark."""
         return ("partitions", self.first, *self.remark.steps)
 
@@ -60,8 +60,8 @@ def check_plan(
     """
     rules = PlanRules(cluster)
     groups = _grouped(plan, rules)
-    found = places(plan.text, [group.steps for group in groups]) if plan.text else {}
-    sentences = Sentences(plan, rules, cluster)
+    found = find_positions(plan.text, [group.steps for group in groups]) if plan.text else {}
+    sentences = FindingSentences(plan, rules, cluster)
     allowed = allowed or Allowances()
     findings = [_finding(group, found.get(group.steps), sentences, allowed) for group in groups]
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
@@ -80,7 +80,7 @@ def _grouped(plan: Plan, rules: PlanRules) -> Iterable[_Group]:
 
 
 def _finding(
-    group: _Group, place: FilePosition | None, sentences: Sentences, allowed: Allowances
+    group: _Group, place: FilePosition | None, sentences: FindingSentences, allowed: Allowances
 ) -> Finding:
     kind = group.remark.kind
     if kind is FindingKind.AT_TARGET and len(group.partitions) == sentences.plan_size:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import Setting
@@ -44,7 +44,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def online(self) -> frozenset[int]:
         """The brokers that are registered and not fenced."""
-        return online(self.brokers)
+        return online_brokers(self.brokers)
 
     def size(self, tp: TopicPartition) -> int | None:
         """Return a partition's size in bytes at its leader; None where not known."""

@@ -13,9 +13,9 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, OffsetsAnswer, Setting
-from ktui.cluster.resources import of_broker
+from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import RATES
-from ktui.planning.check.ask_brokers import ask_each
+from ktui.planning.check.ask_brokers import call_each_broker
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import Plan
@@ -33,7 +33,7 @@ class _LogEnds(msgspec.Struct, frozen=True):
     at_s: float
 
 
-async def measure(
+async def measure_inbound(
     reader: ClusterReader, plan: Plan, seen: ClusterSnapshot, clock: Clock
 ) -> ClusterSnapshot:
     """Measure the inbound rate of each partition that gains a replica, and read throttle rates.
@@ -58,12 +58,12 @@ async def measure(
         return _LogEnds(answer, clock.monotonic())
 
     alive = seen.online
-    begun, failed = await ask_each(
+    begun, failed = await call_each_broker(
         Operation.LOG_ENDS, {b: read_ends(b, first=True) for b in sorted(led) if b in alive}
     )
     if any(answer.offsets.ends for answer in begun.values()):
         await clock.sleep(MEASURED_S)
-    ended, failed_later = await ask_each(
+    ended, failed_later = await call_each_broker(
         Operation.LOG_ENDS, {b: read_ends(b, first=False) for b in begun}
     )
     rates = {
@@ -109,6 +109,6 @@ async def _rates(
     reader: ClusterReader, brokers: frozenset[int]
 ) -> Mapping[int, Mapping[str, Setting]]:
     """Read the throttles of brokers; brokers that do not answer are left out."""
-    resources = [of_broker(broker) for broker in sorted(brokers)]
+    resources = [broker_resource(broker) for broker in sorted(brokers)]
     answer = await reader.settings(resources, RATES)
     return {int(resource.name): settings for resource, settings in answer.settings.items()}

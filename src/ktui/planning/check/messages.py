@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind
 from ktui.planning.check.rules import PlanRules
-from ktui.planning.names import among, joined, nearest
+from ktui.planning.names import closest_names, join_all, join_some
 from ktui.planning.plan import PartitionTarget, Plan
 
 _MOST_COMPARED = 20
@@ -29,7 +29,7 @@ _FIXED = {
 }
 
 
-class Sentences:
+class FindingSentences:
     """Formats the findings of one plan as sentences."""
 
     def __init__(self, plan: Plan, rules: PlanRules, cluster: ClusterSnapshot) -> None:
@@ -53,7 +53,7 @@ class Sentences:
         """Return a finding's sentence; `first` is the plan index of its first partition."""
         if kind in _FIXED:
             brokers = len(self._rules.known_brokers)
-            return _FIXED[kind].format(*cause, names=among(partitions), brokers=brokers)
+            return _FIXED[kind].format(*cause, names=join_some(partitions), brokers=brokers)
         if kind in {FindingKind.NOTHING_TO_DO, FindingKind.AT_TARGET}:
             return self._done(kind, len(partitions))
         if kind is FindingKind.SETTINGS_UNREADABLE:
@@ -71,21 +71,23 @@ class Sentences:
         if kind is FindingKind.PARTITION_UNKNOWN:
             count = self._rules.partition_counts[name]
             have = f"{name} has {count:,} partition{'' if count == 1 else 's'}"
-            return f"{have}, {_spans(range(count))}, and not {among(partitions)}"
+            return f"{have}, {_spans(range(count))}, and not {join_some(partitions)}"
         brokers = _spans(self._rules.known_brokers)
-        return f"the cluster has no broker {name}, only {brokers}; named for {among(partitions)}"
+        return (
+            f"the cluster has no broker {name}, only {brokers}; named for {join_some(partitions)}"
+        )
 
     def _suggestion(self, name: str) -> str:
         self._compared += 1
-        near = nearest(name, self._cluster.topics) if self._compared <= _MOST_COMPARED else []
-        return f"; did you mean {joined(near, 'or')}?" if near else ""
+        near = closest_names(name, self._cluster.topics) if self._compared <= _MOST_COMPARED else []
+        return f"; did you mean {join_all(near, 'or')}?" if near else ""
 
     def _settings(self, partitions: list[TopicPartition]) -> str:
         topics = list(dict.fromkeys(tp.topic for tp in partitions))
         reasons = self._rules.settings_unreadable
         why = next((f": {reasons[topic]}" for topic in topics if topic in reasons), "")
         lost = "so min.insync.replicas is not checked"
-        return f"the settings of {among(topics)} could not be read, {lost}{why}"
+        return f"the settings of {join_some(topics)} could not be read, {lost}{why}"
 
     def _example(
         self, kind: FindingKind, target: PartitionTarget, partitions: list[TopicPartition]
@@ -94,11 +96,11 @@ class Sentences:
             state = self._rules.state(target.tp)
             now = () if state is None else state.original
             problem = "original_replicas are not the replicas now, so the plan was made earlier"
-            example = f"{joined(target.original_replicas)} in the plan, {joined(now)} now"
+            example = f"{join_all(target.original_replicas)} in the plan, {join_all(now)} now"
         else:
             problem = "replicas share a rack, though there are racks without one"
-            example = f"in racks {joined(self._rules.racks[b] for b in target.replicas)}"
-        return f"{problem}: {among([f'{target.tp} ({example})', *partitions[1:]])}"
+            example = f"in racks {join_all(self._rules.racks[b] for b in target.replicas)}"
+        return f"{problem}: {join_some([f'{target.tp} ({example})', *partitions[1:]])}"
 
     def _done(self, kind: FindingKind, count: int) -> str:
         if kind is FindingKind.NOTHING_TO_DO:
@@ -114,4 +116,4 @@ def _spans(numbers: Iterable[int]) -> str:
             spans[-1] = [spans[-1][0], number]
         else:
             spans.append([number])
-    return among((" to ".join(map(str, span)) for span in spans), told=20)
+    return join_some((" to ".join(map(str, span)) for span in spans), told=20)

@@ -12,7 +12,7 @@ from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind
 from ktui.planning.plan import PartitionTarget
-from ktui.planning.read.problems import Steps
+from ktui.planning.read.problems import ValuePath
 
 
 class Remark(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class Remark(msgspec.Struct, frozen=True):
 
     kind: FindingKind
     cause: tuple[object, ...] = ()
-    steps: Steps = ()
+    steps: ValuePath = ()
 
 
 class PlanRules:

@@ -8,9 +8,9 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, Operation, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
-from ktui.planning.check.ask_brokers import ask_each
+from ktui.planning.check.ask_brokers import call_each_broker
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.measure_growth import measure
+from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.plan import Plan
 
 
@@ -26,7 +26,8 @@ async def take_snapshot(
     Args:
         reader: the cluster.
         plan: the plan to check.
-        measuring: a clock for also measuring inbound rates, to judge a throttle; see `measure`.
+        measuring: a clock for also measuring inbound rates, to judge a throttle; see
+            `measure_inbound`.
 
     Raises:
         ClusterError: brokers, reassignments, partitions or topic settings cannot be read at all.
@@ -37,10 +38,10 @@ async def take_snapshot(
     configs = await reader.topic_configs({tp.topic for tp in topics.partitions})
     led = _led(plan, topics.partitions)
     asked = {broker: led[broker] for broker in sorted(led.keys() & cluster.online)}
-    dirs, dirs_failed = await ask_each(
+    dirs, dirs_failed = await call_each_broker(
         Operation.LOG_DIRS, {b: reader.log_dirs(b, partitions) for b, partitions in asked.items()}
     )
-    settings, settings_failed = await ask_each(
+    settings, settings_failed = await call_each_broker(
         Operation.BROKER_CONFIGS, {broker: reader.broker_config(broker) for broker in asked}
     )
     seen = ClusterSnapshot(
@@ -58,7 +59,7 @@ async def take_snapshot(
         log_dirs={broker: answer.log_dirs for broker, answer in dirs.items()},
         broker_configs=settings,
     )
-    return seen if measuring is None else await measure(reader, plan, seen, measuring)
+    return seen if measuring is None else await measure_inbound(reader, plan, seen, measuring)
 
 
 async def _described(reader: ClusterReader, names: Collection[str]) -> TopicsAnswer:

@@ -13,7 +13,7 @@ from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import at_target
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.steps import situations
-from ktui.planning.simulate.step_cost import Pattern, ideal, pattern_of
+from ktui.planning.simulate.step_cost import Pattern, healthy_situation, pattern_of
 
 
 class Moves(msgspec.Struct):
@@ -44,7 +44,7 @@ def moves_of(plan: Plan, snapshot: ClusterSnapshot) -> Moves:
 def _count(moved: Moves, tp: TopicPartition, now: Situation, size: int | None) -> None:
     pattern, brokers = pattern_of(now)
     moved.patterns[pattern].append(len(moved.wanted))
-    moved.wanted.append(WantedPartition(tp, ideal(now), size or 0))
+    moved.wanted.append(WantedPartition(tp, healthy_situation(now), size or 0))
     adds, drops = brokers[len(now.replicas) :], now.excess
     if size is None:
         moved.unknown.update((*adds, *drops))

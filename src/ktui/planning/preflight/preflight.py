@@ -19,14 +19,14 @@ from ktui.planning.check.disks import (
     warning,
 )
 from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.moves import moves_of
 from ktui.planning.preflight.summary import PlanSummary, summarise
 from ktui.planning.preflight.throttle_findings import throttle_findings
-from ktui.planning.preflight.throttled_run import Growing, ThrottledRun
+from ktui.planning.preflight.throttled_run import GrowingPartitions, ThrottledRun
 from ktui.planning.simulate.copy_rates import CopyRates, Span, rates_for
-from ktui.planning.simulate.schedule import OnDecision, Schedule, Tempo, schedule
+from ktui.planning.simulate.schedule import OnDecision, RunSpeed, SimulatedOutcome, simulate_run
 from ktui.planning.simulate.step_cost import StepPatterns
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.units import Rate
@@ -98,7 +98,7 @@ def preflight(
     *,
     throttle_leaders: bool = False,
 ) -> Preflight:
-    """Compute the figures of a plan; use `Ground` for limits that change.
+    """Compute the figures of a plan; use `PreflightBase` for limits that change.
 
     Args:
         plan: the plan to preview.
@@ -108,11 +108,11 @@ def preflight(
         throttle: the run's own rates.
         throttle_leaders: whether these rates also throttle leaders.
     """
-    ground = Ground(plan, snapshot, assume)
+    ground = PreflightBase(plan, snapshot, assume)
     return ground.under(limits, throttle=throttle, throttle_leaders=throttle_leaders)
 
 
-class Ground:
+class PreflightBase:
     """The parts of a preflight that depend on neither limits nor throttle, computed once.
 
     `under` simulates the whole run under some limits and a throttle, at about 30 microseconds per
@@ -127,7 +127,7 @@ class Ground:
         self._assume = assume
         self._warnings = (*log_dir_warnings(self._gains, snapshot.log_dirs), *self._unreadable())
         self._sample = _sample(self._moves.wanted)
-        self._growing = Growing(snapshot, self._moves.wanted)
+        self._growing = GrowingPartitions(snapshot, self._moves.wanted)
 
     def under(
         self,
@@ -148,7 +148,7 @@ class Ground:
         snapshot = self._snapshot
         rates = rates_for(self._gains, snapshot.broker_configs, self._assume, throttle)
         inbound = snapshot.inbound if throttle else None
-        run = schedule(self._moves.wanted, limits, _tempo(rates), on_decision, inbound)
+        run = simulate_run(self._moves.wanted, limits, _tempo(rates), on_decision, inbound)
         loads = tuple(self._loads(run))
         shapes = [self._cost(limits, run.peak_extra_replicas)]
         for shape in Shape:
@@ -196,7 +196,7 @@ class Ground:
         grows with the plan.
         """
         sampled = self._sample
-        run = schedule(sampled, limits, _tempo(rates))
+        run = simulate_run(sampled, limits, _tempo(rates))
         if 2 * run.most_in_flight < len(sampled):
             return run.peak_extra_replicas
         return run.peak_extra_replicas * len(self._moves.wanted) // max(1, len(sampled))
@@ -208,7 +208,7 @@ class Ground:
         seconds, broker = max((b / rates.of(at), at) for at, b in moved.bytes_in.items())
         return Bound(broker, _range(seconds, broker, rates))
 
-    def _loads(self, run: Schedule) -> Iterator[DiskLoad]:
+    def _loads(self, run: SimulatedOutcome) -> Iterator[DiskLoad]:
         moved = self._moves
         for change in self._summary.brokers:
             broker = change.broker
@@ -244,7 +244,7 @@ class Ground:
             partitions = tuple(wanted[index].tp for index in alone)
             sentence = (
                 f"a step adds more replicas than --replica-movements {most} allows, and goes "
-                f"alone, when nothing else moves: {among(partitions)}"
+                f"alone, when nothing else moves: {join_some(partitions)}"
             )
             yield Finding(Severity.WARNING, FindingKind.NEVER_FITS, partitions, sentence)
 
@@ -252,20 +252,20 @@ class Ground:
         failed = [f for f in self._snapshot.failures if f.operation is Operation.LOG_DIRS]
         if not failed:
             return
-        brokers = among(f"broker {failure.broker}" for failure in failed)
+        brokers = join_some(f"broker {failure.broker}" for failure in failed)
         unknown = self._moves.sizes_unknown
-        lost = f", so {sizes_of(unknown)} not known" if unknown else ""
+        lost = f", so {sizes_phrase(unknown)} not known" if unknown else ""
         sentence = f"the log dirs of {brokers} could not be read{lost}: {failed[0].answer}"
         yield warning(FindingKind.DISKS_UNREADABLE, sentence)
 
 
-def _tempo(rates: CopyRates) -> Tempo:
+def _tempo(rates: CopyRates) -> RunSpeed:
     """Each broker takes in its rate, however many replicas it is adding."""
     of = cache(rates.of)
-    return Tempo(lambda broker, _at_once: of(broker))
+    return RunSpeed(lambda broker, _at_once: of(broker))
 
 
-def _time(run: Schedule, bound: Bound | None, rates: CopyRates) -> Span:
+def _time(run: SimulatedOutcome, bound: Bound | None, rates: CopyRates) -> Span:
     """Scale the time at the middle rate to the slow and the fast rate."""
     copying = Span(0.0, 0.0, 0.0)
     if bound is not None:
@@ -279,7 +279,7 @@ def _range(seconds: float, broker: int, rates: CopyRates) -> Span:
     return Span(seconds / spread.high, seconds, seconds / spread.low)
 
 
-def sizes_of(partitions: int) -> str:
+def sizes_phrase(partitions: int) -> str:
     """Return the start of a sentence about sizes: "the size of 1 partition is"."""
     return (
         "the size of 1 partition is"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ktui.pacing.limits import Mode
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import FindingKind
-from ktui.planning.names import among
-from ktui.planning.preflight.preflight import Preflight, ShapeCost, sizes_of
+from ktui.planning.names import join_some
+from ktui.planning.preflight.preflight import Preflight, ShapeCost, sizes_phrase
 from ktui.planning.simulate.copy_rates import Span
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
@@ -102,7 +102,7 @@ def _run(preflight: Preflight) -> list[str]:
     nouns = ("wave", "waves") if waves else ("batch", "batches")
     counted = as_count(preflight.batches, *nouns)
     if preflight.time_s is None:
-        unknown = sizes_of(preflight.sizes_unknown)
+        unknown = sizes_phrase(preflight.sizes_unknown)
         return [f"time  unknown: {unknown} not known; at least {counted}"]
     never = any(found.kind is FindingKind.NEVER_ENDS for found in preflight.warnings)
     where = ", where the throttle lets it end" if never else ""
@@ -134,7 +134,7 @@ def _rates(preflight: Preflight) -> str:
 def _throttled(bytes_s: int, preflight: Preflight) -> str:
     found = [t.broker for t in preflight.rates.throttles if t.bytes_s == bytes_s]
     one = len(found) == 1
-    return f"{'broker' if one else 'brokers'} {among(found)}, which {'is' if one else 'are'}"
+    return f"{'broker' if one else 'brokers'} {join_some(found)}, which {'is' if one else 'are'}"
 
 
 def _or_unknown(count: int | None) -> str:

@@ -18,21 +18,21 @@ from ktui.cluster.throttle_settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LONGEST_LIST,
-    entries,
-    entry,
+    parse_throttled_list,
+    throttled_entry,
 )
 from ktui.pacing.decision import WantedPartition
 from ktui.planning.check.disks import warning
 from ktui.planning.check.findings import Finding, FindingKind, Severity
-from ktui.planning.names import among
-from ktui.planning.preflight.throttled_run import ThrottledRun, adds_of, brokers_named
+from ktui.planning.names import join_some
+from ktui.planning.preflight.throttled_run import ThrottledRun, brokers_added, brokers_in_words
 from ktui.quantities import as_duration, as_rate, as_rate_above
 
 STALLED_AFTER_S = 30.0
 """Seconds without a log end move after which a replica is shown as stalled (progress/stalls.py)."""
 
 
-def does_not_suffice(run: ThrottledRun) -> Iterator[Finding]:
+def throttle_too_low(run: ThrottledRun) -> Iterator[Finding]:
     """Find brokers on which replicas may never catch up, with the remedy for each."""
     for rate, brokers in run.by_rate(run.growing.gaining).items():
         yield from _under_one_partition(run, rate, brokers)
@@ -52,7 +52,7 @@ def _under_one_partition(run: ThrottledRun, rate: int, brokers: Sequence[int]) -
     bytes_s, tp = run.growing.onto[worst][0]
     together = max(run.most_at_once(broker) for broker in too_slow)
     sentence = (
-        f"at {as_rate(rate)} into {brokers_named(too_slow)} the run never ends: "
+        f"at {as_rate(rate)} into {brokers_in_words(too_slow)} the run never ends: "
         f"{as_rate_above(bytes_s)} are written to {tp}; more than {as_rate_above(bytes_s)} would "
         "end it"
     )
@@ -72,7 +72,7 @@ def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> 
     few = min(_fitting(run, broker, rate) for broker in too_slow)
     enough = max(run.most_at_once(broker) for broker in too_slow)
     sentence = (
-        f"at {as_rate(rate)} into {brokers_named(too_slow)} the run may never end: up to "
+        f"at {as_rate(rate)} into {brokers_in_words(too_slow)} the run may never end: up to "
         f"{as_rate_above(most)} are written to what comes to one broker at once; --per-broker "
         f"{few} would end it, or more than {as_rate_above(enough)}"
     )
@@ -99,7 +99,7 @@ def _slower_than_a_fetch(rate: int, brokers: Sequence[int]) -> Iterator[Finding]
     if rate * STALLED_AFTER_S >= FETCH_BYTES:
         return
     sentence = (
-        f"at {as_rate(rate)} into {brokers_named(brokers)} one fetch of 1 MiB takes "
+        f"at {as_rate(rate)} into {brokers_in_words(brokers)} one fetch of 1 MiB takes "
         f"{as_duration(FETCH_BYTES / rate)}: copies are shown as stalled in between; from "
         f"{as_rate_above(FETCH_BYTES / STALLED_AFTER_S)} on they are not"
     )
@@ -118,8 +118,8 @@ def _leaders(run: ThrottledRun) -> Finding:
     if too_slow:
         most = max(sent[broker] for broker in too_slow)
         sentence += (
-            f": on {brokers_named(too_slow)} it is up to {as_rate_above(most)} with the new ones, "
-            "no less than the rate, so that they may never catch up; more than "
+            f": on {brokers_in_words(too_slow)} it is up to {as_rate_above(most)} with the new "
+            "ones, no less than the rate, so that they may never catch up; more than "
             f"{as_rate_above(most)} would do, or no --throttle-leaders"
         )
     return warning(FindingKind.LEADERS_THROTTLED, sentence)
@@ -130,13 +130,13 @@ def _unknown(run: ThrottledRun) -> Iterator[Finding]:
     tps = [
         one.tp
         for one in run.growing.wanted
-        if one.tp not in known and any(run.throttle.of(b) is not None for b in adds_of(one))
+        if one.tp not in known and any(run.throttle.of(b) is not None for b in brokers_added(one))
     ]
     if tps:
         failures = run.growing.snapshot.failures
         why = next((f": {f.sentence}" for f in failures if f.operation is Operation.LOG_ENDS), "")
         sentence = (
-            f"how much is written to {among(tps)} is not known, nor whether the throttle lets "
+            f"how much is written to {join_some(tps)} is not known, nor whether the throttle lets "
             f"through more{why}"
         )
         yield Finding(Severity.NOTE, FindingKind.INBOUND_UNKNOWN, tuple(tps), sentence)
@@ -160,11 +160,11 @@ def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
         topics[one.tp.topic].append(one)
     for topic, wanted in sorted(topics.items()):
         config = run.growing.snapshot.configs.get(topic, _UNKNOWN)
-        if ALL not in entries(config.follower_throttled_replicas):
+        if ALL not in parse_throttled_list(config.follower_throttled_replicas):
             sizes = _follower_entries(run, wanted)
             listed = ThrottledList(FOLLOWER_REPLICAS, topic, config.follower_throttled_replicas)
             yield from _too_long(run, listed, sizes)
-        if run.leaders and ALL not in entries(config.leader_throttled_replicas):
+        if run.leaders and ALL not in parse_throttled_list(config.leader_throttled_replicas):
             sizes = _leader_entries(run, wanted)
             listed = ThrottledList(LEADER_REPLICAS, topic, config.leader_throttled_replicas)
             yield from _too_long(run, listed, sizes)
@@ -172,25 +172,27 @@ def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
 
 def _follower_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
     """The sizes of the follower entries that each partition may have at once."""
-    return [_sizes(run, one, adds_of(one))[: run.limits.replicas] for one in wanted]
+    return [_sizes(run, one, brokers_added(one))[: run.limits.replicas] for one in wanted]
 
 
 def _leader_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
     """The sizes of leader entries: every old and new replica may lead at some time."""
-    return [_sizes(run, one, (*one.situation.replicas, *adds_of(one))) for one in wanted]
+    return [_sizes(run, one, (*one.situation.replicas, *brokers_added(one))) for one in wanted]
 
 
 def _sizes(run: ThrottledRun, one: WantedPartition, brokers: Sequence[int]) -> list[int]:
     """The bytes of entries with their commas, longest first."""
     rated = (broker for broker in brokers if run.throttle.of(broker) is not None)
-    return sorted((_bytes(entry(one.tp.partition, broker)) for broker in rated), reverse=True)
+    return sorted(
+        (_bytes(throttled_entry(one.tp.partition, broker)) for broker in rated), reverse=True
+    )
 
 
 def _too_long(
     run: ThrottledRun, listed: ThrottledList, sizes: Sequence[Sequence[int]]
 ) -> Iterator[Finding]:
     """Warn if the entries listed at once may take more than the room in the list."""
-    room = LONGEST_LIST - sum(map(_bytes, entries(listed.theirs)))
+    room = LONGEST_LIST - sum(map(_bytes, parse_throttled_list(listed.theirs)))
     limits = run.limits
     together = sorted(map(sum, sizes), reverse=True)
     most = sum(together[: limits.partitions])
@@ -226,7 +228,7 @@ _NO_BROKER = BrokerConfig()
 _NO_TOPIC = TopicConfig()
 
 
-def others_throttles(run: ThrottledRun) -> Iterator[Finding]:
+def other_throttles(run: ThrottledRun) -> Iterator[Finding]:
     """Find rates that the run replaces, and other people's replicas that its rates bind."""
     rated = [b for b in run.growing.gaining if run.throttle.of(b) is not None]
     yield from _replaced(run, FOLLOWER_RATE, rated)
@@ -251,7 +253,7 @@ def _replaced(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[F
             found[existing, source, ours].append(broker)
     for (existing, source, ours), those in sorted(found.items()):
         sentence = (
-            f"{brokers_named(those)} {'has' if len(those) == 1 else 'have'} a {key} of "
+            f"{brokers_in_words(those)} {'has' if len(those) == 1 else 'have'} a {key} of "
             f"{as_rate(existing)} already{source}: {as_rate(ours)} takes its place while the run "
             "needs it, and it is put back after"
         )
@@ -268,7 +270,9 @@ def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[
     for topic in sorted({one.tp.topic for one in run.growing.wanted}):
         config = run.growing.snapshot.configs.get(topic, _NO_TOPIC)
         leaders = config.leader_throttled_replicas
-        existing = entries(config.follower_throttled_replicas if side == "follower" else leaders)
+        existing = parse_throttled_list(
+            config.follower_throttled_replicas if side == "follower" else leaders
+        )
         if ALL in existing:
             whole.append(topic)
         elif any(each[each.find(":") :] in listed for each in existing):
@@ -276,15 +280,15 @@ def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[
     for topics, what in ((whole, "all replicas"), (some, "replicas")):
         if topics:
             sentence = (
-                f"someone else has {what} of {among(topics)} in {side}.replication.throttled."
+                f"someone else has {what} of {join_some(topics)} in {side}.replication.throttled."
                 f"replicas: the run leaves that as it is, and its rates on "
-                f"{brokers_named(brokers)} bind them, too, also those in sync"
+                f"{brokers_in_words(brokers)} bind them, too, also those in sync"
             )
             yield warning(FindingKind.OTHERS_THROTTLED, sentence)
 
 
 def throttle_findings(run: ThrottledRun) -> Iterator[Finding]:
     """Yield all findings about a throttle, each with a sufficient number."""
-    yield from does_not_suffice(run)
+    yield from throttle_too_low(run)
     yield from lists_too_long(run)
-    yield from others_throttles(run)
+    yield from other_throttles(run)

@@ -10,12 +10,12 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.names import among
-from ktui.planning.simulate.schedule import Schedule
+from ktui.planning.names import join_some
+from ktui.planning.simulate.schedule import SimulatedOutcome
 from ktui.planning.throttle_rates import ThrottleRates
 
 
-class Growing:
+class GrowingPartitions:
     """The partitions that gain replicas, whatever the limits and the throttle.
 
     Attributes:
@@ -25,7 +25,7 @@ class Growing:
 
     def __init__(self, snapshot: ClusterSnapshot, wanted: Iterable[WantedPartition]) -> None:
         self.snapshot = snapshot
-        self.wanted = [one for one in wanted if adds_of(one)]
+        self.wanted = [one for one in wanted if brokers_added(one)]
 
     @cached_property
     def onto(self) -> Mapping[int, Sequence[tuple[int, TopicPartition]]]:
@@ -36,14 +36,14 @@ class Growing:
         coming: defaultdict[int, list[tuple[int, TopicPartition]]] = defaultdict(list)
         for one in self.wanted:
             bytes_s = self.snapshot.inbound.get(one.tp)
-            for broker in adds_of(one) if bytes_s is not None else ():
+            for broker in brokers_added(one) if bytes_s is not None else ():
                 coming[broker].append((bytes_s or 0, one.tp))
         return {broker: sorted(rates, reverse=True) for broker, rates in coming.items()}
 
     @cached_property
     def gaining(self) -> Sequence[int]:
         """The brokers that gain replicas."""
-        return sorted({broker for one in self.wanted for broker in adds_of(one)})
+        return sorted({broker for one in self.wanted for broker in brokers_added(one)})
 
     @cached_property
     def holding(self) -> Sequence[int]:
@@ -64,10 +64,10 @@ class ThrottledRun:
 
     def __init__(
         self,
-        growing: Growing,
+        growing: GrowingPartitions,
         throttle: ThrottleRates,
         limits: Limits,
-        played: Schedule,
+        played: SimulatedOutcome,
         *,
         leaders: bool,
     ) -> None:
@@ -98,11 +98,11 @@ class ThrottledRun:
         return dict(sorted(groups.items()))
 
 
-def adds_of(one: WantedPartition) -> list[int]:
+def brokers_added(one: WantedPartition) -> list[int]:
     """Return the brokers that gain a replica of a partition."""
     return [b for b in one.situation.target if b not in one.situation.replicas]
 
 
-def brokers_named(brokers: Sequence[int]) -> str:
+def brokers_in_words(brokers: Sequence[int]) -> str:
     """Format brokers for a sentence: "broker 4", "brokers 4, 5 and 6"."""
-    return f"broker{'' if len(brokers) == 1 else 's'} {among(brokers)}"
+    return f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers)}"

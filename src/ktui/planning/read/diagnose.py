@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from ktui.planning.names import joined, nearest, shown, topic_name_problem
+from ktui.planning.names import closest_names, join_all, shortened, topic_name_problem
 from ktui.planning.plan import ANY_LOG_DIR, LARGEST, MOST_PARTITIONS, VERSION
 from ktui.planning.read.json_cursor import NOT_NUMBERS, JsonText, NotJson, decoded
 from ktui.planning.read.problems import Problems
@@ -132,7 +132,7 @@ class PlanText:
         if first != index:
             self._json.complain(
                 at,
-                f"{shown(str(key[0]))}-{key[1]} is in the plan twice, "
+                f"{shortened(str(key[0]))}-{key[1]} is in the plan twice, "
                 f"first on line {line} as partitions[{first}]; keep one",
             )
 
@@ -180,7 +180,7 @@ class PlanText:
         elif decoded(raw) != ANY_LOG_DIR:
             self._json.complain(
                 at,
-                f"moving a replica to a log dir of your choice ({shown(raw)}) is not "
+                f"moving a replica to a log dir of your choice ({shortened(raw)}) is not "
                 f'supported yet: write "{ANY_LOG_DIR}", or leave log_dirs out',
             )
         return 1
@@ -207,18 +207,18 @@ class PlanText:
 @lru_cache(maxsize=100)
 def _unknown(key: str, known: tuple[str, ...]) -> str:
     """Describe an unknown key. Cached: the same mistake tends to occur in every partition."""
-    near = nearest(key, known)
-    hint = f'did you mean "{near[0]}"?' if near else f"known are {joined(known)}"
-    return f'unknown key "{shown(key)}"; {hint}'
+    near = closest_names(key, known)
+    hint = f'did you mean "{near[0]}"?' if near else f"known are {join_all(known)}"
+    return f'unknown key "{shortened(key)}"; {hint}'
 
 
 def _but_found(raw: str) -> str:
     """Describe the value found where another was expected."""
     if raw.startswith('"'):
-        return f"not the text {shown(raw)}"
+        return f"not the text {shortened(raw)}"
     if raw in NOT_NUMBERS:
         return f"not {raw}, which JSON does not have"
-    return {"{": "not an object", "[": "not a list"}.get(raw, f"not {shown(raw)}")
+    return {"{": "not an object", "[": "not a list"}.get(raw, f"not {shortened(raw)}")
 
 
 def _hint(raw: str) -> str:
@@ -226,5 +226,5 @@ def _hint(raw: str) -> str:
         return "; remove the quotes"
     whole, _, rest = raw.partition(".")
     if rest and not rest.strip("0"):
-        return f"; write {shown(whole)}"
+        return f"; write {shortened(whole)}"
     return ""

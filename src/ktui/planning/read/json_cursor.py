@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from ktui.planning.names import shown
+from ktui.planning.names import shortened
 from ktui.planning.read.problems import Problems
 
 DEEPEST = 32
@@ -151,7 +151,7 @@ class JsonText:
 
     def _token(self) -> str:
         found = _TOKEN.match(self.text, self.at)
-        return "the end" if found is None else f"`{shown(found[0])}`"
+        return "the end" if found is None else f"`{shortened(found[0])}`"
 
 
 def decoded(raw: str) -> str:

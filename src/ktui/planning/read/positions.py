@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 
 from ktui.planning.read.json_cursor import JsonText
-from ktui.planning.read.problems import FilePosition, Problems, Steps
+from ktui.planning.read.problems import FilePosition, Problems, ValuePath
 
 
-def places(text: bytes, wanted: Iterable[Steps]) -> dict[Steps, FilePosition]:
+def find_positions(text: bytes, wanted: Iterable[ValuePath]) -> dict[ValuePath, FilePosition]:
     """Find the positions of values by their paths: ("partitions", 3, "replicas", 1).
 
     `text` is a file that was read without a problem. So the text is ASCII, and each brace after the
@@ -26,7 +26,7 @@ def places(text: bytes, wanted: Iterable[Steps]) -> dict[Steps, FilePosition]:
     return found
 
 
-def _offset(cursor: JsonText, steps: Steps) -> int:
+def _offset(cursor: JsonText, steps: ValuePath) -> int:
     for step in steps:
         cursor.peek()
         items = cursor.members() if isinstance(step, str) else cursor.elements()

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from ktui.cluster.text import clean
-from ktui.planning.names import shown
+from ktui.planning.names import shortened
 
 MOST_TOLD = 100
-Steps = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 """Keys and indexes from the top of the file: ("partitions", 3, "replicas", 1)."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,59}")
@@ -82,7 +82,7 @@ class Problems:
     def __bool__(self) -> bool:
         return bool(self._found)
 
-    def add(self, at: int, steps: list[str | int] | Steps, sentence: str) -> None:
+    def add(self, at: int, steps: list[str | int] | ValuePath, sentence: str) -> None:
         """Add a problem at an offset of the text."""
         if len(self._found) < MOST_TOLD:
             self._found.append((at, Problem(self.place(at, steps), sentence)))
@@ -98,7 +98,7 @@ class Problems:
         self._at = at
         return self._line
 
-    def place(self, at: int, steps: list[str | int] | Steps) -> FilePosition:
+    def place(self, at: int, steps: list[str | int] | ValuePath) -> FilePosition:
         """Return the position of an offset."""
         column = at - self._text.rfind("\n", 0, at)
         return FilePosition(self.line(at), column, json_path(steps))
@@ -109,7 +109,7 @@ class Problems:
         return BadPlan(tuple(problem for _, problem in ordered), self._more)
 
 
-def json_path(steps: list[str | int] | Steps) -> str:
+def json_path(steps: list[str | int] | ValuePath) -> str:
     """Format a path: `partitions[3].replicas[1]`, with unusual keys in quotes."""
     words = (_format_step(step) for step in steps)
     return "".join(words).removeprefix(".")
@@ -118,4 +118,4 @@ def json_path(steps: list[str | int] | Steps) -> str:
 def _format_step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if _PLAIN_KEY.fullmatch(step) else f'["{shown(step)}"]'
+    return f".{step}" if _PLAIN_KEY.fullmatch(step) else f'["{shortened(step)}"]'

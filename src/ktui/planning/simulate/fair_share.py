@@ -15,7 +15,7 @@ Pair = tuple[int, int]
 """A leader, and the broker that copies from it."""
 
 
-class Rooms(Protocol):
+class BrokerBandwidth(Protocol):
     """The bandwidth of brokers, in bytes a second."""
 
     def sends(self, leader: int) -> float:
@@ -25,7 +25,7 @@ class Rooms(Protocol):
         """Return the most that a broker takes in while it copies `at_once` replicas."""
 
 
-class Copying(Protocol):
+class CopiesInFlight(Protocol):
     """The replicas being copied, and their rates."""
 
     @property
@@ -39,7 +39,7 @@ class Copying(Protocol):
         """Return copies that ended by then: second, partition, broker; each copy once."""
 
 
-def shared(copies: Mapping[Pair, int], rooms: Rooms) -> dict[Pair, float]:
+def fair_rates(copies: Mapping[Pair, int], rooms: BrokerBandwidth) -> dict[Pair, float]:
     """Return the rate of each single copy of a pair, in bytes a second.
 
     No copy can get more unless another copy with at most the same rate gets less (progressive
@@ -88,14 +88,14 @@ class _Copies:
         return max(0.0, self.ends[0][0] - self.virtual) / self.rate
 
 
-class Shared:
+class FairShareCopies:
     """All copies in flight, with bandwidth shared fairly between them.
 
     Attributes:
         next_end_s: the second at which the next copy ends if none is added.
     """
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: BrokerBandwidth) -> None:
         self.next_end_s = inf
         self._rooms = rooms
         self._at_s = 0.0
@@ -130,14 +130,16 @@ class Shared:
         self._at_s = at_s
 
     def _share(self) -> None:
-        rates = shared(Counter({pair: len(of.ends) for pair, of in self._of.items()}), self._rooms)
+        rates = fair_rates(
+            Counter({pair: len(of.ends) for pair, of in self._of.items()}), self._rooms
+        )
         for pair, copies in self._of.items():
             copies.rate = rates[pair]
         lefts = (copies.left_s for copies in self._of.values())
         self.next_end_s = self._at_s + min(lefts, default=inf)
 
 
-class Inbound:
+class BrokerIntake:
     """The replicas that one broker is adding.
 
     The broker's virtual time is the bytes received by a replica present from the start. So a
@@ -186,7 +188,7 @@ class Inbound:
         self.next_end_s = self._at_s + left * self._byte_s
 
 
-class Inbounds:
+class BrokerIntakes:
     """The replicas that all brokers are adding, each limited by its own broker's intake.
 
     Args:
@@ -195,7 +197,7 @@ class Inbounds:
 
     def __init__(self, bytes_s: Callable[[int, int], float]) -> None:
         self._bytes_s = bytes_s
-        self._of: dict[int, Inbound] = {}
+        self._of: dict[int, BrokerIntake] = {}
 
     @property
     def next_end_s(self) -> float:
@@ -206,7 +208,7 @@ class Inbounds:
         """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
         broker = pair[1]
         if broker not in self._of:
-            self._of[broker] = Inbound(partial(self._bytes_s, broker))
+            self._of[broker] = BrokerIntake(partial(self._bytes_s, broker))
         self._of[broker].add(tp, size, at_s)
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:

@@ -50,7 +50,7 @@ class HeldResources:
         self.peak_extra = max(self.peak_extra, self._all_extra)
 
 
-class Fetched:
+class FetchTraffic:
     """Bytes a second written to, and fetched of, the partitions being copied."""
 
     def __init__(self, inbound: Mapping[TopicPartition, int]) -> None:

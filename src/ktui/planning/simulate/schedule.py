@@ -20,8 +20,8 @@ from ktui.pacing.limits import Limits, Order
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done
 from ktui.pacing.steps import after
-from ktui.planning.simulate.fair_share import Copying, Inbounds
-from ktui.planning.simulate.peaks import Fetched, HeldResources
+from ktui.planning.simulate.fair_share import BrokerIntakes, CopiesInFlight
+from ktui.planning.simulate.peaks import FetchTraffic, HeldResources
 
 POLL_S = 1
 """Seconds between polls. Ends are seen, and decisions made, at polls.
@@ -30,7 +30,7 @@ A step that adds nothing takes about as long, and so does an election.
 """
 
 
-class Tempo(msgspec.Struct, frozen=True):
+class RunSpeed(msgspec.Struct, frozen=True):
     """The speed of a run."""
 
     bytes_s: Callable[[int, int], float]
@@ -41,14 +41,14 @@ class Tempo(msgspec.Struct, frozen=True):
     """Seconds of a step that adds nothing, and of an election."""
 
 
-class Beside(msgspec.Struct, frozen=True):
-    """Seconds that steps take beside copying, with the fields of a `Tempo`."""
+class StepOverhead(msgspec.Struct, frozen=True):
+    """Seconds that steps take beside copying, with the fields of a `RunSpeed`."""
 
     joining_s: int = 0
     other_s: int = POLL_S
 
 
-class Flying(msgspec.Struct, frozen=True):
+class StepInFlight(msgspec.Struct, frozen=True):
     """A step that is in flight when the simulation begins."""
 
     wanted: WantedPartition
@@ -64,7 +64,7 @@ class Flying(msgspec.Struct, frozen=True):
 class RestOfRun(msgspec.Struct, frozen=True):
     """The rest of a run when the simulation begins."""
 
-    flying: Sequence[Flying]
+    flying: Sequence[StepInFlight]
     waiting: Sequence[WantedPartition]
     """The other partitions, in the plan's order; those with earlier steps are `begun`."""
 
@@ -76,7 +76,7 @@ _WAITING = 2_000
 """The least number of queued partitions, or all: a shorter queue saves memory, same result."""
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a simulated run."""
 
     copying_s: float
@@ -103,13 +103,13 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-def schedule(
+def simulate_run(
     wanted: Sequence[WantedPartition],
     limits: Limits,
-    tempo: Tempo,
+    tempo: RunSpeed,
     on_decision: OnDecision | None = None,
     inbound: Mapping[TopicPartition, int] | None = None,
-) -> Schedule:
+) -> SimulatedOutcome:
     """Simulate a run to its end.
 
     Args:
@@ -119,19 +119,19 @@ def schedule(
         on_decision: called for each decision.
         inbound: bytes a second written to partitions, where known.
     """
-    beside = Beside(tempo.joining_s, tempo.other_s)
-    played = _SimulatedRun(limits, beside, Inbounds(tempo.bytes_s), on_decision, inbound)
+    beside = StepOverhead(tempo.joining_s, tempo.other_s)
+    played = _SimulatedRun(limits, beside, BrokerIntakes(tempo.bytes_s), on_decision, inbound)
     played.take_on(wanted)
     return played.result()
 
 
-def rest(
+def simulate_rest_of_run(
     left: RestOfRun,
     limits: Limits,
-    beside: Beside,
-    copying: Copying,
+    beside: StepOverhead,
+    copying: CopiesInFlight,
     on_decision: OnDecision | None = None,
-) -> Schedule:
+) -> SimulatedOutcome:
     """Simulate the rest of a run.
 
     Args:
@@ -153,8 +153,8 @@ class _SimulatedRun:
     def __init__(
         self,
         limits: Limits,
-        beside: Beside,
-        copying: Copying,
+        beside: StepOverhead,
+        copying: CopiesInFlight,
         on_decision: OnDecision | None = None,
         inbound: Mapping[TopicPartition, int] | None = None,
     ) -> None:
@@ -171,7 +171,7 @@ class _SimulatedRun:
         self._copies_left: dict[TopicPartition, int] = {}
         self._ends: list[tuple[int, TopicPartition]] = []
         self._held = HeldResources()
-        self._fetched = Fetched(inbound or {})
+        self._fetched = FetchTraffic(inbound or {})
         self._most_in_flight = 0
 
     def take_on(self, wanted: Sequence[WantedPartition]) -> None:
@@ -181,7 +181,7 @@ class _SimulatedRun:
         if limits.partitions is not None:
             self._waiting = max(_WAITING, 2 * limits.partitions)
 
-    def resume(self, flying: Sequence[Flying]) -> None:
+    def resume(self, flying: Sequence[StepInFlight]) -> None:
         """Set up the steps that are in flight when the simulation begins."""
         self._under_way.update({one.wanted.tp: one.wanted for one in flying})
         self._roster.add(one.wanted for one in flying)
@@ -193,10 +193,10 @@ class _SimulatedRun:
             else:
                 heapq.heappush(self._ends, (POLL_S, one.wanted.tp))
 
-    def result(self) -> Schedule:
+    def result(self) -> SimulatedOutcome:
         while self._submits() or self._roster.in_flight:
             self._wait()
-        return Schedule(
+        return SimulatedOutcome(
             copying_s=self._copying_s,
             waiting_s=self._now_s - self._copying_s,
             batches=self._roster.batch,

@@ -24,7 +24,7 @@ class Pattern(NamedTuple):
     min_isr: int
 
 
-class WayCost(msgspec.Struct, frozen=True):
+class StepsCost(msgspec.Struct, frozen=True):
     """The cost of one partition's steps, from first to last."""
 
     alters: int = 0
@@ -59,7 +59,7 @@ class StepPatterns:
             self._known[pattern] = all_steps(_situation(pattern), self._limits)
         return self._known[pattern]
 
-    def cost(self, pattern: Pattern) -> WayCost:
+    def cost(self, pattern: Pattern) -> StepsCost:
         """Count the cost of a pattern's steps."""
         held, leader = pattern.replicas, pattern.leader
         alters = elections = bumps = most_adds = 0
@@ -75,10 +75,10 @@ class StepPatterns:
             held = len(step.target)
             if step.moves_leader:
                 leader = pattern.target[0]
-        return WayCost(alters, elections, bumps, most, most_adds)
+        return StepsCost(alters, elections, bumps, most, most_adds)
 
 
-def ideal(now: Situation) -> Situation:
+def healthy_situation(now: Situation) -> Situation:
     """Return a partition with all replicas online and in sync, and one of them leading."""
     return Situation(
         replicas=now.replicas,

@@ -7,13 +7,13 @@ from collections.abc import Collection
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.answers import NOTHING_TO_CANCEL, refused
-from ktui.simulated.controller.change import Election, Wish
+from ktui.simulated.controller.change import Election, RequestedChange
 from ktui.simulated.controller.registration import Registration
 
 
-def wish_to_move(
+def request_move(
     known: Registration, target: Brokers, brokers: Collection[int], *, guarded: bool
-) -> Wish | WriteResult:
+) -> RequestedChange | WriteResult:
     """Request a target and the removal of all other current replicas.
 
     An empty list of adding or removing replicas is not requested. It leaves the list of a
@@ -29,14 +29,18 @@ def wish_to_move(
     problem = _problem(target, brokers)
     if problem:
         return refused("INVALID_REPLICA_ASSIGNMENT", problem)
-    if guarded and (refusal := another_factor(known, target)):
+    if guarded and (refusal := refuse_other_factor(known, target)):
         return refusal
     removing = tuple(sorted({*known.replicas} - {*target}))
     adding = tuple(sorted({*target} - {*known.replicas}))
-    return Wish(replicas=(*target, *removing), adding=adding or None, removing=removing or None)
+    return RequestedChange(
+        replicas=(*target, *removing), adding=adding or None, removing=removing or None
+    )
 
 
-def wish_to_cancel(tp: TopicPartition, known: Registration, *, unclean: bool) -> Wish | WriteResult:
+def request_cancel(
+    tp: TopicPartition, known: Registration, *, unclean: bool
+) -> RequestedChange | WriteResult:
     """Request the replicas that are not being added, in their present order.
 
     Args:
@@ -56,7 +60,7 @@ def wish_to_cancel(tp: TopicPartition, known: Registration, *, unclean: bool) ->
         )
         return refused("INVALID_REPLICA_ASSIGNMENT", words)
     election = Election.UNCLEAN if unclean else Election.ONLINE
-    return Wish(isr or replicas[:1], replicas, (), (), election)
+    return RequestedChange(isr or replicas[:1], replicas, (), (), election)
 
 
 def _problem(target: Brokers, brokers: Collection[int]) -> str:
@@ -75,7 +79,7 @@ def _problem(target: Brokers, brokers: Collection[int]) -> str:
     return ""
 
 
-def another_factor(known: Registration, target: Brokers) -> WriteResult | None:
+def refuse_other_factor(known: Registration, target: Brokers) -> WriteResult | None:
     """Refuse a target whose replication factor differs from that of the current target.
 
     Without a reassignment under way the current target is the present assignment. Returns None if

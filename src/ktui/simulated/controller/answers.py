@@ -46,7 +46,7 @@ def nothing_to_elect(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
     return refused("UNKNOWN_TOPIC_OR_PARTITION", words)
 
 
-def nobody_up(partition: int) -> WriteResult:
+def all_brokers_down(partition: int) -> WriteResult:
     """Refuse a new topic, because all brokers of one partition are down."""
     words = (
         f"All brokers specified in the manual partition assignment for partition {partition} are "

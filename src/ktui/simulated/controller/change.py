@@ -27,7 +27,7 @@ class Election(enum.Enum):
     """As ONLINE; failing that, the first replica that is alive, whatever data it lacks."""
 
 
-class Wish(msgspec.Struct, frozen=True, gc=False):
+class RequestedChange(msgspec.Struct, frozen=True, gc=False):
     """The change requested of one partition; None leaves a field as it is."""
 
     isr: Brokers | None = None
@@ -39,7 +39,7 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
     """A broker that came back after an unclean shutdown and may have lost data."""
 
 
-class Circumstances(msgspec.Struct, frozen=True):
+class DecisionContext(msgspec.Struct, frozen=True):
     """The inputs to a decision about a partition besides its record."""
 
     rules: VersionRules
@@ -49,7 +49,9 @@ class Circumstances(msgspec.Struct, frozen=True):
     """Whether a broker may lead at all: registered, unfenced and not shutting down."""
 
 
-def decide(before: Registration, wish: Wish, context: Circumstances) -> Registration | None:
+def decide(
+    before: Registration, wish: RequestedChange, context: DecisionContext
+) -> Registration | None:
     """Return the partition's next record; None if nothing changes."""
     assignment = _completed(_assignment(before, wish), context.rules)
     elr = _eligible(before, wish, assignment.isr, context)
@@ -78,7 +80,7 @@ class _Assignment(msgspec.Struct, frozen=True, gc=False):
     removing: Brokers
 
 
-def _assignment(before: Registration, wish: Wish) -> _Assignment:
+def _assignment(before: Registration, wish: RequestedChange) -> _Assignment:
     return _Assignment(
         before.replicas if wish.replicas is None else wish.replicas,
         before.isr if wish.isr is None else wish.isr,
@@ -114,7 +116,9 @@ def _awaited(now: _Assignment, target: Brokers, rules: VersionRules) -> set[int]
     return {*now.adding, *target} if shrinks else set(now.adding)
 
 
-def _eligible(before: Registration, wish: Wish, isr: Brokers, context: Circumstances) -> Brokers:
+def _eligible(
+    before: Registration, wish: RequestedChange, isr: Brokers, context: DecisionContext
+) -> Brokers:
     """Return the ELR of an ISR: the replicas in sync since the ISR fell below the minimum."""
     if not context.rules.eligible_leader_replicas or len(isr) >= context.min_isr:
         return ()
@@ -123,7 +127,7 @@ def _eligible(before: Registration, wish: Wish, isr: Brokers, context: Circumsta
 
 
 def _with_leader(
-    before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: Circumstances
+    before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: DecisionContext
 ) -> tuple[int | None, Brokers, Brokers, bool]:
     """Return the leader, its ISR and ELR, and whether the leader was newly elected."""
     leader, unclean = _elect(before, kind, now, elr, context)
@@ -137,7 +141,7 @@ def _with_leader(
 
 
 def _elect(
-    before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: Circumstances
+    before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: DecisionContext
 ) -> tuple[int | None, bool]:
     """Return the leader that an election chooses, and whether the leader may lack data."""
     eligible = now.isr or elr
@@ -154,7 +158,7 @@ def _elect(
     return None, False
 
 
-def _last_known(before: Registration, leader: int | None, context: Circumstances) -> int | None:
+def _last_known(before: Registration, leader: int | None, context: DecisionContext) -> int | None:
     """Return the last leader while there is none (KIP-966); None otherwise."""
     if leader is not None or not context.rules.eligible_leader_replicas:
         return None

@@ -14,7 +14,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import by_resource, of_broker, of_topic
+from ktui.cluster.resources import broker_resource, group_by_resource, topic_resource
 from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -24,7 +24,7 @@ from ktui.cluster.throttle_settings import (
     REPLICAS,
 )
 from ktui.simulated.controller import schema
-from ktui.simulated.controller.incremental import ConfigValues, NotTaken, changed
+from ktui.simulated.controller.incremental import ConfigRefused, ConfigValues, apply_changes
 from ktui.simulated.controller.rules import VersionRules
 from ktui.simulated.layout import ClusterSpec
 
@@ -59,55 +59,55 @@ class Configs:
         """Set the initial settings of a topic that is about to be created."""
         try:
             self._check_topic(values)
-        except NotTaken as refusal:
+        except ConfigRefused as refusal:
             return _refused(refusal)
         if values:
-            self._dynamic[of_topic(topic)] = dict(values)
+            self._dynamic[topic_resource(topic)] = dict(values)
         return WriteResult(Verdict.ACCEPTED)
 
     def forget(self, topic: str) -> None:
         """Drop the settings of a topic that is deleted."""
-        self._dynamic.pop(of_topic(topic), None)
+        self._dynamic.pop(topic_resource(topic), None)
 
     def alter(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
         """Change settings, all of one resource together or not at all, in Kafka's words."""
-        grouped = by_resource(changes).items()
+        grouped = group_by_resource(changes).items()
         return {resource: self._alter(resource, own) for resource, own in grouped}
 
     def _alter(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> WriteResult:
         try:
             self._dynamic[resource] = self._altered(resource, changes)
-        except NotTaken as refusal:
+        except ConfigRefused as refusal:
             return _refused(refusal)
         return WriteResult(Verdict.ACCEPTED)
 
     def _altered(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> ConfigValues:
         if len({change.key for change in changes}) < len(changes):
-            raise NotTaken("INVALID_REQUEST", "Error due to duplicate config keys")
+            raise ConfigRefused("INVALID_REQUEST", "Error due to duplicate config keys")
         if resource.scope is ConfigScope.TOPIC:
-            new = changed(self.of(resource), changes, schema.TOPIC)
+            new = apply_changes(self.of(resource), changes, schema.TOPIC)
             self._check_topic(new)
             if resource.name not in self._topics:
                 words = f"The topic '{resource.name}' does not exist."
-                raise NotTaken("UNKNOWN_TOPIC_OR_PARTITION", words)
+                raise ConfigRefused("UNKNOWN_TOPIC_OR_PARTITION", words)
             return new
-        new = changed(self.of(resource), changes, schema.BROKER)
+        new = apply_changes(self.of(resource), changes, schema.BROKER)
         _check_broker(new)
         self._check_min_isr(resource, changes)
         if resource != _EVERY_BROKER and resource.name not in self._brokers:
             words = f"No node with id {resource.name} found."
-            raise NotTaken("BROKER_ID_NOT_REGISTERED", words)
+            raise ConfigRefused("BROKER_ID_NOT_REGISTERED", words)
         return new
 
     def _check_topic(self, values: Mapping[str, str]) -> None:
         for key in values:
             if key not in schema.TOPIC:
-                raise NotTaken("INVALID_CONFIG", f"Unknown topic config name: {key}")
+                raise ConfigRefused("INVALID_CONFIG", f"Unknown topic config name: {key}")
         for key, value in values.items():
             if problem := schema.TOPIC[key].problem(key, value):
-                raise NotTaken("INVALID_CONFIG", problem)
+                raise ConfigRefused("INVALID_CONFIG", problem)
         if _true(values.get(schema.TIERED)) and not _true(self._static.get(schema.TIERING)):
-            raise NotTaken(
+            raise ConfigRefused(
                 "INVALID_CONFIG",
                 "Tiered Storage functionality is disabled in the broker. Topic cannot be "
                 "configured with remote log storage.",
@@ -120,10 +120,10 @@ class Configs:
             return
         if resource != _EVERY_BROKER:
             words = f"Broker-level {schema.MIN_ISR} cannot be altered while ELR is enabled."
-            raise NotTaken("INVALID_CONFIG", words)
+            raise ConfigRefused("INVALID_CONFIG", words)
         if concerned[0].value is None:
             words = f"Cluster-level {schema.MIN_ISR} cannot be removed while ELR is enabled."
-            raise NotTaken("INVALID_CONFIG", words)
+            raise ConfigRefused("INVALID_CONFIG", words)
 
     def of(self, resource: ConfigResource) -> Mapping[str, str]:
         """Return the dynamic settings of one resource."""
@@ -144,7 +144,7 @@ class Configs:
 
     def of_topic(self, topic: str, key: str, default: str) -> str:
         """Return the effective value of a topic's setting; brokers have other names for some."""
-        own = self.of(of_topic(topic)).get(key)
+        own = self.of(topic_resource(topic)).get(key)
         if own is not None:
             return own
         key = schema.BROKER_NAMES.get(key, key)
@@ -190,7 +190,7 @@ class Configs:
 
     def broker_config(self, broker: int) -> BrokerConfig:
         """Return the settings of a broker as it reports them."""
-        values = {**self._static, **self.of(_EVERY_BROKER), **self.of(of_broker(broker))}
+        values = {**self._static, **self.of(_EVERY_BROKER), **self.of(broker_resource(broker))}
 
         def number(key: str) -> int | None:
             return int(values[key]) if key in values else None
@@ -212,10 +212,10 @@ def _check_broker(values: Mapping[str, str]) -> None:
     static = sorted(values.keys() & schema.STATIC)
     if static:
         words = f"Cannot update these configs dynamically: [{', '.join(static)}]"
-        raise NotTaken("INVALID_REQUEST", words)
+        raise ConfigRefused("INVALID_REQUEST", words)
     for key, value in values.items():
         if key in schema.BROKER and (problem := schema.BROKER[key].problem(key, value)):
-            raise NotTaken("INVALID_REQUEST", problem)
+            raise ConfigRefused("INVALID_REQUEST", problem)
 
 
 def _settings_in(spec: ClusterSpec) -> ConfigValues:
@@ -236,5 +236,5 @@ def _true(value: str | None) -> bool:
     return value is not None and value.strip().lower() == "true"
 
 
-def _refused(refusal: NotTaken) -> WriteResult:
+def _refused(refusal: ConfigRefused) -> WriteResult:
     return WriteResult(Verdict.REFUSED, refusal.code, refusal.message)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.simulated.controller import answers
-from ktui.simulated.controller.altering import wish_to_cancel, wish_to_move
-from ktui.simulated.controller.change import Circumstances, Election, Wish, decide
+from ktui.simulated.controller.altering import request_cancel, request_move
+from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
 from ktui.simulated.controller.configs import Configs
 from ktui.simulated.controller.membership import Membership
 from ktui.simulated.controller.records import NextRecord, Records, TopicRecords
@@ -67,7 +67,7 @@ class Controller:
         for number, replicas in enumerate(spec.replicas):
             isr = tuple(filter(self._members.may_lead, replicas))
             if not isr:
-                return answers.nobody_up(number)
+                return answers.all_brokers_down(number)
             partitions.append(Registration(replicas, isr, isr[0]))
         result = self.configs.create(spec.name, spec.configs)
         if result.verdict is Verdict.ACCEPTED:
@@ -147,7 +147,7 @@ class Controller:
         for tp, known in concerned:
             isr = tuple(b for b in known.isr if b != without)
             kind = self._election(tp.topic)
-            wish = Wish(isr=isr, election=kind, unclean_shutdown=unclean_shutdown)
+            wish = RequestedChange(isr=isr, election=kind, unclean_shutdown=unclean_shutdown)
             after = self._decide(tp, known, wish)
             if after is not None:
                 decisions.append((tp, after))
@@ -187,9 +187,9 @@ class Controller:
         if known is None:
             return answers.nothing_to_alter(tp, topic_there=tp.topic in self.topics)
         if target is None:
-            wish = wish_to_cancel(tp, known, unclean=self.configs.unclean(tp.topic))
+            wish = request_cancel(tp, known, unclean=self.configs.unclean(tp.topic))
         else:
-            wish = wish_to_move(known, target, self._members.registered, guarded=guarded)
+            wish = request_move(known, target, self._members.registered, guarded=guarded)
         return wish if isinstance(wish, WriteResult) else self._decide(tp, known, wish)
 
     def elect(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, WriteResult]:
@@ -207,7 +207,7 @@ class Controller:
             return answers.nothing_to_elect(tp, topic_there=tp.topic in self.topics)
         if known.leader == known.replicas[0]:
             return answers.NOT_NEEDED
-        after = self._decide(tp, known, Wish(election=Election.PREFERRED))
+        after = self._decide(tp, known, RequestedChange(election=Election.PREFERRED))
         return answers.NOT_AVAILABLE if after is None else after
 
     def alter_isr(self, tp: TopicPartition, isr: Brokers, leader: int) -> str | None:
@@ -234,7 +234,7 @@ class Controller:
             return "INVALID_REQUEST"
         if not members <= self._members.active:
             return "INELIGIBLE_REPLICA"
-        after = self._decide(tp, known, Wish(isr=isr, election=self._election(tp.topic)))
+        after = self._decide(tp, known, RequestedChange(isr=isr, election=self._election(tp.topic)))
         if after is None:
             return None
         self._records.commit([(tp, after)])
@@ -261,7 +261,9 @@ class Controller:
         return self._elect_some(allowed, Election.UNCLEAN, most)
 
     def _elect_some(self, among: Iterable[TopicPartition], kind: Election, most: int) -> int:
-        outcomes = ((tp, self._decide(tp, self._known(tp), Wish(election=kind))) for tp in among)
+        outcomes = (
+            (tp, self._decide(tp, self._known(tp), RequestedChange(election=kind))) for tp in among
+        )
         decisions = ((tp, after) for tp, after in outcomes if after is not None)
         some = list(itertools.islice(decisions, most))
         self._records.commit(some)
@@ -294,10 +296,12 @@ class Controller:
                     decisions.append((TopicPartition(name, number), after))
         self._records.commit(decisions)
 
-    def _decide(self, tp: TopicPartition, known: Registration, wish: Wish) -> Registration | None:
+    def _decide(
+        self, tp: TopicPartition, known: Registration, wish: RequestedChange
+    ) -> Registration | None:
         factor = len(self.topics[tp.topic].partitions[0].replicas)
         min_isr = min(self.configs.min_isr(tp.topic), factor)
-        context = Circumstances(self.rules, min_isr, self._members.may_lead)
+        context = DecisionContext(self.rules, min_isr, self._members.may_lead)
         return decide(known, wish, context)
 
     def _election(self, topic: str) -> Election:

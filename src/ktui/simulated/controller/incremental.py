@@ -14,7 +14,7 @@ LONGEST = 32_767
 """Maximum length of a value, in characters."""
 
 
-class NotTaken(Exception):
+class ConfigRefused(Exception):
     """A refused change of settings, in Kafka's words.
 
     Attributes:
@@ -28,7 +28,7 @@ class NotTaken(Exception):
         super().__init__(message)
 
 
-def changed(
+def apply_changes(
     old: Mapping[str, str], changes: Sequence[ConfigChange], kinds: Mapping[str, SettingType]
 ) -> ConfigValues:
     """Return the settings that result from changes.
@@ -44,7 +44,7 @@ def changed(
             new.pop(change.key, None)
             continue
         if len(value) > LONGEST:
-            raise NotTaken(
+            raise ConfigRefused(
                 "INVALID_CONFIG",
                 "The configuration value cannot be added because it exceeds the maximum value "
                 f"size of {LONGEST} bytes.",
@@ -55,10 +55,10 @@ def changed(
 
 def _check_form(changes: Sequence[ConfigChange]) -> None:
     if len({change.key for change in changes}) < len(changes):
-        raise NotTaken("INVALID_REQUEST", "Error due to duplicate config keys")
+        raise ConfigRefused("INVALID_REQUEST", "Error due to duplicate config keys")
     empty = [c.key for c in changes if c.value is None and c.op is not ConfigOp.DELETE]
     if empty:
-        raise NotTaken("INVALID_REQUEST", f"Null value not supported for : {', '.join(empty)}")
+        raise ConfigRefused("INVALID_REQUEST", f"Null value not supported for : {', '.join(empty)}")
 
 
 def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, SettingType]) -> str | None:
@@ -69,7 +69,7 @@ def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, SettingTyp
     kind = kinds.get(change.key)
     if kind is None or kind.default is None:
         words = f"Can't {change.op.name} to key {change.key} because its type is not LIST."
-        raise NotTaken("INVALID_CONFIG", words)
+        raise ConfigRefused("INVALID_CONFIG", words)
     listed = list(kind.default) if old is None else [part for part in old.split(",") if part]
     for part in _split(change.value):
         if change.op is ConfigOp.SUBTRACT:

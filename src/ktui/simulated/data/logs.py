@@ -19,7 +19,7 @@ ChannelKey = tuple[int, int, bool, bool]
 """Source broker, destination broker, and whether the follower's and leader's throttles bind."""
 
 
-class Carrier(Protocol):
+class FlowChannel(Protocol):
     """The channel that a flow copies through, as the flow sees it."""
 
     key: ChannelKey
@@ -130,7 +130,7 @@ class Flow(msgspec.Struct, eq=False):
     position: float
     """End position, in bytes, when the channel had served `base` bytes to each of its flows."""
     behind_since_s: float
-    channel: Carrier | None = None
+    channel: FlowChannel | None = None
     base: float = 0.0
     entry: int = -1
     """The number of the flow's entry in the queue of its channel."""

@@ -14,7 +14,7 @@ from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.logs import Log, TopicLogs
 from ktui.simulated.data.sharing import Sharing
 from ktui.simulated.data.throttles import ThrottledReplicas
-from ktui.simulated.data.traffic_cycle import Tides, TrafficMoment
+from ktui.simulated.data.traffic_cycle import TideFactors, TrafficMoment
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 
 __all__ = ["CaughtUp", "DiskFull", "FellBehind", "FlowEvent", "Replication"]
@@ -34,7 +34,7 @@ class Replication:
     """
 
     def __init__(self, spec: ClusterSpec, *, seed: int) -> None:
-        self._tides = Tides(spec.tide, seed=seed)
+        self._tides = TideFactors(spec.tide, seed=seed)
         self._moment = TrafficMoment(self._tides)
         self._hosts = {broker.id: Host(broker, n) for n, broker in enumerate(spec.brokers)}
         self._followers = Followers(self._hosts, self._moment, spec.lag_time_max_s)

@@ -9,7 +9,7 @@ from ktui.simulated.data.bandwidth import max_min_rates
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.logs import Log, TopicLogs
-from ktui.simulated.data.traffic_cycle import Tides, TrafficMoment
+from ktui.simulated.data.traffic_cycle import TideFactors, TrafficMoment
 
 _ROUNDING = 1 + 1e-9
 
@@ -18,7 +18,11 @@ class Sharing:
     """Assigns each flow its rate, from the capacity that in-step traffic leaves."""
 
     def __init__(
-        self, hosts: dict[int, Host], followers: Followers, moment: TrafficMoment, tides: Tides
+        self,
+        hosts: dict[int, Host],
+        followers: Followers,
+        moment: TrafficMoment,
+        tides: TideFactors,
     ) -> None:
         self._hosts = hosts
         self._followers = followers

@@ -11,7 +11,7 @@ SLOT_S = 30.0
 """Seconds for which traffic stays constant before it changes."""
 
 
-class Tides:
+class TideFactors:
     """The factor on every inbound rate, constant over slots of 30 s, and its integral.
 
     The bytes written between two times are the average rate times the difference of their
@@ -62,7 +62,7 @@ class Tides:
 class TrafficMoment:
     """The current time of the simulation, and the tide at that time."""
 
-    def __init__(self, tides: Tides) -> None:
+    def __init__(self, tides: TideFactors) -> None:
         self._tides = tides
         self.move_to(0.0)
 

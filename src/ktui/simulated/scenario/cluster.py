@@ -26,7 +26,7 @@ _MACHINE = {
 """Capacities of a machine: from the key in the file to the field of `BrokerSpec`."""
 
 
-def cluster_of(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
+def read_cluster(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
     """Read the section `cluster` of a file, still without topics.
 
     Raises:

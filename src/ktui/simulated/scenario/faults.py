@@ -81,7 +81,7 @@ class SettingPart(ScenarioSection, frozen=True, kw_only=True):
     value: Text | None = None
 
 
-def faults_of(
+def read_faults(
     place: FieldPlace, values: list[dict[str, Any]], world: World
 ) -> tuple[ScheduledEvent, ...]:
     """Read the section `faults` of a file, and apply topic changes to `world` as they happen.

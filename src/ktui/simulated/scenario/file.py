@@ -44,7 +44,7 @@ class FieldPlace:
         Raises:
             FileProblem: the value does not fit; with the line and the expected type.
         """
-        return self._file.convert(self._keys, value, to, hook=units.read)
+        return self._file.convert(self._keys, value, to, hook=units.parse_quantity)
 
 
 class ScenarioSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

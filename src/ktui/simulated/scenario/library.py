@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ktui.cluster.text import clean
 from ktui.pacing.limits import Limits
-from ktui.simulated.scenario.cluster import cluster_of, with_topics
-from ktui.simulated.scenario.faults import faults_of
+from ktui.simulated.scenario.cluster import read_cluster, with_topics
+from ktui.simulated.scenario.faults import read_faults
 from ktui.simulated.scenario.file import FieldPlace, ScenarioPart
 from ktui.simulated.scenario.plan import plan_of
 from ktui.simulated.scenario.record import Scenario
@@ -32,7 +32,7 @@ def load_scenario(path: Path) -> Scenario:
     part = root.convert(file.data, ScenarioPart)
     if math.isnan(part.speed):
         raise root.at("speed").problem("expected a number")
-    cluster = cluster_of(root.at("cluster"), part.cluster)
+    cluster = read_cluster(root.at("cluster"), part.cluster)
     world = World(cluster)
     add_topics(root.at("topics"), part.topics, world, cluster.brokers)
     spec = with_topics(cluster, tuple(world.topics.values()))
@@ -43,14 +43,14 @@ def load_scenario(path: Path) -> Scenario:
         title=clean(part.title),
         about=clean(" ".join(part.about.split())),
         spec=spec,
-        faults=faults_of(root.at("faults"), part.faults, world),
+        faults=read_faults(root.at("faults"), part.faults, world),
         plan=plan,
         limits=limits,
         speed=part.speed,
     )
 
 
-def shipped() -> tuple[str, ...]:
+def shipped_names() -> tuple[str, ...]:
     """Return the names of the shipped scenarios, the default first."""
     names = sorted(path.stem for path in _FOLDER.glob("*.yaml"))
     return tuple(sorted(names, key=lambda name: name != DEFAULT))

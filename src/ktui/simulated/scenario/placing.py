@@ -9,7 +9,7 @@ Racks = Mapping[int, str | None]
 """Every broker of a cluster with its rack, or None if the rack is unknown."""
 
 
-def in_turns_of_racks(racks: Racks) -> list[int]:
+def alternate_racks(racks: Racks) -> list[int]:
     """Order brokers so that neighbours are in different racks, as long as racks last."""
     by_rack: dict[str | None, list[int]] = {}
     for broker in sorted(racks):
@@ -18,7 +18,7 @@ def in_turns_of_racks(racks: Racks) -> list[int]:
     return [broker for turn in turns for broker in turn if broker is not None]
 
 
-def spread(
+def place_replicas(
     partitions: int, factor: int, brokers: Sequence[int], *, first: int = 0, shifting: bool = False
 ) -> tuple[tuple[int, ...], ...]:
     """Assign replicas to the brokers in turn, starting with partition 0 at the index `first`.

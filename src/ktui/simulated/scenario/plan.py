@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ktui.fileproblem import unknown_key
-from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, limits_from
+from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, parse_limits
 from ktui.simulated.scenario.file import FieldPlace, PlanPart, TargetsPart
 from ktui.simulated.scenario.record import ScenarioPlan
 from ktui.simulated.scenario.targets import (
-    NoRoom,
     ScenarioTargets,
-    draining,
-    expanding,
-    leading_elsewhere,
-    with_factor,
+    TooFewBrokers,
+    drain_targets,
+    expand_targets,
+    leaders_off_targets,
+    replication_factor_targets,
 )
 from ktui.simulated.scenario.topics import names_of
 from ktui.simulated.scenario.world import World
@@ -43,7 +43,7 @@ def _limits(place: FieldPlace, options: dict[str, Any]) -> Limits:
         if option not in known:
             raise place.at(option).problem(unknown_key(option, known))
     try:
-        return limits_from(options)
+        return parse_limits(options)
     except LimitsProblem as error:
         option = error.option.removeprefix("--")
         words = f"{error.problem}. {error.fix}".replace("--", "")
@@ -62,16 +62,18 @@ def targets_of(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTa
     here = place.at(goal)
     try:
         if part.drain is not None:
-            targets = draining(topics, moved, world.racks, world.brokers(here, part.drain))
+            targets = drain_targets(topics, moved, world.racks, world.brokers(here, part.drain))
         elif part.expand is not None:
-            targets = expanding(topics, moved, world.racks, world.brokers(here, part.expand))
+            targets = expand_targets(topics, moved, world.racks, world.brokers(here, part.expand))
         elif part.replication_factor is not None:
-            targets = with_factor(topics, moved, world.racks, _factor(here, part, world))
+            targets = replication_factor_targets(
+                topics, moved, world.racks, _factor(here, part, world)
+            )
         elif part.leaders_off is not None:
-            targets = leading_elsewhere(topics, moved, world.brokers(here, part.leaders_off))
+            targets = leaders_off_targets(topics, moved, world.brokers(here, part.leaders_off))
         else:
             targets = _explicit(here, part, world)
-    except NoRoom as error:
+    except TooFewBrokers as error:
         raise here.problem(str(error)) from None
     if not targets:
         raise here.problem("nothing would move: every partition is on its target already")

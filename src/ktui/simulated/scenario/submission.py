@@ -19,7 +19,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import of_broker, of_topic
+from ktui.cluster.resources import broker_resource, topic_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.record import ScenarioPlan
@@ -31,7 +31,7 @@ Refusals = tuple[str, ...]
 """The changes that were not accepted, one sentence each."""
 
 
-async def carry_out(
+async def submit_plan(
     plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock
 ) -> Refusals:
     """Wait until the plan is due, and submit it.
@@ -88,11 +88,11 @@ def _throttles(adding: Iterable[Replica], rate: int) -> list[ConfigChange]:
         entries[replica.tp.topic].append(f"{replica.tp.partition}:{replica.broker}")
         brokers.add(replica.broker)
     lists = [
-        ConfigChange(of_topic(topic), FOLLOWER_REPLICAS, ConfigOp.SET, ",".join(of))
+        ConfigChange(topic_resource(topic), FOLLOWER_REPLICAS, ConfigOp.SET, ",".join(of))
         for topic, of in entries.items()
     ]
     rates = [
-        ConfigChange(of_broker(broker), FOLLOWER_RATE, ConfigOp.SET, str(rate))
+        ConfigChange(broker_resource(broker), FOLLOWER_RATE, ConfigOp.SET, str(rate))
         for broker in sorted(brokers)
     ]
     return lists + rates

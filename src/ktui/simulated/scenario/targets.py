@@ -13,11 +13,11 @@ from ktui.simulated.scenario.placing import Racks
 ScenarioTargets = dict[TopicPartition, tuple[int, ...]]
 
 
-class NoRoom(ValueError):
+class TooFewBrokers(ValueError):
     """There are not enough brokers for the goal."""
 
 
-def draining(
+def drain_targets(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, off: Collection[int]
 ) -> ScenarioTargets:
     """Replace the brokers `off` by other brokers, the least loaded first.
@@ -45,7 +45,7 @@ def draining(
     return targets
 
 
-def expanding(
+def expand_targets(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, onto: Collection[int]
 ) -> ScenarioTargets:
     """Move an even share of each topic's replicas to the brokers `onto`, from the fullest."""
@@ -65,7 +65,7 @@ def expanding(
     return targets
 
 
-def with_factor(
+def replication_factor_targets(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, factor: int
 ) -> ScenarioTargets:
     """Add replicas on the least loaded brokers, or drop the last ones, to reach `factor`.
@@ -84,7 +84,7 @@ def with_factor(
     return targets
 
 
-def leading_elsewhere(
+def leaders_off_targets(
     topics: Collection[TopicSpec], moved: Collection[str], off: Collection[int]
 ) -> ScenarioTargets:
     """Put another replica first where one of `off` is first, choosing the one that leads least.
@@ -142,7 +142,7 @@ class _Loads:
         taken = {self._racks[b] for b in target if b != instead_of} - {None}
         free = [broker for broker in candidates if broker not in target]
         if not free:
-            raise NoRoom(f"every remaining broker already has a replica of {tp}")
+            raise TooFewBrokers(f"every remaining broker already has a replica of {tp}")
         chosen = min(free, key=lambda b: (self._racks[b] in taken, of_topic[b], self._loads[b], b))
         of_topic[chosen] += 1
         self._loads[chosen] += 1

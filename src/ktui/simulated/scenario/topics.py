@@ -10,7 +10,7 @@ from typing import Any
 
 from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec
 from ktui.simulated.scenario.file import FieldPlace, TopicPart, as_text
-from ktui.simulated.scenario.placing import in_turns_of_racks, spread
+from ktui.simulated.scenario.placing import alternate_racks, place_replicas
 from ktui.simulated.scenario.world import World
 
 USUAL_FACTOR = 3
@@ -93,7 +93,7 @@ def _placed(place: FieldPlace, part: TopicPart, world: World) -> tuple[tuple[int
     """Place partitions on brokers in turn; each topic begins at the next broker."""
     if part.partitions is None:
         raise place.problem("expected 'partitions', or 'replicas' with the brokers of each")
-    brokers = in_turns_of_racks(world.racks)
+    brokers = alternate_racks(world.racks)
     if part.brokers is not None:
         brokers = list(world.brokers(place.at("brokers"), part.brokers))
     factor = part.replication_factor or min(USUAL_FACTOR, len(brokers))
@@ -103,7 +103,9 @@ def _placed(place: FieldPlace, part: TopicPart, world: World) -> tuple[tuple[int
         )
     no_racks = not any(world.racks.values())
     world.check_room(place, part.partitions, part.partitions * factor)
-    return spread(part.partitions, factor, brokers, first=len(world.topics), shifting=no_racks)
+    return place_replicas(
+        part.partitions, factor, brokers, first=len(world.topics), shifting=no_racks
+    )
 
 
 def _explicit(place: FieldPlace, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:

@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
 from ktui.cluster.clock import Clock, SystemClock
-from ktui.cluster.observer import Interest, Observations
+from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.progress.timeline import Progress
@@ -79,7 +79,7 @@ class KtuiApp(App[None], Services):
 
     def __init__(  # noqa: PLR0913 - what the command line knows, each by its name
         self,
-        source: Observations | Looking,
+        source: ObservationSource | Looking,
         *,
         cluster_name: str,
         read_only: bool,

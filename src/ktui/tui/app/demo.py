@@ -9,7 +9,7 @@ from rich.text import Text
 from textual import on
 from textual.binding import Binding, BindingType
 
-from ktui.cluster.observer import Observations
+from ktui.cluster.observer import ObservationSource
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.polling import Polled
@@ -43,7 +43,7 @@ class DemoApp(KtuiApp):
         Binding("R", "play_again", "again", tooltip="Play the story from the start"),
     ]
 
-    def __init__(self, source: Observations, *, story: Story, **how: Any) -> None:
+    def __init__(self, source: ObservationSource, *, story: Story, **how: Any) -> None:
         super().__init__(source, cluster_name=story.name, read_only=False, **how)
         self._story = story
         self._refused: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from textual import on
 
-from ktui.cluster.observer import Observations
+from ktui.cluster.observer import ObservationSource
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.poll.polling import Polled, PollFailed
@@ -23,7 +23,7 @@ class RecordingApp(KtuiApp):
         how: as for `KtuiApp`.
     """
 
-    def __init__(self, source: Observations, *, recorder: Recorder, **how: Any) -> None:
+    def __init__(self, source: ObservationSource, *, recorder: Recorder, **how: Any) -> None:
         super().__init__(source, **how)
         self._recorder = recorder
         self._told: str | None = None

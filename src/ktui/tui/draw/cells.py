@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.progress.slots import RECENT_SLOTS, telling
+from ktui.progress.slots import RECENT_SLOTS, merge_marks
 from ktui.progress.timeline import Mark, Slots, Timeline
 
 
@@ -237,7 +237,7 @@ def _index(end_s: float, slot_s: float) -> int:
 
 def _cell(marks: bytes, start: int, count: int) -> int:
     part = marks[max(0, start) : max(0, start + count)]
-    return reduce(telling, part) if part else int(Mark.NOTHING)
+    return reduce(merge_marks, part) if part else int(Mark.NOTHING)
 
 
 def _runs(cells: Iterable[Cell]) -> list[Piece]:

@@ -15,10 +15,10 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.run import Run
 from ktui.progress.fold import fold
 from ktui.progress.memory import MoveMemory
-from ktui.progress.slots import recent_grid, started
+from ktui.progress.slots import recent_grid, start_slots
 from ktui.progress.timeline import Mark, Progress, Timeline
 from ktui.recording.milliseconds import to_ms, wall_ms
-from ktui.recording.reading import recordings
+from ktui.recording.reading import find_sessions
 from ktui.recording.replay_tape import Axis, Tape
 from ktui.tui.poll.requested_replicas import informed
 
@@ -43,7 +43,7 @@ def history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | 
     if not folder.recording.is_dir():
         return None
     now = Axis(wall_ms(clock.now()), to_ms(clock.monotonic()))
-    tape = Tape(recordings(folder.recording), now)
+    tape = Tape(find_sessions(folder.recording), now)
     with Journal.open(folder.journal, clock, read_only=True) as journal:
         entries = list(journal.entries())
     run, progress = Run(folder.name), Progress()
@@ -69,7 +69,7 @@ def _let_go(
     before: Progress, after: Progress, now_s: float
 ) -> Iterator[tuple[TopicPartition, Timeline]]:
     """Give the moves that a fold has let go of, for they ended long before: nothing is recent."""
-    nothing = started(recent_grid(now_s), Mark.NOTHING)
+    nothing = start_slots(recent_grid(now_s), Mark.NOTHING)
     for tp in before.timelines.keys() - after.timelines.keys():
         if (timeline := before.timelines[tp]).phase.ended:
             yield tp, msgspec.structs.replace(timeline, recent=nothing)

@@ -9,10 +9,10 @@ from typing import Protocol, runtime_checkable
 
 from textual.message import Message
 
-from ktui.cluster.clock import Clock, first_of
+from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import ClusterError, Unreachable
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, Observations
+from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.text import clean
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
@@ -70,7 +70,7 @@ class Polling:
 
     def __init__(
         self,
-        source: Observations,
+        source: ObservationSource,
         clock: Clock,
         interval_s: float,
         *,
@@ -151,7 +151,7 @@ class Polling:
         self._tell(PollFailed(ClusterOutage(_in_one_line(reason), _in_one_line(details))))
 
     async def _wait(self, seconds: float) -> None:
-        await first_of(self._clock.sleep(seconds), self._wake.wait())
+        await wait_for_first(self._clock.sleep(seconds), self._wake.wait())
 
 
 def _reason(error: ClusterError) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.resources import SettingKey
-from ktui.progress.left_behind import left_behind
+from ktui.progress.left_behind import unneeded_throttles
 
 STALE_S = 65.0
 """Settings are read every 30 s, and forgotten after 60: those from before a move ended are not told
@@ -30,7 +30,9 @@ class Leftovers:
             self._moved_s = seen.monotonic_s
         topics = {tp.topic for tp in moving} | {r.name for r, _ in ours}
         self._topic_moved_s |= dict.fromkeys(topics, seen.monotonic_s)
-        self.count = sum(self._told(key, seen.monotonic_s) for key in left_behind(seen, ours))
+        self.count = sum(
+            self._told(key, seen.monotonic_s) for key in unneeded_throttles(seen, ours)
+        )
 
     def _told(self, key: SettingKey, now_s: float) -> bool:
         moved_s = self._moved_s

@@ -10,7 +10,7 @@ from textual.message import Message
 
 from ktui.execution.host.state_dir import RunDir
 from ktui.progress.timeline import Progress
-from ktui.recording.replay_tape import Stretch
+from ktui.recording.replay_tape import RecordedPeriod
 from ktui.tui.poll.outages import Outages
 from ktui.tui.poll.overview import Overview
 from ktui.tui.replay.survey import SurveyMark
@@ -25,7 +25,7 @@ class Course(msgspec.Struct, frozen=True):
     at: datetime
     surveyed_s: float
     """Up to which second it is known what happens."""
-    stretches: Sequence[Stretch]
+    stretches: Sequence[RecordedPeriod]
     marks: Sequence[SurveyMark]
     speed: float
     paused: bool

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ktui.recording.replay_moment import reach, second_of
+from ktui.recording.replay_moment import describe_range, parse_second
 from ktui.recording.replay_tape import Tape
 from ktui.tui.widgets.text_field import TextField
 
@@ -51,7 +51,7 @@ class MomentPrompt(ModalScreen[float | None]):
 
     @property
     def _hint(self) -> str:
-        goes = f"The recording goes {reach(self._tape)}."
+        goes = f"The recording goes {describe_range(self._tape)}."
         how = "Give a time of day, a date and time, or +1m30s from the beginning."
         return f"{goes} {how} enter goes there, esc leaves."
 
@@ -65,7 +65,7 @@ class MomentPrompt(ModalScreen[float | None]):
             self.dismiss(None)
             return
         try:
-            self.dismiss(second_of(event.value, self._tape))
+            self.dismiss(parse_second(event.value, self._tape))
         except ValueError as error:
             words = Content.styled(f"{error}.", "$error")
             self.query_one("#moment-hint", Static).update(words)

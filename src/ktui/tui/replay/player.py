@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 
 from textual.message import Message
 
-from ktui.cluster.clock import first_of
+from ktui.cluster.clock import wait_for_first
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir
 from ktui.progress.timeline import Progress
@@ -147,7 +147,7 @@ class Playing:
 
     async def _rest(self) -> None:
         frame = self.clock.sleep(FRAME_S * self.clock.speed)
-        await first_of(frame, self._wake.wait())
+        await wait_for_first(frame, self._wake.wait())
 
     async def _play_on(self) -> None:
         """Come to the moment that the clock shows, or have the clock wait."""

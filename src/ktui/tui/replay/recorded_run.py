@@ -8,7 +8,7 @@ from ktui.execution.host.state_dir import run_name_problem
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.recording.lines import RunLine
-from ktui.recording.milliseconds import moment
+from ktui.recording.milliseconds import from_wall_ms
 
 
 class RecordedRun:
@@ -44,7 +44,7 @@ class RecordedRun:
             self.problem = f"{missing} of run {self.name} are not in the recording"
             return None
         try:
-            entry = JournalEntry(line.entry, moment(line.at), decode(bytes(line.event)))
+            entry = JournalEntry(line.entry, from_wall_ms(line.at), decode(bytes(line.event)))
             self.run.apply(entry)
         except (msgspec.MsgspecError, LookupError) as error:
             what = f"event {line.entry} of run {self.name}"

@@ -17,7 +17,7 @@ from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Progress
 from ktui.recording.lines import LostPollLine, RunLine
 from ktui.recording.playing import Damage
-from ktui.recording.replay_tape import Passing, Tape, TapePosition
+from ktui.recording.replay_tape import Tape, TapeItem, TapePosition
 from ktui.tui.poll.outages import ClusterOutage, Outages
 from ktui.tui.poll.requested_replicas import informed
 from ktui.tui.replay.recorded_run import RecordedRun
@@ -63,7 +63,7 @@ class Walk:
         if stand is not None:
             self._go_on(stand)
         self._passings = tape.play(self.place)
-        self.following: Passing | None = next(self._passings, None)
+        self.following: TapeItem | None = next(self._passings, None)
         """What is passed next; None at the end."""
 
     def _go_on(self, stand: Stand) -> None:

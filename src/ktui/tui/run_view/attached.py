@@ -25,7 +25,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.pacing.limits import Limits, LimitsProblem, Mode, limits_from
+from ktui.pacing.limits import Limits, LimitsProblem, Mode, parse_limits
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.run_view.run_events import called_off, news
@@ -212,7 +212,7 @@ def limits_after(limits: Limits, commands: Sequence[Command | None]) -> Limits |
     for command in commands:
         if isinstance(command, SetLimits):
             try:
-                coming = limits_from(command.options, coming)
+                coming = parse_limits(command.options, coming)
             except LimitsProblem:
                 continue
     return None if coming == limits else coming

@@ -14,7 +14,7 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.preflight import Ground
+from ktui.planning.preflight.preflight import PreflightBase
 from ktui.planning.preflight.text import lines
 from ktui.planning.read.read import read_plan
 from ktui.planning.throttle_rates import ThrottleRates
@@ -45,7 +45,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     path: Path
     plan: Plan
     seen: ClusterSnapshot
-    ground: Ground
+    ground: PreflightBase
     unfinished: Sequence[tuple[str, int]]
     """Runs that nobody carries on, and how many of the plan's partitions each has left."""
     measured: bool = False
@@ -63,7 +63,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
             ClusterError: the cluster cannot be asked.
         """
         seen = await engines.measured(self.plan, self.seen)
-        ground = await asyncio.to_thread(Ground, self.plan, seen)
+        ground = await asyncio.to_thread(PreflightBase, self.plan, seen)
         return msgspec.structs.replace(self, seen=seen, ground=ground, measured=True)
 
     async def judged(
@@ -112,7 +112,7 @@ async def choose(path: Path, engines: Engines, state_dir: StateDir, cluster_id: 
     """
     plan = await asyncio.to_thread(read_plan, path)
     seen = await engines.look(plan)
-    ground = await asyncio.to_thread(Ground, plan, seen)
+    ground = await asyncio.to_thread(PreflightBase, plan, seen)
     partitions = [target.tp for target in plan.partitions]
     left = await asyncio.to_thread(lambda: list(unfinished_over(state_dir, cluster_id, partitions)))
     return ChosenPlan(path, plan, seen, ground, left)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ktui.cluster.ports import ConfigScope
-from ktui.cluster.resources import of_broker
+from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_standing import before, places, standing, still_to_be_taken_off
-from ktui.planning.names import among
+from ktui.planning.names import join_some
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.inflow import Inflow, inflows
 from ktui.progress.timeline import Cause, Lane, Progress, StallKind
@@ -138,7 +138,7 @@ def rates_now(run: Run, into: Inflows) -> list[RateNow]:
     rows += [
         _rate_now(run, broker, LEADER_RATE, None)
         for broker in touched
-        if (of_broker(broker), LEADER_RATE) in ours
+        if (broker_resource(broker), LEADER_RATE) in ours
     ]
     return sorted(rows, key=lambda row: (row.broker, row.sends))
 
@@ -148,7 +148,7 @@ def _rate_now(run: Run, broker: int, key: str, inflow: Inflow | None) -> RateNow
         broker=broker,
         sends=key == LEADER_RATE,
         wanted=run.throttled.rates.of(broker),
-        ours=run.throttled.ours.get((of_broker(broker), key)),
+        ours=run.throttled.ours.get((broker_resource(broker), key)),
         inflow=inflow,
     )
 
@@ -170,7 +170,7 @@ def _others(ours: SetByRun) -> bool:
 
 
 def _topics(names: Sequence[str]) -> str:
-    return f"topic{'' if len(names) == 1 else 's'} {among(names, told=4)}"
+    return f"topic{'' if len(names) == 1 else 's'} {join_some(names, told=4)}"
 
 
 def rate_in_words(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigScope, Verdict
-from ktui.cluster.throttle_settings import LEADER_REPLICAS, REPLICAS, entries
+from ktui.cluster.throttle_settings import LEADER_REPLICAS, REPLICAS, parse_throttled_list
 from ktui.execution.run.event_text import throttle_words
 from ktui.execution.run.events import Configure, Configured, JournalEntry, ThrottleChanged
 from ktui.progress.news import EventSeverity
@@ -86,7 +86,7 @@ class ThrottleNews:
 
 
 def _replicas(topic: str, listed: str) -> Iterator[tuple[TopicPartition, str]]:
-    for each in sorted(entries(listed)):
+    for each in sorted(parse_throttled_list(listed)):
         partition, _, broker = each.partition(":")
         if partition.isdecimal():
             yield TopicPartition(topic, int(partition)), broker

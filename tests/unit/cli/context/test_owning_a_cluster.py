@@ -18,9 +18,9 @@ from ktui.cli.context.claim import ClusterHold, claiming
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Interest, Observer
-from ktui.cluster.ownership import Free, Others, OwnedHere, Standing
+from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowned
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import of_broker
+from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.cancel.foreign_outcome import listed_in
 from ktui.execution.errors import RunRefused
@@ -80,7 +80,7 @@ class OwningOffice(Office):
         assert isinstance(asyncio.run(self.claim_of(user).claim(take_over=True)), OwnedHere)
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ClaimStatus:
         """How things stand for a stranger."""
         return asyncio.run(self.claim_of("stranger").look())
 
@@ -97,7 +97,7 @@ def test_who_starts_a_run_owns_the_cluster_by_user_host_and_run(office: OwningOf
     office.started("--name", "drain")
 
     found = office.standing
-    assert isinstance(found, Others)
+    assert isinstance(found, OwnedByOthers)
     assert found.owner is not None
     assert (found.owner.run, found.owner.state_dir) == ("drain", own_id(office.state))
     assert "--no-ownership" not in office.engine
@@ -131,7 +131,7 @@ def test_a_cluster_is_taken_over_on_purpose_only(office: OwningOffice) -> None:
     office.started("--take-over")
 
     assert office.engine
-    assert isinstance(asyncio.run(office.claim_of("bob").look()), Others)
+    assert isinstance(asyncio.run(office.claim_of("bob").look()), OwnedByOthers)
 
 
 def test_a_run_of_the_same_state_directory_needs_no_take_over(office: OwningOffice) -> None:
@@ -174,7 +174,7 @@ def test_a_start_that_fails_leaves_the_cluster_as_it_was(office: OwningOffice, b
 
     assert isinstance(office.started("--name", "second").exception, Spawned)
 
-    assert isinstance(office.standing, Free) == (before == "nobody's")
+    assert isinstance(office.standing, Unowned) == (before == "nobody's")
 
 
 def test_a_start_that_gives_up_waiting_leaves_the_cluster_to_its_engine(
@@ -186,7 +186,7 @@ def test_a_start_that_gives_up_waiting_leaves_the_cluster_to_its_engine(
 
         assert isinstance(office.started("--name", "first").exception, Spawned)
 
-        assert isinstance(office.standing, Others)
+        assert isinstance(office.standing, OwnedByOthers)
 
 
 def test_a_name_that_is_taken_claims_nothing(office: OwningOffice) -> None:
@@ -194,7 +194,7 @@ def test_a_name_that_is_taken_claims_nothing(office: OwningOffice) -> None:
 
     office.refusal(office.plan(), "--headless", "--name", "drain")
 
-    assert office.standing == Free()
+    assert office.standing == Unowned()
 
 
 def test_what_brokers_create_for_it_is_said_the_first_time(office: OwningOffice) -> None:
@@ -208,13 +208,13 @@ def test_a_run_that_has_ended_releases_the_cluster_unless_another_of_its_directo
 ) -> None:
     end_of(office, "first", live=live)
 
-    assert isinstance(office.standing, Others if live else Free)
+    assert isinstance(office.standing, OwnedByOthers if live else Unowned)
 
 
 def test_a_run_that_has_ended_keeps_the_cluster_for_one_that_has_left_its_throttle(
     office: OwningOffice,
 ) -> None:
-    rate = ConfigChange(of_broker(4), FOLLOWER_RATE, ConfigOp.SET, "9000")
+    rate = ConfigChange(broker_resource(4), FOLLOWER_RATE, ConfigOp.SET, "9000")
     other = office.state.create_run("third")
     begun: list[AnyRunEvent] = [
         started(1, office.cluster_id),
@@ -225,13 +225,13 @@ def test_a_run_that_has_ended_keeps_the_cluster_for_one_that_has_left_its_thrott
 
     end_of(office, "first")
 
-    assert isinstance(office.standing, Others)
+    assert isinstance(office.standing, OwnedByOthers)
 
 
 def test_a_run_that_is_to_be_resumed_keeps_the_cluster(office: OwningOffice) -> None:
     end_of(office, "first", ended=False)
 
-    assert isinstance(office.standing, Others)
+    assert isinstance(office.standing, OwnedByOthers)
 
 
 def test_a_cluster_that_cannot_be_released_is_told_of(
@@ -283,7 +283,7 @@ def test_cancels_of_what_others_began_are_refused_on_a_cluster_of_another(
     taken = cancels.cancel("--stop", "--all", "--take-over")
 
     assert taken.exit_code == 0, taken.output
-    assert isinstance(asyncio.run(bob.check()), Others)
+    assert isinstance(asyncio.run(bob.check()), OwnedByOthers)
 
 
 def test_nor_are_they_once_another_took_the_cluster_over_just_before(

@@ -9,7 +9,14 @@ import pytest
 
 from ktui.cli.doctor.findings import DoctorFinding, Level
 from ktui.cli.doctor.ownership_findings import judge_ownership
-from ktui.cluster.ownership import ClaimPreview, Free, Others, OwnedHere, Standing, Unknown
+from ktui.cluster.ownership import (
+    ClaimPreview,
+    ClaimStatus,
+    OwnedByOthers,
+    OwnedHere,
+    OwnerUnknown,
+    Unowned,
+)
 from support.journals.owners import owner
 
 PREVIEW = ClaimPreview(
@@ -22,21 +29,26 @@ PREVIEW = ClaimPreview(
 BOB = owner("bob")
 
 
-def found(standing: Standing = Free(), *, off: bool = False, **preview: Any) -> list[DoctorFinding]:  # noqa: B008 - it is frozen
+def found(
+    standing: ClaimStatus = Unowned(),  # noqa: B008 - it is frozen
+    *,
+    off: bool = False,
+    **preview: Any,
+) -> list[DoctorFinding]:
     return judge_ownership(standing, msgspec.structs.replace(PREVIEW, **preview), off=off)
 
 
 @pytest.mark.parametrize(
     ("standing", "level", "words"),
     [
-        (Free(), Level.GOOD, "nobody owns the cluster"),
+        (Unowned(), Level.GOOD, "nobody owns the cluster"),
         (OwnedHere(BOB), Level.GOOD, "this state directory owns the cluster: bob on ops1"),
-        (Others(BOB, lives=False), Level.WARNING, "bob on ops1 (run orders, since "),
-        (Others(BOB, lives=True), Level.WARNING, "its engine is alive"),
-        (Unknown("no coordinator"), Level.WARNING, "no coordinator"),
+        (OwnedByOthers(BOB, lives=False), Level.WARNING, "bob on ops1 (run orders, since "),
+        (OwnedByOthers(BOB, lives=True), Level.WARNING, "its engine is alive"),
+        (OwnerUnknown("no coordinator"), Level.WARNING, "no coordinator"),
     ],
 )
-def test_who_owns_it_is_said_first(standing: Standing, level: Level, words: str) -> None:
+def test_who_owns_it_is_said_first(standing: ClaimStatus, level: Level, words: str) -> None:
     first = found(standing)[0]
 
     assert first.level is level
@@ -44,7 +56,7 @@ def test_who_owns_it_is_said_first(standing: Standing, level: Level, words: str)
 
 
 def test_another_owner_is_told_with_the_way_to_take_over() -> None:
-    assert "--take-over" in found(Others(BOB, lives=True))[0].fix
+    assert "--take-over" in found(OwnedByOthers(BOB, lives=True))[0].fix
 
 
 @pytest.mark.parametrize(
@@ -63,7 +75,7 @@ def test_what_a_run_will_create_is_said(*, makes_topic: bool | None, words: str)
 
 
 def test_a_missing_permission_is_told_with_what_grants_it_and_the_way_without() -> None:
-    for lacking in (found(permitted=False)[-1], found(Unknown("denied", denied=True))[0]):
+    for lacking in (found(permitted=False)[-1], found(OwnerUnknown("denied", denied=True))[0]):
         assert lacking.level is Level.WARNING
         assert "kafka-acls --add --operation Read --group ktui-" in lacking.fix
         assert "ownership: off" in lacking.fix

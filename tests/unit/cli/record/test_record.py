@@ -19,7 +19,7 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.execution.host.ownership import take
 from ktui.execution.host.state_dir import StateDir
 from ktui.recording.lines import AnyLine, End, LostPollLine, PollLine, RunLine
-from ktui.recording.reading import Good, lines, recordings
+from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
@@ -63,8 +63,10 @@ class Table:
 
     @property
     def lines(self) -> list[AnyLine]:
-        files = [file for session in recordings(self.folder) for file in session.files]
-        return [each.line for file in files for each in lines(file) if isinstance(each, Good)]
+        files = [file for session in find_sessions(self.folder) for file in session.files]
+        return [
+            each.line for file in files for each in read_lines(file) if isinstance(each, GoodLine)
+        ]
 
 
 @pytest.fixture
@@ -228,7 +230,7 @@ def test_it_ends_well_and_says_what_it_has_and_where(at_hand: list[str], tmp_pat
     done = record(*at_hand, "--poll-interval", "0.2")
 
     assert done.exit_code == 0, done.output
-    (session,) = recordings(tmp_path / "state" / "recordings")
+    (session,) = find_sessions(tmp_path / "state" / "recordings")
     folder = session.files[0].parent
     assert f"recording into {folder} for 1 s; Ctrl-C ends it sooner" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("recorded ")
@@ -242,7 +244,7 @@ def test_it_goes_where_it_is_told_to_with_names_hidden_and_a_line_of_json_a_poll
     done = record(*at_hand, "--redact", "--to", str(tmp_path / "given"), "--json")
 
     assert done.exit_code == 0, done.output
-    (session,) = recordings(tmp_path / "given")
+    (session,) = find_sessions(tmp_path / "given")
     assert session.head.redacted
     assert session.head.cluster.startswith("cluster-")
     told = [json.loads(line) for line in done.stdout.splitlines()]

@@ -15,7 +15,7 @@ from ktui.cli.context.redaction_key import redaction
 from ktui.cli.main import ktui
 from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
-from ktui.recording.reading import Bad, Good, lines, recordings
+from ktui.recording.reading import BadLine, GoodLine, find_sessions, read_lines
 from support.recordings.recordings import Recording, the_session
 
 
@@ -39,10 +39,10 @@ def copy(state: StateDir, source: Path, to: Path, *more: str) -> Result:
 
 
 def texts(folder: Path) -> list[str]:
-    files = [file for session in recordings(folder) for file in session.files]
-    read = [each for file in files for each in lines(file)]
-    assert not [each for each in read if isinstance(each, Bad)]
-    return [each.text.decode() for each in read if isinstance(each, Good)]
+    files = [file for session in find_sessions(folder) for file in session.files]
+    read = [each for file in files for each in read_lines(file)]
+    assert not [each for each in read if isinstance(each, BadLine)]
+    return [each.text.decode() for each in read if isinstance(each, GoodLine)]
 
 
 def test_a_copy_has_every_line_and_no_name(state: StateDir, source: Path, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_file_made_to_harm_is_left_out_and_does_not_keep_others_from_being_cop
 ) -> None:
     """Twenty megabytes of line feeds, each of which was told as a place of its own."""
     first, second = the_session(source).files
-    whole = len(list(lines(second)))
+    whole = len(list(read_lines(second)))
     first.write_bytes(first.read_bytes() + gzip.compress(b"\n" * 20_000_000, 9))
     (source / "empty.jsonl.gz").touch()
 

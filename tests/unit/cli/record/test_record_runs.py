@@ -22,7 +22,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recording, Started
 from ktui.execution.run.run import Run
 from ktui.recording.lines import AnyLine, RunLine
-from ktui.recording.reading import Good, lines, recordings
+from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from support.cli.start_desk import Office
 from support.journals.journals import CLUSTER, a_start, written
 from support.recordings.recordings import Recording as ARecording
@@ -59,8 +59,8 @@ def told(here: StateDir, *words: str) -> Any:
 
 
 def read(run: RunDir) -> list[AnyLine]:
-    files = [file for session in recordings(run.recording) for file in session.files]
-    return [each.line for file in files for each in lines(file) if isinstance(each, Good)]
+    files = [file for session in find_sessions(run.recording) for file in session.files]
+    return [each.line for file in files for each in read_lines(file) if isinstance(each, GoodLine)]
 
 
 async def test_what_an_engine_sees_and_all_of_its_journal_are_recorded(here: StateDir) -> None:
@@ -73,7 +73,7 @@ async def test_what_an_engine_sees_and_all_of_its_journal_are_recorded(here: Sta
         assert recorded.state() == Recording(on=True)
     await looks.aclose()
 
-    (session,) = recordings(run.recording)
+    (session,) = find_sessions(run.recording)
     assert session.head.cluster == "prod-eu"
     assert [line.entry for line in read(run) if isinstance(line, RunLine)] == [1, 2, 3]
 

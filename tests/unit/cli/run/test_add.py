@@ -28,7 +28,7 @@ from ktui.execution.run.events import (
     PlannedPart,
     ThrottleChanged,
 )
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.cli.start_desk import Office
 from support.journals.journals import ended, owned, started, step, written
 from support.simulated.moving_clusters import Replicas, a_cluster
@@ -54,7 +54,7 @@ class AddDesk:
             written(self.run.journal, events).close()
 
     def throttled(self) -> None:
-        self.write(ThrottleChanged(old=NO_THROTTLE, new=rates_from("50MB")))
+        self.write(ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("50MB")))
 
     def lacks(self, *not_granted: tuple[str, str]) -> None:
         """Let the principal lack operations on the same cluster."""

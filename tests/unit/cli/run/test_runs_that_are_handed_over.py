@@ -21,7 +21,7 @@ from ktui.cli.context.target import check_cluster
 from ktui.cli.main import ktui
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import Free, Others, OwnedHere, Standing
+from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowned
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
@@ -93,7 +93,7 @@ class TwoHosts:
         return claim
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ClaimStatus:
         """How things stand for a stranger."""
         clock = VirtualClock(leaping=True)
         groups = self.cluster.memberships()
@@ -107,8 +107,8 @@ def told(state: StateDir, name: str = "drain") -> Run:
     return follower.run
 
 
-def assert_owned(standing: Standing) -> None:
-    assert isinstance(standing, Others), standing
+def assert_owned(standing: ClaimStatus) -> None:
+    assert isinstance(standing, OwnedByOthers), standing
 
 
 def words(result: Result) -> str:
@@ -136,7 +136,7 @@ def test_a_run_goes_on_where_it_is_imported_as_it_was_where_it_was_exported(
     assert "1 step in flight goes on in Kafka" in exported.output
     assert "not owned by this state directory any more" in exported.output
     assert f"ktui runs import {hosts.file}" in exported.output
-    assert hosts.standing == Free()
+    assert hosts.standing == Unowned()
 
     imported = hosts.take("--context", "prod")
 
@@ -191,7 +191,7 @@ def test_a_journal_that_was_merely_copied_is_not_imported(hosts: TwoHosts) -> No
 
     assert "is the journal of a run that was not given up" in words(hosts.take())
     assert hosts.there.run_dirs() == []
-    assert hosts.standing == Free()
+    assert hosts.standing == Unowned()
 
 
 def test_a_copied_run_does_not_go_on_while_the_other_one_lives(hosts: TwoHosts) -> None:
@@ -312,7 +312,7 @@ def test_a_cluster_of_another_is_taken_over_on_purpose_only(hosts: TwoHosts) -> 
     assert "bob on ops1" in words(hosts.take())
     assert hosts.there.run_dirs() == []
     assert hosts.take("--take-over").exit_code == 0
-    assert isinstance(asyncio.run(bob.check()), Others)
+    assert isinstance(asyncio.run(bob.check()), OwnedByOthers)
 
 
 @pytest.mark.parametrize("damage", ["cut short", "another byte", "no journal", "a folder"])
@@ -339,7 +339,7 @@ def test_a_file_that_is_no_whole_export_is_refused_by_its_name(
     assert ".import-" not in refused
     assert list(hosts.there.path.glob("runs/*")) == []
     assert list(hosts.there.path.glob(".import-*")) == []
-    assert hosts.standing == Free()
+    assert hosts.standing == Unowned()
 
 
 def test_programs_are_told_in_json(hosts: TwoHosts) -> None:
@@ -635,7 +635,7 @@ def test_a_run_with_a_throttle_is_not_imported_where_another_has_left_its_own(
     written(other.journal, left).close()
 
     assert "run other, which nobody carries on, has left its rate" in words(hosts.take())
-    assert hosts.standing == Free()
+    assert hosts.standing == Unowned()
 
 
 def test_a_run_is_taken_back_while_somebody_looks_at_it(hosts: TwoHosts) -> None:
@@ -676,4 +676,4 @@ def test_no_process_carries_on_what_was_exported_while_it_was_started(
     assert "was exported to" in words(hosts.resume(hosts.here))
 
     assert not hosts.engines
-    assert hosts.standing == Free()
+    assert hosts.standing == Unowned()

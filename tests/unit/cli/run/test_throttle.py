@@ -11,7 +11,7 @@ from click.testing import Result
 from ktui.cli.context.errors import BadInput
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.clock import VirtualClock
 from support.cli.owned_run import owned_run
 from support.journals.journals import a_start, ended
@@ -53,7 +53,7 @@ def test_another_rate_is_in_force_at_once_and_none_lifts_it(live: RunDir) -> Non
     answer = told(call(live, "50MB,4=20MiB", "--json"))
 
     assert answer["accepted"] is True
-    assert run_of(live).throttled.rates == rates_from("50MB,4=20MiB")
+    assert run_of(live).throttled.rates == parse_throttle_rates("50MB,4=20MiB")
     assert call(live, "none").stdout == ("run drain-b3: lifted: what was set is put back now\n")
     assert run_of(live).throttled.rates == NO_THROTTLE
 

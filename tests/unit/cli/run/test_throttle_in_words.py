@@ -18,7 +18,7 @@ from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.forecast.progress_text import end_lines, progress_line
 from ktui.execution.host.ownership import take
 from ktui.execution.run.events import Configure, Configured, Left, SettingsLeft
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.journals.throttled_journals import (
     BROKER_4,
     RATE,
@@ -221,4 +221,4 @@ def test_each_event_about_throttles_has_every_field_of_the_contract(tmp_path: Pa
     ],
 )
 def test_rates_are_told_with_the_brokers_that_they_bind(rates: str, words: str) -> None:
-    assert rates_from(rates).with_leaders(throttled=True) == words
+    assert parse_throttle_rates(rates).with_leaders(throttled=True) == words

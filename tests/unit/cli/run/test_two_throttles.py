@@ -13,14 +13,14 @@ from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import take
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import AnyRunEvent, ThrottleChanged
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.cli.owned_run import owned_run
 from support.cli.start_desk import Office
 from support.journals.journals import planned, started, written
 from support.journals.throttled_journals import call, throttled
 
-RATED = ThrottleChanged(old=NO_THROTTLE, new=rates_from("50MB"))
-LIFTED = ThrottleChanged(old=rates_from("50MB"), new=NO_THROTTLE)
+RATED = ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("50MB"))
+LIFTED = ThrottleChanged(old=parse_throttle_rates("50MB"), new=NO_THROTTLE)
 
 
 def a_run(state: StateDir, name: str, *events: AnyRunEvent) -> RunDir:

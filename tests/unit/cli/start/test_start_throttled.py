@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from ktui.execution.run.events import Started
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.start_desk import Office
 from support.journals.journals import read
@@ -70,7 +70,7 @@ def test_leaders_are_not_throttled_without_a_rate(office: Office) -> None:
 def test_a_run_begins_with_the_throttle_that_was_given(kept: Office) -> None:
     begun(kept.start(kept.plan(), "--throttle", "50MB,4=20MB", "--throttle-leaders"))
 
-    assert options(kept).throttle == rates_from("50MB,4=20MB")
+    assert options(kept).throttle == parse_throttle_rates("50MB,4=20MB")
     assert options(kept).throttle_leaders is True
 
 
@@ -82,7 +82,7 @@ def test_the_throttle_of_a_context_holds_where_no_option_says_otherwise(
 
     begun(kept.start(kept.plan()))
 
-    assert options(kept).throttle == rates_from("30MB")
+    assert options(kept).throttle == parse_throttle_rates("30MB")
 
 
 def test_a_run_may_do_without_the_throttle_of_its_context(kept: Office) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.watch.demo import command
-from ktui.simulated.scenario.library import load_scenario, shipped, shipped_path
+from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
 
 
 def demo(*arguments: str, config_dir: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -32,7 +32,7 @@ def test_the_list_names_every_scenario_with_what_happens() -> None:
     done = demo("--list")
 
     assert done.returncode == 0
-    for name in shipped():
+    for name in shipped_names():
         assert name in done.stdout
         assert load_scenario(shipped_path(name)).title in done.stdout
 

@@ -13,7 +13,7 @@ from ktui.execution.journal.commands import CallOff, Pause, SetLimits, SetThrott
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.events import Alter, Hang, Kill
 from support.chaos.interposed import Call, Interposed
@@ -53,10 +53,10 @@ def test_a_cancel_is_on_the_wire_long_before_the_next_poll_would_be(
 def test_no_broker_that_hangs_with_its_throttle_keeps_a_cancel_waiting(
     tmp_path: Path, at_s: float
 ) -> None:
-    limits, slow = Limits(replicas=1, partitions=2), rates_from("200kB")
+    limits, slow = Limits(replicas=1, partitions=2), parse_throttle_rates("200kB")
     story = CalledOffStory(tmp_path, TWO, limits, throttle=slow)
     story.befalls(2.5, Hang(5))
-    story.asked(3.0, SetThrottle(rates_from("300kB")))
+    story.asked(3.0, SetThrottle(parse_throttle_rates("300kB")))
     story.asked(at_s, back("orders-0"))
 
     story.played(until_s=60.0)

@@ -10,7 +10,7 @@ from ktui.execution.forecast.broker_capacity import Capacity
 from ktui.insights.curve import RateCurve
 from ktui.planning.simulate.copy_rates import ASSUMED
 from ktui.planning.simulate.fair_share import Pair
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 
 MB = 1e6
 
@@ -20,12 +20,12 @@ def seen(
 ) -> Capacity:
     """Have it see one copy of each pair, slot by slot."""
     for _ in range(int(seconds / 5)):
-        capacity.learn(dict.fromkeys(bytes_s, 1), bytes_s, 5.0, rates_from(throttle))
+        capacity.learn(dict.fromkeys(bytes_s, 1), bytes_s, 5.0, parse_throttle_rates(throttle))
     return capacity
 
 
 def takes(capacity: Capacity, broker: int, at_once: int = 1, throttle: str = "none") -> float:
-    return capacity.under(rates_from(throttle)).takes(broker, at_once)
+    return capacity.under(parse_throttle_rates(throttle)).takes(broker, at_once)
 
 
 def test_a_broker_takes_in_what_came_through() -> None:

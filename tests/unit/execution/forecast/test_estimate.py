@@ -11,7 +11,7 @@ from ktui.execution.run.states import State
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.journals.told_runs import BESIDE, GB, Told
 
 
@@ -109,7 +109,7 @@ def test_another_throttle_makes_the_rate_start_anew() -> None:
         told.pass_time(5.0)
     assert told.left_s() is not None
 
-    told.happen(ThrottleChanged(old=rates_from("none"), new=rates_from("1MB")))
+    told.happen(ThrottleChanged(old=parse_throttle_rates("none"), new=parse_throttle_rates("1MB")))
     told.look(share=0.1)
 
     assert told.left_s() is None
@@ -246,7 +246,7 @@ def test_replicas_that_are_added_at_once_are_as_fast_as_so_many_were_in_earlier_
 
 def test_no_more_is_expected_by_earlier_runs_than_a_throttle_lets_through() -> None:
     told = Told(GB, prior=EARLIER)
-    told.happen(ThrottleChanged(old=rates_from("none"), new=rates_from("5MB")))
+    told.happen(ThrottleChanged(old=parse_throttle_rates("none"), new=parse_throttle_rates("5MB")))
     told.begin()
     told.look(0.0)
     assert 200 <= (told.left_s() or 0) <= 200 + BESIDE
@@ -266,7 +266,9 @@ def test_of_earlier_runs_that_a_throttle_held_up_nothing_faster_is_foretold(
     throttle: str, *, is_told: bool
 ) -> None:
     told = Told(GB, prior=THROTTLED)
-    told.happen(ThrottleChanged(old=rates_from("none"), new=rates_from(throttle)))
+    told.happen(
+        ThrottleChanged(old=parse_throttle_rates("none"), new=parse_throttle_rates(throttle))
+    )
     told.begin()
     told.look(0.0)
     copied = told.estimate.copied
@@ -315,5 +317,5 @@ def test_earlier_runs_say_nothing_of_standstill_of_a_pause_or_before_anything_is
 def test_partitions_are_expected_to_take_what_they_did_in_earlier_runs() -> None:
     told = Told(GB, prior=EARLIER)
     track = told.run.tracks[TopicPartition("a", 0)]
-    assert told.estimate.pace.needed_s(track, rates_from("none")) == 100.0
-    assert Told(GB).estimate.pace.needed_s(track, rates_from("none")) < 30.0
+    assert told.estimate.pace.needed_s(track, parse_throttle_rates("none")) == 100.0
+    assert Told(GB).estimate.pace.needed_s(track, parse_throttle_rates("none")) < 30.0

@@ -10,7 +10,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Blocked, Why
+from ktui.pacing.situation import Blocked, BlockReason
 from ktui.pacing.steps import all_steps, next_step
 from ktui.tui.run_view.rows import RunRows
 from support.journals.told_runs import Told
@@ -33,7 +33,7 @@ def test_a_partition_that_has_none_is_offline_and_no_step_is_foreseen(
 ) -> None:
     track = track_of(a_told_run(NONE, target).run)
     now = situation(track)
-    assert next_step(now, Limits()) == Blocked(Why.PARTITION_OFFLINE)
+    assert next_step(now, Limits()) == Blocked(BlockReason.PARTITION_OFFLINE)
     assert all_steps(now, Limits(replicas=1)) == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ktui.execution.run.events import LimitsChanged, ThrottleChanged
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.journals.told_runs import BESIDE, GB, Told, copied_for
 
 
@@ -50,12 +50,12 @@ def test_time_left_is_counted_down_between_two_plays() -> None:
 
 def test_under_another_throttle_the_time_left_goes_by_it_once_there_is_a_rate() -> None:
     told = Told(2 * GB)
-    told.happen(ThrottleChanged(old=rates_from("none"), new=rates_from("10MB")))
+    told.happen(ThrottleChanged(old=parse_throttle_rates("none"), new=parse_throttle_rates("10MB")))
     told.begin()
     copied_for(told, 50, 10e6)
     assert 150 <= (told.left_s() or 0) <= 150 + BESIDE
 
-    told.happen(ThrottleChanged(old=rates_from("10MB"), new=rates_from("5MB")))
+    told.happen(ThrottleChanged(old=parse_throttle_rates("10MB"), new=parse_throttle_rates("5MB")))
     for second in range(0, 30, 5):
         told.look((5e8 + 5e6 * second) / (2 * GB))
         told.pass_time(5)

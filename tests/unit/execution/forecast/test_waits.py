@@ -30,7 +30,13 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.pacing.room import Full
-from ktui.pacing.waiting_for import NothingElse, OneAlone, OthersOfCut, WaitsFor, WaveOver
+from ktui.pacing.waiting_for import (
+    WaitsFor,
+    WaitsForCut,
+    WaitsForLoneStep,
+    WaitsForNextWave,
+    WaitsToGoAlone,
+)
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch.words import waiting_words
 from support.journals.journals import owned, started
@@ -119,7 +125,7 @@ def test_who_is_ready_waits_for_the_others_of_its_cut() -> None:
     )  # fmt: skip
     run = a_run(over, second, limits=Limits(replicas=1, partitions=2))
     run.tracks[FIRST].state = State.READY
-    assert waits_for(run, FIRST) == OthersOfCut(1, 2)
+    assert waits_for(run, FIRST) == WaitsForCut(1, 2)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +139,11 @@ def test_who_is_ready_waits_for_the_others_of_its_cut() -> None:
             "40 are, 3 of them by others",
         ),
         (Full("per_broker", 2, 2, 7, 1), "B 2 of 2, broker 7, 1 foreign", "on broker 7: B lets 2"),
-        (WaveOver(3, 1), "wave 3: 1 left", "1 partition of wave 3 has not ended"),
-        (OneAlone(FIRST), "a-0 goes alone", "until it is over"),
-        (NothingElse(3, 2), "adds 3, M is 2", "once nothing else is in flight"),
-        (OthersOfCut(2, 4), "cut: 2 of 4 ready", "with 3 others, when 4 are ready (2 are by now)"),
-        (OthersOfCut(2, None), "cut when nothing adds", "when nothing is adding any more"),
+        (WaitsForNextWave(3, 1), "wave 3: 1 left", "1 partition of wave 3 has not ended"),
+        (WaitsForLoneStep(FIRST), "a-0 goes alone", "until it is over"),
+        (WaitsToGoAlone(3, 2), "adds 3, M is 2", "once nothing else is in flight"),
+        (WaitsForCut(2, 4), "cut: 2 of 4 ready", "with 3 others, when 4 are ready (2 are by now)"),
+        (WaitsForCut(2, None), "cut when nothing adds", "when nothing is adding any more"),
         (HeldBy.RUN_PAUSED, "the run is paused", "The run is paused: by the operator."),
         (HeldBy.NO_ENGINE, "the run waits for resume", "ktui resume drain"),
     ],

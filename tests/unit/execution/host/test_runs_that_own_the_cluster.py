@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import Free, Others, OwnedHere
+from ktui.cluster.ownership import OwnedByOthers, OwnedHere, Unowned
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.send_guard import SendGuard
 from ktui.execution.journal.commands import CallOff, Pause
@@ -103,7 +103,7 @@ def test_a_run_owns_the_cluster_and_goes_to_its_end(tmp_path: Path) -> None:
 
     assert story.at_target("orders-0", "orders-1")
     story.assert_left_as_found()
-    assert isinstance(standing_for(story, "bob"), Others)
+    assert isinstance(standing_for(story, "bob"), OwnedByOthers)
 
 
 @pytest.mark.parametrize("at_s", [3.0, 21.5])
@@ -181,7 +181,7 @@ def test_a_claim_that_was_removed_by_hand_is_lost_as_well(tmp_path: Path) -> Non
     assert not story.played(until_s=MOST_S).ended
 
     assert "lapsed, or was removed" in story.why_left
-    assert isinstance(standing_for(story, "bob"), Free)
+    assert isinstance(standing_for(story, "bob"), Unowned)
 
 
 def test_while_the_owner_cannot_be_asked_what_runs_goes_on_and_no_step_begins(
@@ -269,7 +269,7 @@ def test_a_paused_run_goes_on_to_show_that_its_engine_lives(tmp_path: Path) -> N
     story.played(until_s=200.0)
 
     found = standing_for(story, "bob")
-    assert isinstance(found, Others)
+    assert isinstance(found, OwnedByOthers)
     assert found.lives
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigSource, Setting, Verdict
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, entries
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, parse_throttled_list
 from ktui.execution.run.events import (
     Configure,
     Configured,
@@ -23,7 +23,7 @@ from ktui.execution.run.events import (
     encode,
 )
 from ktui.execution.run.throttle_ledger import SetByRun, Throttled
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.runs.throttled import broker, change_list, set_rate, topic
 
 UNSET = Setting("", ConfigSource.DEFAULT)
@@ -91,7 +91,7 @@ def test_an_entry_is_ours_from_its_intent_until_kafka_says_that_it_is_off(
     throttled = fold(*events)
 
     ours = throttled.ours[LIST]
-    assert ours == SetByRun(UNSET, entries(listed), bool(events), unsure)
+    assert ours == SetByRun(UNSET, parse_throttled_list(listed), bool(events), unsure)
     partitions = {TopicPartition("orders", int(each[0])) for each in listed.split(",") if each}
     assert throttled.partitions == partitions
 
@@ -146,9 +146,9 @@ def test_a_refusal_is_told_until_it_was_taken_or_another_rate_is_asked_for() -> 
     assert refused.refusal == "the list is too long"
 
     assert fold(put_in("0:4"), refusal, put_in("0:4"), YES).refusal == ""
-    refused.apply(ThrottleChanged(old=NO_THROTTLE, new=rates_from("5MB")))
+    refused.apply(ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("5MB")))
     assert refused.refusal == ""
-    assert refused.rates == rates_from("5MB")
+    assert refused.rates == parse_throttle_rates("5MB")
 
 
 def test_what_was_not_answered_is_known_until_something_is() -> None:
@@ -169,7 +169,7 @@ class _Kafka:
         self.listed: frozenset[str] = frozenset()
 
     def take(self, change: ConfigChange) -> None:
-        values = entries(change.value or "")
+        values = parse_throttled_list(change.value or "")
         added = change.op is APPEND
         self.listed = self.listed | values if added else self.listed - values
 

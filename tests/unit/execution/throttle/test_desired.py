@@ -16,7 +16,7 @@ from ktui.cluster.throttle_settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LONGEST_LIST,
-    entries,
+    parse_throttled_list,
 )
 from ktui.execution.run.events import (
     AnyRunEvent,
@@ -37,7 +37,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.throttle.desired import ThrottleChanges, needed
 from ktui.pacing.decision import Move
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.runs.throttled import broker, change_list, many_entries, set_rate, topic
 from support.simulated.moving_clusters import tp
 
@@ -53,7 +53,7 @@ class Ground:
     def __init__(
         self, rate: str = "5kB", *names: str, leaders: bool = False, target: int = 4
     ) -> None:
-        options = RunOptions(throttle=rates_from(rate), throttle_leaders=leaders)
+        options = RunOptions(throttle=parse_throttle_rates(rate), throttle_leaders=leaders)
         self.run = Run("run")
         planned = [
             Planned(
@@ -174,7 +174,7 @@ def test_the_leaders_list_holds_each_that_may_lead_until_all_new_ones_are_in_syn
     ground = Ground(leaders=True)
     ground.begins("orders-0")
     ground.tightened()
-    assert ground.run.throttled.held(LEADERS) == entries("0:1,0:2,0:3")
+    assert ground.run.throttled.held(LEADERS) == parse_throttled_list("0:1,0:2,0:3")
     assert ground.run.throttled.brokers == [1, 2, 3, 4]
     assert ground.run.throttled.held((broker(1), LEADER_RATE)) == {"5000"}
 
@@ -246,7 +246,9 @@ def test_another_rate_is_due_at_once_for_each_broker_that_copies() -> None:
     ground.begins("orders-1", (5,))
     ground.tightened()
 
-    change = ThrottleChanged(old=rates_from("5kB"), new=rates_from("7kB,5=none"))
+    change = ThrottleChanged(
+        old=parse_throttle_rates("5kB"), new=parse_throttle_rates("7kB,5=none")
+    )
     ground.happen(change)
 
     assert list(ground.due.rates()) == [set_rate(4, 7_000)]
@@ -267,7 +269,7 @@ def test_a_setting_is_kept_as_long_as_something_in_flight_or_to_come_needs_it() 
     rate = (broker(4), FOLLOWER_RATE)
     assert ground.due.done_with(leaving=False) == []
     assert set(ground.due.done_with(leaving=True)) == {rate, LIST}
-    ground.happen(ThrottleChanged(old=rates_from("5kB"), new=NO_THROTTLE))
+    ground.happen(ThrottleChanged(old=parse_throttle_rates("5kB"), new=NO_THROTTLE))
     assert set(ground.due.done_with(leaving=False)) == {rate, LIST}
 
 
@@ -275,7 +277,7 @@ def test_a_rate_is_kept_while_an_entry_of_its_broker_may_be_listed() -> None:
     ground = Ground()
     ground.begins("orders-0")
     ground.tightened()
-    ground.happen(ThrottleChanged(old=rates_from("5kB"), new=NO_THROTTLE))
+    ground.happen(ThrottleChanged(old=parse_throttle_rates("5kB"), new=NO_THROTTLE))
 
     ground.carried_out(ground.due.removals(), Verdict.UNKNOWN)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.journal.commands import SetThrottle
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
 from support.runs.throttled import ONE, TWO, ThrottledStory, set_rate
 
@@ -34,7 +34,7 @@ def test_a_rate_that_somebody_changed_while_it_was_the_wanted_one_is_put_back(
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([set_rate(4, 500_000)])
     story.befalls(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
-    story.asked(8.0, SetThrottle(rates_from("600kB")))
+    story.asked(8.0, SetThrottle(parse_throttle_rates("600kB")))
 
     story.to_the_end()
 

@@ -17,7 +17,7 @@ from ktui.cluster.throttle_settings import (
 from ktui.execution.journal.commands import Continue, Pause, SetThrottle
 from ktui.execution.run.events import SettingsLeft
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
 from support.runs.throttled import ONE, TWO, ThrottledStory, change_list, set_rate
 
@@ -174,7 +174,7 @@ def test_a_rate_that_somebody_has_changed_is_set_anew_only_when_the_operator_cha
     story.befalls(5.0, events.AlterConfigs((set_rate(4, 400_000),)))
     story.played(until_s=9.0)
     assert story.rates == {4: "400000"}
-    story.asked(10.0, SetThrottle(rates_from("600kB")))
+    story.asked(10.0, SetThrottle(parse_throttle_rates("600kB")))
     story.resumed(until_s=12.0)
     assert story.rates == {4: "600000"}
     assert story.resumed().ended

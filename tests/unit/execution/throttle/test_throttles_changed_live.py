@@ -10,12 +10,12 @@ from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import Command, Pause, SetThrottle
 from ktui.execution.run.events import Configure
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.runs.throttled import ONE, TWO, ThrottledStory, set_rate
 
 
 def rate(text: str) -> Command:
-    return SetThrottle(rates_from(text))
+    return SetThrottle(parse_throttle_rates(text))
 
 
 CHANGES: dict[str, list[tuple[float, str]]] = {

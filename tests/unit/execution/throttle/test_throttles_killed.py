@@ -10,7 +10,7 @@ from ktui.cluster.ports import ConfigOp
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import StepOver
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.runs.throttled import TWO, ThrottledStory, change_list, set_rate
 
 INSTANTS = {
@@ -87,7 +87,7 @@ def test_what_others_had_set_is_there_again_after_a_kill(instant: str, tmp_path:
 @pytest.mark.parametrize("instant", ["before", "after"])
 def test_nothing_stays_where_it_is_killed_over_another_rate(instant: str, tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.asked(5.0, SetThrottle(rates_from("700kB")))
+    story.asked(5.0, SetThrottle(parse_throttle_rates("700kB")))
     story.killed(f"{instant} writing ThrottleChanged")
 
     story.to_the_end()
@@ -100,7 +100,7 @@ def test_an_entry_that_arrives_when_its_replica_is_in_sync_is_taken_off_once_mor
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, rate="none")
-    story.asked(2.0, SetThrottle(rates_from("5MB")))
+    story.asked(2.0, SetThrottle(parse_throttle_rates("5MB")))
     story.killed("with settings to append on their way")
 
     story.to_the_end()

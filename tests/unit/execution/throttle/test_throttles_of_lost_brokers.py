@@ -13,7 +13,7 @@ from ktui.execution.run.events import SettingsLeft
 from ktui.execution.run.options import OnStall
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
 from support.runs.throttle_rules import settings_in
 from support.runs.throttled import TWO, ThrottledStory, broker, set_rate
@@ -127,7 +127,7 @@ def test_what_is_on_a_source_that_never_comes_back_can_be_let_go(tmp_path: Path)
 def _over_but_for_broker_4(folder: Path) -> ThrottledStory:
     """Have a run that ends while the only broker with a rate of ours is down."""
     story = ThrottledStory(folder, {"orders-0": ((1, 2, 3), (4, 2, 3))})
-    story.asked(10.0, SetThrottle(rates_from("none")))
+    story.asked(10.0, SetThrottle(parse_throttle_rates("none")))
     story.befalls(9.9, events.Hang(4))
     story.befalls(900.0, events.Resume(4))
     return story

@@ -14,7 +14,7 @@ from ktui.execution.run.events import Configure, Planned
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 from ktui.execution.throttle.early_release import Near
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
 from support.runs.throttled import ThrottledStory
 from support.simulated.moving_clusters import tp
@@ -49,7 +49,7 @@ def run() -> Run:
         topic="orders", partition=0, topic_id=None, target=(4, 2, 3), original=(1, 2, 3), leader=1
     )
     run = Run("drain")
-    run.throttled.rates = rates_from("10MB")
+    run.throttled.rates = parse_throttle_rates("10MB")
     run.flying[ORDERS] = Track(planned, 0, (1, 2, 3), (1, 2, 3))
     return run
 
@@ -86,7 +86,7 @@ def test_one_that_was_near_stays_so_until_it_has_fallen_far_back(near: Near) -> 
 
 
 def test_none_is_near_where_nothing_is_throttled(run: Run, near: Near) -> None:
-    run.throttled.rates = rates_from("none")
+    run.throttled.rates = parse_throttle_rates("none")
     near.look(a_timeline(lag_bytes=0, share=1.0))
     assert near.replicas == set()
 

@@ -13,7 +13,7 @@ from ktui.cluster.ports import ConfigOp, Verdict, WriteResult
 from ktui.execution.journal.commands import Continue, Pause, SetThrottle
 from ktui.execution.run.events import AnyRunEvent, By, Configure, Paused
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import rates_from
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
 from support.runs.throttled import (
     ONE,
@@ -81,7 +81,7 @@ def test_nothing_stays_where_a_change_arrives_after_a_kill_and_a_resume(
 def test_a_rate_that_arrives_after_another_one_is_put_back_all_the_same(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path)
     story.sending.settings_late_by_s[ConfigOp.SET] = 30.0
-    story.asked(2.0, SetThrottle(rates_from("600kB")))
+    story.asked(2.0, SetThrottle(parse_throttle_rates("600kB")))
 
     story.to_the_end()
 

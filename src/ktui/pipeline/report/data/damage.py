@@ -12,7 +12,7 @@ from ktui.pipeline.errors import PipelineProblem
 
 
 @contextmanager
-def damage_in_words(place: str) -> Iterator[None]:
+def damage_as_problem(place: str) -> Iterator[None]:
     """Turn errors of reading tables within the block into a one-line problem.
 
     Raises:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import dataset, fs
 from pyarrow.dataset import Dataset
 
-from ktui.inputfile import Unreadable, from_home
+from ktui.inputfile import Unreadable, expand_home
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.links import check_links
@@ -154,7 +154,7 @@ class ArrowLake:
             fix = f"Make one from recordings: ktui pipeline run --lake {place}"
             raise PipelineProblem(f"{place}: no lake. {fix}") from None
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-            raise PipelineProblem(manifests.unreadable(place, error)) from None
+            raise PipelineProblem(manifests.unreadable_manifest(place, error)) from None
         except (OSError, pa.ArrowException) as error:
             raise PipelineProblem(f"{place}: the lake cannot be read: {error}") from None
 
@@ -169,6 +169,6 @@ class ArrowLake:
 
 def _local(place: str) -> tuple[fs.FileSystem, str]:
     try:
-        return fs.LocalFileSystem(), str(from_home(place).absolute())
+        return fs.LocalFileSystem(), str(expand_home(place).absolute())
     except Unreadable as why:
         raise PipelineProblem(f"{place}: {why}") from None

@@ -49,7 +49,9 @@ class _Bad(msgspec.Struct, frozen=True):
     reason: str
 
 
-def trace(lake: ArrowLake, place: str, subject: Subject, facts: ReportFacts) -> Provenance:
+def trace_provenance(
+    lake: ArrowLake, place: str, subject: Subject, facts: ReportFacts
+) -> Provenance:
     """Find the sources of a report.
 
     Args:

@@ -27,7 +27,7 @@ class Subject(msgspec.Struct, frozen=True):
         return cluster & (pc.field("run_id") == self.run.run_id)
 
 
-def choose(tables: Tables, run: str | None, cluster: str | None) -> Subject:
+def choose_subject(tables: Tables, run: str | None, cluster: str | None) -> Subject:
     """Find the run or cluster that the user asked for.
 
     Args:

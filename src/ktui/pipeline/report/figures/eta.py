@@ -6,7 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from ktui.pipeline.lake.records import Guess, ReportFacts
+from ktui.pipeline.lake.records import ForecastRecord, ReportFacts
 from ktui.pipeline.report.figures.figure import (
     JSON,
     Figure,
@@ -16,7 +16,7 @@ from ktui.pipeline.report.figures.figure import (
     rows,
     time_axis,
 )
-from ktui.pipeline.report.figures.text import as_time, plain, thinned
+from ktui.pipeline.report.figures.text import as_time, thinned, without_markup
 from ktui.quantities import as_duration
 
 ID, TITLE = "eta", "The time left as it was told, and as it came to be"
@@ -24,12 +24,12 @@ _MOST_ROWS = 40
 _HALF = 0.1
 """Shares no further than this from 0.5 count as half way."""
 
-_Of = Callable[[Guess], float | None]
+_Of = Callable[[ForecastRecord], float | None]
 
 
 def eta_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw the live view's time left for the run that ended last, beside two naive forecasts."""
-    of: defaultdict[str, list[Guess]] = defaultdict(list)
+    of: defaultdict[str, list[ForecastRecord]] = defaultdict(list)
     for guess in facts.guesses:
         of[guess.run_id or ""].append(guess)
     if not of:
@@ -71,7 +71,7 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
     )
 
 
-def _traces(guesses: Sequence[Guess]) -> list[JSON]:
+def _traces(guesses: Sequence[ForecastRecord]) -> list[JSON]:
     edge = {"width": 0}
     return [
         {**_line("low", guesses, lambda g: g.low_s), "line": edge, "showlegend": False},
@@ -89,26 +89,26 @@ def _traces(guesses: Sequence[Guess]) -> list[JSON]:
 
 
 def _line(
-    name: str, guesses: Sequence[Guess], of: _Of, colour: str = "", dash: str = "solid"
+    name: str, guesses: Sequence[ForecastRecord], of: _Of, colour: str = "", dash: str = "solid"
 ) -> JSON:
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": plain(name),
+        "name": without_markup(name),
         "x": [g.t for g in guesses],
         "y": [None if (s := of(g)) is None else round(s / 60, 3) for g in guesses],
         "line": {"color": colour, "dash": dash, "width": 2},
     }
 
 
-def _top(guesses: Sequence[Guess]) -> float:
+def _top(guesses: Sequence[ForecastRecord]) -> float:
     """Return the end of the scale in minutes; naive forecasts are too far off to count."""
     true = max((g.truth_s or 0 for g in guesses), default=0)
     shown = max((g.left_s or 0 for g in guesses), default=0)
     return max(1 / 60, min(max(shown, true), 3 * true or shown) * 1.15 / 60)
 
 
-def _says(guesses: Sequence[Guess]) -> str:
+def _says(guesses: Sequence[ForecastRecord]) -> str:
     half = [g for g in guesses if g.share is not None and abs(g.share - 0.5) <= _HALF]
     off = error(half, lambda g: g.left_s)
     if off is None:
@@ -125,7 +125,7 @@ def _says(guesses: Sequence[Guess]) -> str:
     return f"At half way the told time left was off by {off:.0%} (median){beside}."
 
 
-def error(guesses: Sequence[Guess], of: _Of) -> float | None:
+def error(guesses: Sequence[ForecastRecord], of: _Of) -> float | None:
     """Return the median error of forecasts, as a share of the truth; None without any."""
     off = [
         abs(value - g.truth_s) / g.truth_s

@@ -16,7 +16,13 @@ from ktui.pipeline.report.figures.figure import (
     time_axis,
 )
 from ktui.pipeline.report.figures.palette import DASHES, LINES
-from ktui.pipeline.report.figures.text import as_time, full, plain, short, thinned
+from ktui.pipeline.report.figures.text import (
+    as_time,
+    partition_name,
+    short_partition_name,
+    thinned,
+    without_markup,
+)
 
 ID, TITLE = "lag", "How the slowest moves caught up"
 MOST = len(LINES)
@@ -55,7 +61,7 @@ def lag_figure(facts: ReportFacts) -> Figure | Missing:
         table=rows(
             ("partition", "time (UTC)", "messages behind"),
             (
-                (full(samples[key]), as_time(t), f"{behind:,}")
+                (partition_name(samples[key]), as_time(t), f"{behind:,}")
                 for key, points in curves.items()
                 for t, behind in thinned(points, _MOST_ROWS)
             ),
@@ -77,7 +83,7 @@ def _trace(place: int, sample: Sample, points: Sequence[tuple[int, int]]) -> JSO
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": plain(short(sample)),
+        "name": without_markup(short_partition_name(sample)),
         "x": [t for t, _ in points],
         "y": [behind for _, behind in points],
         "line": {"color": LINES[place % MOST], "dash": DASHES[place % MOST], "width": 2},
@@ -87,4 +93,4 @@ def _trace(place: int, sample: Sample, points: Sequence[tuple[int, int]]) -> JSO
 def _says(found: dict[Partition, CurvePoints], samples: dict[Partition, Sample]) -> str:
     furthest = max(found, key=lambda key: max(behind for _, behind in found[key]))
     most = max(behind for _, behind in found[furthest])
-    return f"The furthest behind was {full(samples[furthest])}, by {most:,} messages."
+    return f"The furthest behind was {partition_name(samples[furthest])}, by {most:,} messages."

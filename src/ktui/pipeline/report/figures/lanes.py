@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from ktui.pipeline.report.figures.figure import JSON, axis, layout, time_axis
-from ktui.pipeline.report.figures.text import plain
+from ktui.pipeline.report.figures.text import without_markup
 from ktui.quantities import as_duration
 
 _LANE_PX = 20
@@ -60,12 +60,12 @@ def _trace(kind: BarKind, bars: Sequence[Bar]) -> JSON:
     return {
         "type": "bar",
         "orientation": "h",
-        "name": plain(kind.name),
+        "name": without_markup(kind.name),
         "y": [bar.lane for bar in bars],
         "base": [bar.began for bar in bars],
         "x": [max(bar.ended - bar.began, 1) for bar in bars],
         "width": _BAR,
-        "customdata": [plain(bar.says) for bar in bars],
+        "customdata": [without_markup(bar.says) for bar in bars],
         "hovertemplate": "%{customdata}<extra></extra>",
         "marker": {
             "color": kind.colour,
@@ -89,7 +89,7 @@ def lanes_layout(lanes: Sequence[FigureLane], span: tuple[int, int], title: str)
     y = axis(
         title,
         tickvals=list(range(len(lanes))),
-        ticktext=[plain(lane.label) for lane in lanes],
+        ticktext=[without_markup(lane.label) for lane in lanes],
         range=[len(lanes) - 0.5, -0.5],
         tickfont={"size": 11},
         showgrid=False,

@@ -16,7 +16,7 @@ from ktui.pipeline.report.figures.lanes import (
     traces,
 )
 from ktui.pipeline.report.figures.palette import ENDED, PATTERNS, STATES, UNSEEN
-from ktui.pipeline.report.figures.text import as_time, full, short
+from ktui.pipeline.report.figures.text import as_time, partition_name, short_partition_name
 from ktui.quantities import as_count, as_duration
 
 MOST_LANES = 40
@@ -65,7 +65,7 @@ def full_lane(
     shown: Sequence[Partition], of: Mapping[Partition, list[MoveRecord]], bar: Bar
 ) -> str:
     """Name the partition of a bar."""
-    return full(of[shown[bar.lane]][0])
+    return partition_name(of[shown[bar.lane]][0])
 
 
 def length(move: MoveRecord, end: int) -> int:
@@ -79,8 +79,8 @@ def _place(move: MoveRecord, *, batched: bool) -> tuple[int, int, str, int]:
 
 def _lane(move: MoveRecord, *, batched: bool) -> FigureLane:
     if not batched or move.batch is None:
-        return FigureLane(short(move))
-    return FigureLane(f"{move.batch} · {short(move)}", move.batch)
+        return FigureLane(short_partition_name(move))
+    return FigureLane(f"{move.batch} · {short_partition_name(move)}", move.batch)
 
 
 def _moving(
@@ -103,7 +103,7 @@ def _bars(lane_of: Mapping[Partition, int], intervals: Sequence[Interval]) -> li
 
 def _bar(lane: int, kind: str, row: MoveRecord | Interval, when: tuple[int, int]) -> Bar:
     took = as_duration((when[1] - when[0]) / 1000)
-    return Bar(lane, kind, *when, f"{full(row)}: {kind} {took}, from {as_time(when[0])}")
+    return Bar(lane, kind, *when, f"{partition_name(row)}: {kind} {took}, from {as_time(when[0])}")
 
 
 def _says(slowest: MoveRecord, lasted: int, partitions: int, lanes: int) -> str:
@@ -112,7 +112,7 @@ def _says(slowest: MoveRecord, lasted: int, partitions: int, lanes: int) -> str:
         those = as_count(partitions, "partition")
     took = as_duration(lasted / 1000)
     stalls = f", {as_count(slowest.stalls, 'stall')} in it" if slowest.stalls else ""
-    return f"{those}. The longest was {full(slowest)}: {took}{stalls}."
+    return f"{those}. The longest was {partition_name(slowest)}: {took}{stalls}."
 
 
 def _rest(left_out: int) -> str:

@@ -15,8 +15,8 @@ from ktui.pipeline.report.figures.lanes import (
     lanes_layout,
     traces,
 )
-from ktui.pipeline.report.figures.text import as_time, full, short
-from ktui.pipeline.tables.stall_cause import cause_of, looked_at, stalls
+from ktui.pipeline.report.figures.text import as_time, partition_name, short_partition_name
+from ktui.pipeline.tables.stall_cause import cause_of, cause_window, stalls
 from ktui.progress.timeline import Cause
 from ktui.quantities import as_count, as_duration
 
@@ -43,7 +43,7 @@ def stalls_figure(facts: ReportFacts) -> Figure | Missing:
     all_ = list(stalls(facts.intervals))
     samples = _by_partition(facts.stalled)
     lanes_of = {key: place for place, key in enumerate(dict.fromkeys(s.key for s in longest))}
-    names = {stall.key: short(stall) for stall in longest}
+    names = {stall.key: short_partition_name(stall) for stall in longest}
     lanes = [FigureLane(names[key]) for key in lanes_of]
     causes = [cause_of(_within(samples, stall)) for stall in longest]
     bars = [
@@ -66,7 +66,7 @@ def stalls_figure(facts: ReportFacts) -> Figure | Missing:
         table=rows(
             ("partition", "from (UTC)", "lasted", "cause"),
             (
-                (full(stall), as_time(stall.began), bar.lasted, detail or cause.value)
+                (partition_name(stall), as_time(stall.began), bar.lasted, detail or cause.value)
                 for stall, bar, (cause, detail) in zip(longest, bars, causes, strict=True)
             ),
         ),
@@ -89,14 +89,14 @@ def _by_partition(samples: Sequence[Sample]) -> Mapping[Partition, list[Sample]]
 
 
 def _within(of: Mapping[Partition, list[Sample]], stall: Interval) -> list[Sample]:
-    first, end = looked_at(stall)
+    first, end = cause_window(stall)
     return [s for s in of.get(stall.key, ()) if first <= s.t < end]
 
 
 def _bar(lane: int, stall: Interval, cause: tuple[Cause, str]) -> Bar:
     took = as_duration((stall.ended - stall.began) / 1000)
     why = cause[1] or "cause unknown"
-    says = f"{full(stall)}: stalled {took}, from {as_time(stall.began)}: {why}"
+    says = f"{partition_name(stall)}: stalled {took}, from {as_time(stall.began)}: {why}"
     return Bar(lane, cause[0], stall.began, stall.ended, says)
 
 

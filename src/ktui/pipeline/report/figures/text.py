@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from ktui.cluster.text import clean
-from ktui.pipeline.lake.records import OfPartition
+from ktui.pipeline.lake.records import PartitionRow
 
 T = TypeVar("T")
 
@@ -56,19 +56,19 @@ def thinned(points: Sequence[T], most: int = _MOST_POINTS) -> Sequence[T]:
 _LONGEST = 26
 
 
-def plain(text: str) -> str:
+def without_markup(text: str) -> str:
     """Escape all that the drawing library would read as markup."""
     return html.escape(clean(text), quote=False)
 
 
-def full(row: OfPartition) -> str:
+def partition_name(row: PartitionRow) -> str:
     """Name a partition."""
     return f"{clean(row.topic)}-{row.partition}"
 
 
-def short(row: OfPartition) -> str:
+def short_partition_name(row: PartitionRow) -> str:
     """Name a partition so that the name fits beside a drawing: a long name loses its middle."""
-    name = full(row)
+    name = partition_name(row)
     if len(name) <= _LONGEST:
         return name
     return f"{name[: _LONGEST // 2]}…{name[-(_LONGEST // 2 - 1) :]}"

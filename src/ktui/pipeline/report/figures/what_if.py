@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from ktui.pipeline.lake.records import ReportFacts, WhatIf
 from ktui.pipeline.report.figures.figure import JSON, Figure, Missing, layout, rows
-from ktui.pipeline.report.figures.text import plain
-from ktui.planning.throttle_rates import rates_from
+from ktui.pipeline.report.figures.text import without_markup
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
 ID, TITLE = "what-if", "Other limits: how long it would have taken"
@@ -86,7 +86,7 @@ def _place(limits: str) -> tuple[float, ...]:
 
 
 def _looseness(throttle: str) -> tuple[float, str]:
-    every = rates_from(throttle).every
+    every = parse_throttle_rates(throttle).every
     return (-math.inf if every is None else -every, throttle)
 
 
@@ -96,7 +96,7 @@ def _throttle(throttle: str) -> str:
 
 def _rate(throttle: str) -> str:
     """Format a throttle with its unit; rates for single brokers, in the format of `--throttle`."""
-    rates = rates_from(throttle)
+    rates = parse_throttle_rates(throttle)
     return throttle if rates.brokers or rates.every is None else as_rate(rates.every)
 
 
@@ -117,7 +117,9 @@ def _heat(limits: Sequence[str], throttles: Sequence[str], cells: _Cells) -> JSO
             for row in grid
         ],
         "texttemplate": "%{text}",
-        "customdata": [["" if c is None else plain(" · ".join(_row(c))) for c in r] for r in grid],
+        "customdata": [
+            ["" if c is None else without_markup(" · ".join(_row(c))) for c in r] for r in grid
+        ],
         "hovertemplate": "%{customdata}<extra></extra>",
         "hoverongaps": False,
         "colorscale": "Cividis",
@@ -137,7 +139,7 @@ def _layout(limits: Sequence[str], throttles: Sequence[str]) -> JSON:
     }
     y = {
         "tickvals": list(range(len(limits))),
-        "ticktext": [plain(words) for words in limits],
+        "ticktext": [without_markup(words) for words in limits],
         "autorange": "reversed",
         "automargin": True,
     }

@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 
 from ktui.execution.run import events
 from ktui.pipeline.lake.records import (
-    Guess,
-    InFlight,
+    ForecastRecord,
+    InFlightCounts,
     Interval,
-    LimitsFrom,
+    LimitsSince,
     Minute,
     MoveRecord,
-    OfPartition,
     Partition,
+    PartitionRow,
     ReportFacts,
     RunRecord,
     Sample,
@@ -28,14 +28,14 @@ from ktui.pipeline.report.data.subject import Subject
 from ktui.pipeline.report.figures.lag import MOST as MOST_CURVES
 from ktui.pipeline.report.figures.moves import length
 from ktui.pipeline.report.figures.stalls import longest_stalls
-from ktui.pipeline.tables.stall_cause import looked_at
+from ktui.pipeline.tables.stall_cause import cause_window
 
 _POINTS = 400
 """The approximate number of samples to read for a move."""
 _MINUTE_MS = 60_000
 
 
-def load(tables: Tables, subject: Subject) -> ReportFacts:
+def load_facts(tables: Tables, subject: Subject) -> ReportFacts:
     """Read all facts of a report."""
     moves = records(tables, "moves", MoveRecord, subject.where())
     seen = records(tables, "states", Interval, subject.where())
@@ -44,10 +44,15 @@ def load(tables: Tables, subject: Subject) -> ReportFacts:
         runs=(subject.run,) if subject.run else tuple(_runs(tables, subject)),
         of_run=subject.run is not None,
         moves=tuple(moves),
-        intervals=tuple(one_at_a_time(seen)),
+        intervals=tuple(without_overlaps(seen)),
         limits=tuple(_limits(tables, subject)),
         guesses=tuple(
-            records(tables, "eta_backtest", Guess, subject.where() & (pc.field("scope") == "run"))
+            records(
+                tables,
+                "eta_backtest",
+                ForecastRecord,
+                subject.where() & (pc.field("scope") == "run"),
+            )
         ),
         what_ifs=tuple(records(tables, "what_if", WhatIf, subject.where())),
     )
@@ -60,7 +65,7 @@ def _with_samples(facts: ReportFacts, tables: Tables, subject: Subject) -> Repor
     minutes = records(tables, "brokers", Minute, cluster)
     samples = cluster & ~pc.field("shadowed") & (t >= began) & (t <= ended)
     ours = {move.key for move in facts.moves} if facts.of_run else None
-    polls = [InFlight(*counts) for counts in counts_by_poll(tables, samples, ours)]
+    polls = [InFlightCounts(*counts) for counts in counts_by_poll(tables, samples, ours)]
     return msgspec.structs.replace(
         facts,
         minutes=tuple(m for m in minutes if began - _MINUTE_MS < m.minute <= ended),
@@ -74,7 +79,7 @@ def _with_samples(facts: ReportFacts, tables: Tables, subject: Subject) -> Repor
     )
 
 
-def one_at_a_time(intervals: Iterable[Interval]) -> Iterable[Interval]:
+def without_overlaps(intervals: Iterable[Interval]) -> Iterable[Interval]:
     """End each state of a partition where the next one begins."""
     of: defaultdict[Partition, list[Interval]] = defaultdict(list)
     for interval in intervals:
@@ -98,7 +103,7 @@ class _Event(msgspec.Struct, frozen=True):
     event: str
 
 
-def _limits(tables: Tables, subject: Subject) -> Iterable[LimitsFrom]:
+def _limits(tables: Tables, subject: Subject) -> Iterable[LimitsSince]:
     if subject.run is None:
         return
     kinds = pc.field("kind").isin(["started", "limits"])
@@ -114,7 +119,7 @@ def _limits(tables: Tables, subject: Subject) -> Iterable[LimitsFrom]:
             limits = event.new
         else:
             continue
-        yield LimitsFrom(row.t, limits.partitions, limits.replica_movements)
+        yield LimitsSince(row.t, limits.partitions, limits.replica_movements)
 
 
 def _slowest(
@@ -146,13 +151,13 @@ def _lasted(times: dict[Partition, tuple[int, int]], sample: Sample) -> int:
     return ended - began
 
 
-def _among(rows: Sequence[OfPartition]) -> pc.Expression:
+def _among(rows: Sequence[PartitionRow]) -> pc.Expression:
     topics, numbers = {row.topic for row in rows}, {row.partition for row in rows}
     return pc.field("topic").isin(sorted(topics)) & pc.field("partition").isin(sorted(numbers))
 
 
 def _of_stall(stall: Interval, tables: Tables, samples: pc.Expression) -> Iterable[Sample]:
-    t, (first, end) = pc.field("t"), looked_at(stall)
+    t, (first, end) = pc.field("t"), cause_window(stall)
     within = (t >= first) & (t < end)
     found = records(tables, "samples", Sample, samples & within & _among([stall]))
     return (sample for sample in found if sample.key == stall.key)

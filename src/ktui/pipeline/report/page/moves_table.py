@@ -8,7 +8,7 @@ import msgspec
 
 from ktui.pipeline.lake.records import MoveRecord, ReportFacts
 from ktui.pipeline.report.figures.moves import length
-from ktui.pipeline.report.figures.text import as_time, brokers, full
+from ktui.pipeline.report.figures.text import as_time, brokers, partition_name
 from ktui.pipeline.report.page.summary import outcome
 from ktui.quantities import UNKNOWN, as_bytes, as_duration, as_rate
 
@@ -49,7 +49,7 @@ def moves_rows(facts: ReportFacts) -> Sequence[Sequence[TableCell]]:
 def _row(move: MoveRecord, end: int) -> Sequence[TableCell]:
     took = length(move, end)
     return (
-        TableCell(full(move), full(move)),
+        TableCell(partition_name(move), partition_name(move)),
         TableCell(outcome(move), outcome(move)),
         _number(move.batch),
         TableCell(as_time(move.began), move.began),

@@ -40,7 +40,7 @@ MOST_SEGMENTS, MOST_LOST = 200, 50
 def page(facts: ReportFacts, provenance: Provenance) -> str:
     """Render the page as HTML."""
     figures = [figure(facts) for figure in FIGURES]
-    library, script = library_of_drawing(), _text("page.js")
+    library, script = plotly_library(), _text("page.js")
     template = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(_text("page.html.jinja"))
@@ -58,12 +58,12 @@ def page(facts: ReportFacts, provenance: Provenance) -> str:
         script=Markup(script),  # noqa: S704 - ours, no input
         library=library.packed,
         policy=_policy((library.sha256, _sha256(script))),
-        drawings=drawings(figures),
+        drawings=figures_json(figures),
         is_missing=lambda figure: isinstance(figure, Missing),
     )
 
 
-class Library(msgspec.Struct, frozen=True):
+class PlotlyLibrary(msgspec.Struct, frozen=True):
     """plotly.js as the page contains it: compressed, as plotly.js is most of the page."""
 
     packed: str
@@ -73,11 +73,11 @@ class Library(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def library_of_drawing() -> Library:
+def plotly_library() -> PlotlyLibrary:
     """Compress plotly.js; the Python package has it in one size only."""
     script: str = get_plotlyjs()
     packed = gzip.compress(script.encode(), mtime=0)
-    return Library(base64.b64encode(packed).decode(), _sha256(script))
+    return PlotlyLibrary(base64.b64encode(packed).decode(), _sha256(script))
 
 
 def _policy(hashes: Sequence[str]) -> str:
@@ -93,7 +93,7 @@ def _sha256(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def drawings(figures: Sequence[Figure | Missing]) -> Markup:
+def figures_json(figures: Sequence[Figure | Missing]) -> Markup:
     """Return the figures as JSON that is safe within a script of the page."""
     drawn: dict[str, Any] = {
         figure.id: {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ktui.progress.slots import telling
+from ktui.progress.slots import merge_marks
 from ktui.progress.timeline import Slots
 
 
@@ -46,5 +46,5 @@ class TimeAxis(msgspec.Struct, frozen=True):
 def _most_telling(marks: bytes) -> int:
     mark = marks[0]
     for later in marks[1:]:
-        mark = telling(mark, later)
+        mark = merge_marks(mark, later)
     return mark

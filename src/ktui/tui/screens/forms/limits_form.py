@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
-from ktui.pacing.limits import CHOICES, COUNTS, LETTERS, Limits, LimitsProblem, limits_from
+from ktui.pacing.limits import CHOICES, COUNTS, LETTERS, Limits, LimitsProblem, parse_limits
 from ktui.tui.draw import format as figures
 from ktui.tui.widgets.text_field import TextField
 
@@ -150,7 +150,7 @@ class LimitsForm(Vertical):
         if (clash := _wrong(good, self._base)) is not None:
             wrong[clash[0]] = clash[1]
         self._note(wrong)
-        return None if wrong else limits_from(good, self._base)
+        return None if wrong else parse_limits(good, self._base)
 
     @property
     def problem(self) -> str:
@@ -211,7 +211,7 @@ class LimitsForm(Vertical):
 def _wrong(options: Mapping[str, str], base: Limits | None = None) -> tuple[str, str] | None:
     """Give the first option that cannot be used, and why; None where all can."""
     try:
-        limits_from(options, base)
+        parse_limits(options, base)
     except LimitsProblem as problem:
         words = f"{problem.problem}. {problem.fix}".replace("--", "")
         return problem.option.removeprefix("--"), words

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Checkbox, Input, Static
 
-from ktui.planning.throttle_rates import ThrottleProblem, ThrottleRates, rates_from
+from ktui.planning.throttle_rates import ThrottleProblem, ThrottleRates, parse_throttle_rates
 from ktui.tui.screens.forms.allowances import Allowance
 from ktui.tui.widgets.text_field import TextField
 
@@ -93,13 +93,13 @@ class ThrottleForm(Vertical):
 
     def rates(self) -> ThrottleRates | None:
         """Give the rates that are typed; None where there are none, or they cannot be."""
-        return None if not self.text or self.problem else rates_from(self.text)
+        return None if not self.text or self.problem else parse_throttle_rates(self.text)
 
     @property
     def problem(self) -> str:
         """What is wrong with what is typed; empty where nothing is."""
         try:
-            rates = rates_from(self.text or "none")
+            rates = parse_throttle_rates(self.text or "none")
         except ThrottleProblem as problem:
             return f"throttle: {problem}"
         if self.leaders and not rates:

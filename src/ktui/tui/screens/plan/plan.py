@@ -21,7 +21,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.execution.engine.add_plan import Extra
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.inputfile import Unreadable, from_home
+from ktui.inputfile import Unreadable, expand_home
 from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import Engines
@@ -205,7 +205,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
         self.report([(f"Reading {typed}, and looking at the cluster …", "$dim")])
         cluster_id = services(self).cluster_id or ""
         try:
-            chosen = await choose(from_home(typed), self._engines, self._state_dir, cluster_id)
+            chosen = await choose(expand_home(typed), self._engines, self._state_dir, cluster_id)
         except (BadPlan, ClusterError, RunProblem) as problem:
             self.report([(str(problem), "$error")])
             return
