@@ -259,7 +259,7 @@ async def test_an_answer_that_would_be_huge_is_given_up_at_its_first_bytes(
         error = await failure(address, security=security)
 
     assert type(error) is NotKafka
-    assert f"{int.from_bytes(prefix, 'big', signed=True):,} bytes, which is not read" in str(error)
+    assert f"{int.from_bytes(prefix, 'big', signed=True):,} bytes, which is too large" in str(error)
     assert sent < 32 * 1024**2, "more than the buffers of the two sockets take was read"
 
 
