@@ -172,6 +172,6 @@ def test_what_tls_does_not_verify_is_told_with_the_setting_and_who_says_so(
     verified = Connection.of({**settings, setting: {"none": "https", "false": "true"}[value]})
 
     assert told.startswith(f"config.yaml, context prod: {setting}={value}: ")
-    assert "may pose as a broker" in told
+    assert "can pose as a broker" in told
     assert in_the_clear.unverified == ()
     assert verified.unverified == ()

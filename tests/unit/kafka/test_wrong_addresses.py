@@ -179,7 +179,7 @@ async def test_a_server_that_says_nothing() -> None:
 
     assert type(error) is TimedOut
     assert error.where == address
-    assert "said nothing" in error.answer
+    assert "sent nothing" in error.answer
 
 
 async def test_a_server_in_the_clear_where_tls_was_configured() -> None:

@@ -126,7 +126,7 @@ def read_entries(path: Path) -> list[FileEntry]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each entry's number of its first line, and the line with its continuations joined."""
+    """Yield the number of each entry's first line, and the entry with its continuations joined."""
     joined, first = "", 0
     for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         line = raw.lstrip(" \t\f")
@@ -253,7 +253,8 @@ def _text(value: object, where: str, key: str, folder: Path) -> str:
         case Mapping():
             return fetched(value, where, key, folder)
         case _:
-            raise ConnectionProblem(where, key, "expected text, or a source of it: {file: PATH}")
+            problem = "expected text, or one of {file: PATH}, {env: NAME}, {command: LINE}"
+            raise ConnectionProblem(where, key, problem)
 
 
 def _is_secret(name: str) -> bool:

@@ -4,10 +4,10 @@ DescribeQuorum reports the end of the leading controller's log. ApiVersions repo
 broker has read that log: in KRaft its finalized features' epoch is the offset of the last record
 in the metadata that the broker answers from (measured with 3.9 to 4.3).
 
-The controller answers a change once it is committed. Its list of reassignments is ahead of that:
-a partition leaves the list as soon as the controller has decided that the reassignment is over,
-while the record of that still waits to be written. So ktui waits a moment, and then takes the end
-of the log.
+The controller answers a change once the change is committed. Its list of reassignments is ahead of
+that: a partition leaves the list as soon as the controller has decided that the reassignment is
+over. The record of that decision may still wait to be written. So ktui waits a moment, and then
+takes the end of the log.
 """
 
 from __future__ import annotations

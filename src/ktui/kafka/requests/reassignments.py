@@ -44,7 +44,7 @@ class Completion:
         self._asked_s: float | None = None
 
     async def waits_for_kept(self) -> bool:
-        """Whether a kept replica that is out of sync delays a step; True if that is unknown."""
+        """Whether a kept replica that is out of sync holds up a step; True if that is unknown."""
         now_s = time.monotonic()
         if self._asked_s is None or now_s - self._asked_s >= _EVERY_S:
             self._asked_s = now_s

@@ -111,7 +111,7 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
                 sock.settimeout(0)
                 for option in self.config["socket_options"]:
                     sock.setsockopt(*option)
-                await self._connect(sock, address, _share(timeout_at, len(found) - tried))
+                await self._connect_socket(sock, address, _share(timeout_at, len(found) - tried))
             except (OSError, KafkaTimeoutError) as error:
                 sock.close()
                 failure = error
@@ -122,7 +122,9 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
                 return sock
         raise failure
 
-    async def _connect(self, sock: socket.socket, address: Any, timeout_at: float | None) -> None:
+    async def _connect_socket(
+        self, sock: socket.socket, address: Any, timeout_at: float | None
+    ) -> None:
         code = sock.connect_ex(address)
         if code in _CONNECTING:
             await self._net.wait_write(sock, timeout_at=timeout_at)
