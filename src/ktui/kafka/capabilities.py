@@ -1,4 +1,4 @@
-"""What each broker supports and what the principal may do, of all that ktui needs."""
+"""The features and permissions that ktui needs: what brokers support, and what they allow."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ktui.kafka.transport.translate_errors import Purpose
 
 
 class NeededApi(NamedTuple):
-    """One thing that ktui asks of a broker, and the version of the API that does it."""
+    """A feature that ktui needs of a broker, and the API version that provides it."""
 
     what: str
     api: int
     version: int
     without: str
-    """What an operator misses where a broker cannot."""
+    """The consequence for an operator where a broker lacks the feature."""
     required: bool = True
 
 
@@ -37,7 +37,7 @@ NEEDS = (
     NeededApi("alter reassignments", ApiKey.AlterPartitionReassignments, 0, "nothing can be moved"),
     NeededApi("elect preferred leaders", ApiKey.ElectLeaders, 1, "no leader can be moved"),
     NeededApi("alter settings", ApiKey.IncrementalAlterConfigs, 0, "no throttle can be set"),
-    NeededApi("read settings", ApiKey.DescribeConfigs, 1, "throttles and min ISR are not seen"),
+    NeededApi("read settings", ApiKey.DescribeConfigs, 1, "throttles and min ISR are not shown"),
     NeededApi(
         "log ends of replicas", ApiKey.ListOffsets, 1, "replica lag is not shown in messages"
     ),
@@ -47,15 +47,15 @@ NEEDS = (
     NeededApi(
         "room on disk", ApiKey.DescribeLogDirs, 4, "disk room is not checked", required=False
     ),
-    NeededApi("cordoned log dirs", ApiKey.DescribeLogDirs, 5, "they are not seen", required=False),
+    NeededApi("cordoned log dirs", ApiKey.DescribeLogDirs, 5, "they are not shown", required=False),
     NeededApi(
-        "fenced brokers", ApiKey.DescribeCluster, 2, "a fenced one looks absent", required=False
+        "fenced brokers", ApiKey.DescribeCluster, 2, "a fenced broker looks absent", required=False
     ),
     NeededApi(
         "fresh metadata",
         ApiKey.DescribeQuorum,
         0,
-        "a run believes what looks wrong only after some polls",
+        "a run trusts surprising metadata only after several polls",
         required=False,
     ),
     NeededApi(
@@ -83,15 +83,15 @@ _RELEASES = (
     (21, "3.9"),
     (0, "before 3.9"),
 )
-"""Kafka releases by the lowest of the metadata.versions (KIP-778) that only they know."""
+"""Kafka releases, each with the lowest metadata.version (KIP-778) that is new in it."""
 
 
 class BrokerAbilities(msgspec.Struct, frozen=True):
-    """What one broker supports; `error` instead where it could not be asked."""
+    """The features of one broker; `error` instead if the broker could not be asked."""
 
     broker: int
     release: str | None = None
-    """The Kafka release, as far as the newest metadata.version it knows tells; None in the dark."""
+    """The Kafka release, inferred from the newest metadata.version it knows; None if unknown."""
     metadata_version: int | None = None
     """The cluster's finalized metadata.version, a feature level."""
     lacks: tuple[NeededApi, ...] = ()
@@ -99,15 +99,15 @@ class BrokerAbilities(msgspec.Struct, frozen=True):
 
 
 class Grant(NamedTuple):
-    """A permission that ktui uses, in Kafka's words, and what for."""
+    """A permission that ktui uses, in Kafka's words, and its purpose."""
 
     resource: str
     operation: str
     purpose: str
-    """What one cannot do without it: words that go after "cannot"."""
+    """The actions that need the permission, as words that follow "cannot"."""
     writes: bool = False
     vital: bool = False
-    """Whether nothing at all can be shown without it."""
+    """Whether ktui can show nothing at all without the permission."""
 
 
 GRANTS = (
@@ -146,20 +146,23 @@ _PERMITTED = Purpose("asking what is permitted")
 class Permissions(msgspec.Struct, frozen=True):
     """The operations that this principal may do (KIP-430); all of them without an authorizer.
 
-    Without Describe on the cluster Kafka tells none of the others there.
+    Without Describe on the cluster, Kafka reports no other operation on the cluster either.
     """
 
     cluster: frozenset[str]
     topics: Mapping[str, frozenset[str]]
-    """Of each topic that it may describe; others look as if they did not exist."""
+    """By topic, for each topic it may describe; other topics look as if they did not exist."""
 
     @property
     def none(self) -> bool:
-        """Whether the principal may do nothing that Kafka tells of."""
+        """Whether Kafka reports no permission at all for the principal."""
         return not self.cluster and not self.topics
 
     def missing(self) -> dict[Grant, tuple[str, ...]]:
-        """Each grant that is missing, with the topics it is missing on: none for any."""
+        """Return the missing grants, each with the topics it is missing on.
+
+        The tuple is empty for a grant on the cluster, and where nothing at all is permitted.
+        """
         found: dict[Grant, tuple[str, ...]] = {}
         for grant in GRANTS:
             if grant.resource == "cluster" or self.none:
@@ -171,13 +174,13 @@ class Permissions(msgspec.Struct, frozen=True):
 
 
 class Capabilities:
-    """Asks a cluster what it supports and allows; closes with `aclose`."""
+    """A client that asks a cluster what it supports and allows; close it with `aclose`."""
 
     def __init__(self, connection: Connection, *, timeout_s: float | None = None) -> None:
         self._wire = Wire(connection, timeout_s=timeout_s)
 
     async def brokers(self) -> list[BrokerAbilities]:
-        """Ask every live broker, all at once, what it supports.
+        """Ask all live brokers at once what they support.
 
         Raises:
             ClusterError: no broker can be reached at all.
@@ -193,7 +196,7 @@ class Capabilities:
             answer = await self._wire.ask(Purpose("asking for versions"), request, broker=broker)
         except ClusterError as error:
             return BrokerAbilities(broker, error=error)
-        highest = {told.api_key: told.max_version for told in answer.api_keys}
+        highest = {api.api_key: api.max_version for api in answer.api_keys}
         known = {f.name: f.max_version for f in answer.supported_features or ()}
         finalized = {f.name: f.max_version_level for f in answer.finalized_features or ()}
         return BrokerAbilities(
@@ -204,20 +207,20 @@ class Capabilities:
         )
 
     async def permissions(self, topics: Collection[str] | None = None) -> Permissions:
-        """Ask what the principal may do to the cluster and to topics: those named, or each.
+        """Ask what the principal may do to the cluster, and to the named topics or to all.
 
         Raises:
             ClusterError: no broker answers.
         """
-        cluster, told = await asyncio.gather(
+        cluster, described = await asyncio.gather(
             self._wire.ask(_PERMITTED, _cluster_request),
             self._wire.ask(_PERMITTED, partial(_topics_request, topics)),
         )
         return Permissions(
-            _names(cluster.authorized_operations),
+            _operation_names(cluster.authorized_operations),
             {
-                clean(topic.name): _names(topic.authorized_operations)
-                for topic in told.topics
+                clean(topic.name): _operation_names(topic.authorized_operations)
+                for topic in described.topics
                 if not topic.error_code
             },
         )
@@ -241,8 +244,8 @@ def _topics_request(names: Collection[str] | None) -> Any:
     )
 
 
-def _names(operations: set[int] | None) -> frozenset[str]:
-    """Name operations; all for a broker that tells none: it says no when it comes to it."""
+def _operation_names(operations: set[int] | None) -> frozenset[str]:
+    """Name operations. Assume all if a broker reports none: it refuses what is not permitted."""
     if operations is None:
         return frozenset(_OPERATIONS.values())
     return frozenset(_OPERATIONS[op] for op in operations or () if op in _OPERATIONS)

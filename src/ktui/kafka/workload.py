@@ -1,6 +1,6 @@
-"""Topics, data, a steady stream and throttles: what demonstrations, tests and figures need.
+"""Topics, data, a steady load and throttles for demonstrations, tests and figures.
 
-Everything blocks until the cluster has done it, and may be called from any thread.
+Every call blocks until the cluster has done its part, and may come from any thread.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.client_logging import hush
 
 _LIMIT_S = 60.0
-_TRY_S = 8.0
-"""What one admin client gets: one that takes a dead broker for the controller waits in vain."""
-_TURN_S = 0.05
+_ATTEMPT_S = 8.0
+"""Seconds for one admin client: one that takes a dead broker for the controller waits in vain."""
+_POLL_S = 0.05
 
 
 def create_topic(
@@ -41,13 +41,13 @@ def create_topic(
     *,
     settings: Mapping[str, str] | None = None,
 ) -> None:
-    """Create a topic and return when every partition has its leader.
+    """Create a topic and return when every partition has a leader.
 
     Args:
-        connection: to the cluster.
-        name: the topic's.
+        connection: how to reach the cluster.
+        name: the topic's name.
         replicas: for each partition its replicas in order, the preferred leader first.
-        settings: topic settings, Kafka's names.
+        settings: topic settings under Kafka's names.
 
     Raises:
         ClusterError: the cluster refused, or did not answer within a minute.
@@ -60,19 +60,19 @@ def create_topic(
     )
 
     def ask(admin: AdminClient) -> Any:
-        return admin.create_topics([topic], request_timeout=_TRY_S)[name]
+        return admin.create_topics([topic], request_timeout=_ATTEMPT_S)[name]
 
-    _persist(connection, ask, "creating a topic", name, before="TOPIC_ALREADY_EXISTS")
+    _retry(connection, ask, "creating a topic", name, before="TOPIC_ALREADY_EXISTS")
     admin = _admin(connection)
     until = time.monotonic() + _LIMIT_S
-    while not _has_leaders(admin, name, len(replicas)):
+    while not _have_leaders(admin, name, len(replicas)):
         if time.monotonic() > until:
             raise TimedOut("waiting for a new topic's leaders", where=name)
-        time.sleep(_TURN_S)
+        time.sleep(_POLL_S)
 
 
 def spread(partitions: int, factor: int, brokers: Sequence[int]) -> list[list[int]]:
-    """Deal replicas over the brokers in turn: partition 0 begins at the first broker."""
+    """Assign replicas to brokers round robin; partition 0 begins at the first broker."""
     count = len(brokers)
     return [[brokers[(p + i) % count] for i in range(factor)] for p in range(partitions)]
 
@@ -86,9 +86,9 @@ def delete_topics(connection: Connection, names: Collection[str]) -> None:
     for name in names:
 
         def ask(admin: AdminClient, name: str = name) -> Any:
-            return admin.delete_topics([name], request_timeout=_TRY_S)[name]
+            return admin.delete_topics([name], request_timeout=_ATTEMPT_S)[name]
 
-        _persist(connection, ask, "deleting a topic", name, before="UNKNOWN_TOPIC_OR_PART")
+        _retry(connection, ask, "deleting a topic", name, before="UNKNOWN_TOPIC_OR_PART")
 
 
 def fill(
@@ -99,17 +99,17 @@ def fill(
     bytes_each: int,
     message_bytes: int = 8192,
 ) -> int:
-    """Write `bytes_each` of incompressible messages to each partition, acknowledged by all in sync.
+    """Write `bytes_each` of incompressible messages to each partition, acknowledged by the ISR.
 
     Args:
-        connection: to the cluster.
+        connection: how to reach the cluster.
         topic: an existing topic.
         partitions: which of its partitions.
         bytes_each: bytes of message values per partition, rounded up to whole messages.
         message_bytes: the size of one value.
 
     Returns:
-        How many messages each partition got.
+        The number of messages written to each partition.
 
     Raises:
         ClusterError: a message was not acknowledged within a minute.
@@ -129,7 +129,7 @@ def fill(
 
 
 class SteadyProducer:
-    """Writes to every partition in turn at a steady rate, on a thread, while its `with` lasts."""
+    """A thread that writes to every partition in turn at a steady rate, as a context manager."""
 
     def __init__(
         self,
@@ -146,17 +146,17 @@ class SteadyProducer:
         self._messages_s = messages_s
         self._value = os.urandom(message_bytes)
         self._tally = _Tally()
-        self._leave = threading.Event()
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"producer of {topic}", daemon=True)
 
     @property
     def acknowledged(self) -> int:
-        """How many messages the cluster has acknowledged."""
+        """The number of messages that the cluster has acknowledged."""
         return self._tally.acknowledged
 
     @property
     def failed(self) -> int:
-        """How many messages were given up."""
+        """The number of messages that were given up."""
         return self._tally.failed
 
     def __enter__(self) -> Self:
@@ -169,13 +169,13 @@ class SteadyProducer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._leave.set()
+        self._stop.set()
         self._thread.join()
-        self._producer.flush(_TURN_S if error else _LIMIT_S)
+        self._producer.flush(_POLL_S if error else _LIMIT_S)
 
     def _run(self) -> None:
         began, sent = time.monotonic(), 0
-        while not self._leave.wait(_TURN_S):
+        while not self._stop.wait(_POLL_S):
             due = int((time.monotonic() - began) * self._messages_s)
             for number in range(sent, due):
                 partition = number % self._partitions
@@ -189,36 +189,37 @@ def throttle_followers(
 ) -> None:
     """Limit how fast the named replicas copy: a rate on their brokers, a list on their topics.
 
-    Follower side only: a leader-side limit would hold up the replicas in sync as well.
+    The limit is on the follower side only. A leader-side limit would also slow the replicas that
+    are in sync.
 
     Args:
-        connection: to the cluster.
-        replicas: the copies that are to be slow.
-        bytes_s: bytes a second into each of their brokers, all these replicas together.
+        connection: how to reach the cluster.
+        replicas: the replicas to slow down.
+        bytes_s: bytes per second into each of their brokers, all these replicas together.
 
     Raises:
         ClusterError: the cluster refused.
     """
-    for topic, listed in _lists(replicas).items():
+    for topic, listed in _throttled_entries(replicas).items():
         _set(connection, ConfigResource.Type.TOPIC, topic, FOLLOWER_REPLICAS, ",".join(listed))
     for broker in sorted({replica.broker for replica in replicas}):
         _set(connection, ConfigResource.Type.BROKER, str(broker), FOLLOWER_RATE, str(bytes_s))
 
 
 def lift_throttles(connection: Connection, replicas: Collection[Replica]) -> None:
-    """Take back what `throttle_followers` set for these replicas' topics and brokers.
+    """Remove the throttles that `throttle_followers` set for these replicas' topics and brokers.
 
     Raises:
         ClusterError: the cluster refused.
     """
     for broker in sorted({replica.broker for replica in replicas}):
         _set(connection, ConfigResource.Type.BROKER, str(broker), FOLLOWER_RATE, None)
-    for topic in _lists(replicas):
+    for topic in _throttled_entries(replicas):
         _set(connection, ConfigResource.Type.TOPIC, topic, FOLLOWER_REPLICAS, None)
 
 
-def _lists(replicas: Collection[Replica]) -> dict[str, list[str]]:
-    """For each topic its entries of the throttled list, `partition:broker`."""
+def _throttled_entries(replicas: Collection[Replica]) -> dict[str, list[str]]:
+    """Return for each topic the entries of its throttled list, `partition:broker`."""
     lists: dict[str, list[str]] = {}
     for replica in sorted(replicas):
         lists.setdefault(replica.tp.topic, []).append(f"{replica.tp.partition}:{replica.broker}")
@@ -231,13 +232,13 @@ def _set(connection: Connection, kind: Any, name: str, key: str, value: str | No
     resource = ConfigResource(kind, name, incremental_configs=[entry])
 
     def ask(admin: AdminClient) -> Any:
-        return admin.incremental_alter_configs([resource], request_timeout=_TRY_S)[resource]
+        return admin.incremental_alter_configs([resource], request_timeout=_ATTEMPT_S)[resource]
 
-    _persist(connection, ask, f"setting {key}", name)
+    _retry(connection, ask, f"setting {key}", name)
 
 
 class _Tally:
-    """What became of the messages sent."""
+    """Counts of the messages that were acknowledged and that failed."""
 
     def __init__(self) -> None:
         self.acknowledged = 0
@@ -253,7 +254,7 @@ class _Tally:
             self._why = clean(str(error))
 
     def check(self, topic: str) -> None:
-        """Raise once a message has failed."""
+        """Raise `TimedOut` once a message has failed."""
         if self.failed:
             raise TimedOut("writing messages", where=topic, answer=self._why)
 
@@ -269,17 +270,17 @@ def _producer(connection: Connection, settings: Mapping[str, Any]) -> Producer:
 
 
 def _produce(producer: Producer, topic: str, value: bytes, partition: int, tally: _Tally) -> None:
-    """Hand over one message, waiting for room in the producer's queue."""
+    """Produce one message, waiting while the producer's queue is full."""
     while True:
         try:
             producer.produce(topic, value, partition=partition, on_delivery=tally.take)
         except BufferError:
-            producer.poll(_TURN_S)
+            producer.poll(_POLL_S)
         else:
             return
 
 
-def _has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
+def _have_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
     try:
         found = admin.list_topics(topic, timeout=_LIMIT_S).topics[topic].partitions.values()
     except KafkaException as error:
@@ -287,7 +288,7 @@ def _has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
     return len(found) == partitions and all(partition.leader >= 0 for partition in found)
 
 
-def _persist(
+def _retry(
     connection: Connection,
     ask: Callable[[AdminClient], Any],
     attempted: str,
@@ -295,11 +296,14 @@ def _persist(
     *,
     before: str = "",
 ) -> None:
-    """Ask with one client after another until one answers; `before` tells that one had effect."""
+    """Ask with one client after another until one answers.
+
+    `before` is the error code that shows that an earlier attempt took effect.
+    """
     until = time.monotonic() + _LIMIT_S
     asked_before = False
     while True:
-        admin = _admin(connection)  # kept: an admin client that is let go gives up its calls
+        admin = _admin(connection)  # keep a reference: a collected admin client drops its calls
         try:
             return _outcome(ask(admin), attempted, where)
         except TimedOut:

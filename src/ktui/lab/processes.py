@@ -1,8 +1,8 @@
 """The processes of a lab, as the operating system knows them.
 
-A process is found by its command line, which ends in Kafka's main class and the path of the
-node's server properties, and is told apart from a later one of the same pid by its start time. So
-nothing is lost when the starter dies, and no stranger is ever signalled.
+A process is found by its command line, which ends in Kafka's main class and the path of the node's
+server properties. Its start time distinguishes it from a later process with the same pid. So
+nothing is lost when the process that started the lab dies, and no other process is ever signalled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Process(msgspec.Struct, frozen=True):
 
     pid: int
     started: str
-    """Its start time, in the system's own words; a reused pid has another one."""
+    """The start time in the system's own format; it differs when a pid is reused."""
     suspended: bool
     command: str
 
@@ -40,13 +40,13 @@ def spawn(command: list[str], *, log: Path, environment: dict[str, str]) -> int:
     """Start a process in a session of its own, so that a terminal's Ctrl-C does not reach it.
 
     Args:
-        command: absolute program and its arguments.
-        log: takes what it prints, appended.
-        environment: its whole environment.
+        command: the program as an absolute path, and its arguments.
+        log: the file to which the process's output is appended.
+        environment: the whole environment of the process.
 
     Returns:
-        The pid, once the system shows the command line by which `find` knows it: Linux shows
-        none for an instant after it has begun.
+        The pid, once the system shows the command line by which `find` identifies the process.
+        Linux shows none for an instant after the start.
     """
     to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     pid = os.posix_spawn(
@@ -68,10 +68,10 @@ def find(properties: dict[int, Path]) -> dict[int, Process]:
     """Find the running Kafka processes of a lab.
 
     Args:
-        properties: the server properties file of each node, by id.
+        properties: the server properties file of each node, by node id.
 
     Returns:
-        The process of each node that runs.
+        The process of each running node, by node id.
     """
     endings = {f" {MAIN_CLASS} {path}": node for node, path in properties.items()}
     found = {}
@@ -84,14 +84,14 @@ def find(properties: dict[int, Path]) -> dict[int, Process]:
 
 
 def look(pid: int) -> Process | None:
-    """See a process by its pid; None when there is none, or only its remains."""
+    """Return the process with a pid; None if there is none, or only a zombie."""
     _reap(pid)
-    return _look_in_proc(pid) if _PROC.exists() else next(_ask_ps("-p", str(pid)), None)
+    return _read_proc(pid) if _PROC.exists() else next(_run_ps("-p", str(pid)), None)
 
 
 def send(process: Process, number: signal.Signals) -> bool:
-    """Signal the process, unless it has ended; say whether it was there."""
-    if not _same(process):
+    """Signal the process unless it has ended; return whether it was there."""
+    if not _is_same(process):
         return False
     with contextlib.suppress(ProcessLookupError):
         os.kill(process.pid, number)
@@ -100,12 +100,12 @@ def send(process: Process, number: signal.Signals) -> bool:
 
 
 def gone(process: Process) -> bool:
-    """Whether the process has ended."""
-    return not _same(process)
+    """Return whether the process has ended."""
+    return not _is_same(process)
 
 
 def wait_for(condition: Callable[[], bool], *, seconds: float) -> bool:
-    """Look every 20 ms until the condition holds; say whether it did within the time."""
+    """Poll a condition every 20 ms until it holds; return whether it did within the time."""
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= until:
@@ -114,27 +114,27 @@ def wait_for(condition: Callable[[], bool], *, seconds: float) -> bool:
     return True
 
 
-def _same(process: Process) -> bool:
+def _is_same(process: Process) -> bool:
     now = look(process.pid)
     return now is not None and now.started == process.started
 
 
 def _reap(pid: int) -> None:
-    """Collect a child that has ended; a process that another started is not ours to collect."""
+    """Reap a child that has ended; processes that are not our children are left alone."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
 def _all() -> Iterator[Process]:
     if not _PROC.exists():
-        yield from _ask_ps("-ax")
+        yield from _run_ps("-ax")
         return
     for entry in _PROC.iterdir():
-        if entry.name.isdecimal() and (process := _look_in_proc(int(entry.name))):
+        if entry.name.isdecimal() and (process := _read_proc(int(entry.name))):
             yield process
 
 
-def _look_in_proc(pid: int) -> Process | None:
+def _read_proc(pid: int) -> Process | None:
     try:
         stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
         words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
@@ -147,8 +147,8 @@ def _look_in_proc(pid: int) -> Process | None:
     return Process(pid, fields[18], suspended=state in "Tt", command=command)
 
 
-def _ask_ps(*which: str) -> Iterator[Process]:
-    """Where there is no /proc (macOS)."""
+def _run_ps(*which: str) -> Iterator[Process]:
+    """List processes with ps, for systems without /proc (macOS)."""
     columns = ["-o", "pid=", "-o", "state=", "-o", "lstart=", "-o", "args="]
     listing = subprocess.run(  # noqa: S603 - only pids and flags of ours are passed
         ["ps", "-ww", *which, *columns],  # noqa: S607 - ps is where the system has it

@@ -123,15 +123,15 @@ def test_what_cannot_be_done_to_a_broker_is_said_with_the_way_out(shared: Path) 
     there_are = "It has the brokers 1, 2 and the controller 100."
     assert refusal("kill", 7) == (2, f"ktui: no broker 7 in the lab in {shared}. {there_are}\n")
     code, said = refusal("start", 1)
-    assert (code, said.startswith("ktui: broker-1 runs already (pid ")) == (1, True)
+    assert (code, said.startswith("ktui: broker-1 is already running (pid ")) == (1, True)
     assert refusal("resume", 1) == (1, "ktui: broker-1 is not suspended\n")
     assert ktui_lab(shared, "suspend", "1").returncode == 0
     wake = f"Wake it with: ktui lab resume 1 --dir '{shared}'\n"
-    assert refusal("suspend", 1) == (1, f"ktui: broker-1 is suspended already. {wake}")
+    assert refusal("suspend", 1) == (1, f"ktui: broker-1 is already suspended. {wake}")
     assert refusal("start", 1)[1].endswith(wake)
     assert ktui_lab(shared, "kill", "1").returncode == 0
     start = f"Start it with: ktui lab start 1 --dir '{shared}'\n"
-    assert refusal("kill", 1) == (1, f"ktui: broker-1 does not run. {start}")
+    assert refusal("kill", 1) == (1, f"ktui: broker-1 is not running. {start}")
     assert ktui_lab(shared, "start", "1").returncode == 0
 
 
@@ -139,7 +139,10 @@ def test_a_second_up_says_that_the_lab_runs_and_how_to_reach_it(shared: Path) ->
     before = {process.pid for process in kafkas_of(shared)}
     again = lab_up(shared)
     assert again.returncode == 1
-    assert f"a lab runs already in {shared}: {status(shared)['bootstrap_servers']}" in again.stderr
+    assert (
+        f"a lab is already running in {shared}: {status(shared)['bootstrap_servers']}"
+        in again.stderr
+    )
     assert {process.pid for process in kafkas_of(shared)} == before
 
 
@@ -154,7 +157,7 @@ def test_a_lab_ended_with_keep_comes_up_again_with_its_data(folder: Path, topic_
     assert kafkas_of(folder) == []
     other = lab_up(folder, brokers=3)
     assert other.returncode == 2
-    assert "Ask for that one, or clear it" in other.stderr
+    assert "Start it with these options, or clear it" in other.stderr
 
     assert lab_up(folder).returncode == 0
     second = layout.load(folder)
@@ -181,7 +184,7 @@ def test_a_lab_whose_starter_is_ended_midway_leaves_nothing(
     if number is signal.SIGKILL:
         assert len(kafkas_of(folder)) == 3
         again = lab_up(folder)
-        assert (again.returncode, "a lab runs already" in again.stderr) == (1, True)
+        assert (again.returncode, "a lab is already running" in again.stderr) == (1, True)
         assert ktui_lab(folder, "down").returncode == 0
     assert kafkas_of(folder) == []
     assert not folder.exists()

@@ -58,7 +58,7 @@ def test_without_room_on_the_disk_nothing_is_started(
 
 def test_a_start_that_was_cut_off_is_to_be_cleared(tmp_path: Path) -> None:
     layout.save(written_lab(tmp_path))
-    assert "whose start goes on, or was cut off. Clear it with: ktui lab down" in str(
+    assert "whose start was interrupted. Clear it with: ktui lab down" in str(
         refused(tmp_path, LabRequest(brokers=2))
     )
 

@@ -1,1 +1,1 @@
-"""How to reach one cluster: settings, secrets, TLS and OAuth."""
+"""The connection to one cluster: settings, secrets, TLS and OAuth."""

@@ -1,4 +1,4 @@
-"""How to reach one cluster: checked settings, handed to either client in its own words."""
+"""One cluster's connection: checked settings, translated for each of the two clients."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _UNVERIFIED = (
     (
         "enable.ssl.certificate.verification",
         "false",
-        "whoever is on the way may pose as a broker, see what is sent, and change it",
+        "anyone on the network path can pose as a broker, read the traffic, and change it",
     ),
     (
         "ssl.endpoint.identification.algorithm",
         "none",
-        "whoever has any certificate of a trusted authority may pose as a broker",
+        "anyone with a certificate of a trusted authority can pose as a broker",
     ),
 )
-"""Settings that turn off a part of what TLS protects from, and what follows."""
+"""Settings that turn off a part of TLS's protection, with the consequence."""
 
 _SECRET_FILES = ("ssl.key.location", "sasl.kerberos.keytab")
 """Settings that name a file which is a secret as a whole."""
@@ -35,7 +35,7 @@ class Connection:
     """The settings of one cluster's connection, under librdkafka's names.
 
     Immutable. Neither `repr` nor an error shows a secret. `warnings` are sentences about settings
-    that have no effect, for the person who wrote them.
+    that have no effect.
     """
 
     def __init__(
@@ -63,19 +63,21 @@ class Connection:
         command_config: Path | None = None,
         bootstrap_server: str | None = None,
     ) -> Connection:
-        """Put a connection together; what is named later here wins.
+        """Build a connection from its sources.
+
+        `bootstrap_server` overrides `properties`, and `properties` override `command_config`.
 
         Args:
-            command_config: a client properties file, Java's or librdkafka's.
             properties: librdkafka's names and values; a value may be `{file: PATH}`,
                 `{env: NAME}` or `{command: LINE}`.
-            where: what an error calls `properties`: "config.yaml, context prod".
-            file: the file that has `properties`; None where they are from no file.
-            folder: what relative paths in `properties` are relative to; else the current one.
-            bootstrap_server: the option --bootstrap-server.
+            where: the name of `properties` in errors: "config.yaml, context prod".
+            folder: the base of relative paths in `properties`; the current folder if None.
+            file: the file that holds `properties`; None if no file does.
+            command_config: a client properties file, Java's or librdkafka's.
+            bootstrap_server: the value of the option --bootstrap-server.
 
         Raises:
-            ConnectionProblem: names the place, the key and the fix.
+            ConnectionProblem: a setting cannot be used; names the place, the key and the fix.
         """
         settings: dict[str, GivenSetting] = {}
         warnings: tuple[str, ...] = ()
@@ -92,7 +94,7 @@ class Connection:
 
     @classmethod
     def to(cls, bootstrap_server: str) -> Connection:
-        """Connect in the clear to `host:port[,host:port...]`."""
+        """Return a plaintext connection to `host:port[,host:port...]`."""
         return cls.of(bootstrap_server=bootstrap_server)
 
     @property
@@ -107,29 +109,29 @@ class Connection:
 
     @property
     def bootstrap_servers(self) -> list[str]:
-        """The addresses to begin with, each `host:port`."""
+        """The bootstrap addresses, each `host:port`."""
         return str(self._values["bootstrap.servers"]).split(",")
 
     @property
     def timeout_s(self) -> float:
-        """The limit of one call, seconds: socket.timeout.ms or Java's request.timeout.ms."""
-        given = self._values.get("socket.timeout.ms")
-        return DEFAULT_TIMEOUT_S if given is None else int(str(given)) / 1000
+        """The limit of one call in seconds: socket.timeout.ms or Java's request.timeout.ms."""
+        timeout_ms = self._values.get("socket.timeout.ms")
+        return DEFAULT_TIMEOUT_S if timeout_ms is None else int(str(timeout_ms)) / 1000
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """What TLS does not verify, by whose word: a sentence for each such setting."""
+        """A sentence for each setting that turns off TLS verification, with its place."""
         if self._tls is None:
             return ()
         return tuple(
-            f"{self._origin[name]}: {name}={value}: {what}"
-            for name, value, what in _UNVERIFIED
+            f"{self._origin[name]}: {name}={value}: {consequence}"
+            for name, value, consequence in _UNVERIFIED
             if self._values.get(name) == value
         )
 
     @property
     def secret_files(self) -> dict[Path, tuple[str, ...]]:
-        """The files that have secrets of this connection, each with the settings it has."""
+        """The files that hold secrets of this connection, each with its settings."""
         files: dict[Path, tuple[str, ...]] = {}
         for name, value in self._values.items():
             path = self._kept_in.get(name) if isinstance(value, Secret) else None
@@ -143,21 +145,21 @@ class Connection:
         return f"Connection({self._values!r})"
 
     def for_confluent(self) -> dict[str, str]:
-        """Give the settings to confluent-kafka. The result holds secrets in the clear."""
+        """Return the settings for confluent-kafka. The result holds secrets in the clear."""
         values = {"client.id": "ktui"} | {n: _revealed(v) for n, v in self._values.items()}
         if values.get("sasl.mechanism") == "OAUTHBEARER":
             values["sasl.oauthbearer.method"] = "oidc"
         return values
 
     def for_kafka_python(self) -> dict[str, Any]:
-        """Give the settings to kafka-python. The result holds secrets in the clear."""
+        """Return the settings for kafka-python. The result holds secrets in the clear."""
         values: dict[str, Any] = {"client_id": "ktui", "ssl_context": self._tls}
         for name, value in self._values.items():
             if key := PROPERTIES[name].kafka_python:
                 values[key] = _revealed(value)
         values["bootstrap_servers"] = self.bootstrap_servers
         mechanism = values.get("sasl_mechanism", "")
-        if mechanism.startswith("SCRAM"):  # RFC 5802, 5.1; kafka-python leaves it to its caller
+        if mechanism.startswith("SCRAM"):  # RFC 5802, 5.1; kafka-python does not escape
             name = values["sasl_plain_username"]
             values["sasl_plain_username"] = name.replace("=", "=3D").replace(",", "=2C")
         if mechanism == "OAUTHBEARER":

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 
 class ConnectionProblem(Exception):
-    """Connection settings that a person wrote cannot be used; nothing was sent.
+    """Connection settings cannot be used; nothing was sent.
 
     Attributes:
-        where: the file with its line, the context, or the option that says it.
-        key: the setting, under the name that the person used; empty if it is about them all.
-        problem: what is wrong with it.
-        fix: what to write instead.
+        where: the file with its line, the context, or the option with the setting.
+        key: the setting, under the name that its author used; empty if the error concerns them all.
+        problem: the mistake.
+        fix: the correction.
     """
 
     def __init__(self, where: str, key: str, problem: str, fix: str = "") -> None:
@@ -21,6 +21,6 @@ class ConnectionProblem(Exception):
         super().__init__(where, key, problem, fix)
 
     def __str__(self) -> str:
-        """One line: where, which setting, what is wrong, and the fix."""
+        """Return one line: the place, the setting, the problem and the fix."""
         named = ": ".join(part for part in (self.where, self.key, self.problem) if part)
         return f"{named}. {self.fix}" if self.fix else named

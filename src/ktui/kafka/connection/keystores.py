@@ -1,4 +1,4 @@
-"""Java's trust and key stores: PEM is translated, JKS and PKCS12 are told how to become PEM."""
+"""Java's trust and key stores: PEM is translated; for JKS and PKCS12 the error names a command."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ktui.inputfile import Unreadable, open_input
 from ktui.kafka.connection.errors import ConnectionProblem
 
 MOST_STORE_BYTES = 64 * 1024**2
-"""Bytes of a file of certificates or keys: lists of revoked certificates grow to many MiB."""
+"""Bytes of a file with certificates or keys: revocation lists grow to many MiB."""
 
 StoreSettings = Mapping[str, tuple[str, str]]
-"""Each setting's value, and where it stands."""
+"""Each setting's value, and the place where it is set."""
 
 _CONVERT = {
     ("truststore", "JKS"): "keytool -list -rfc -keystore {store} > {pem}",
@@ -61,12 +61,12 @@ def _pem_location(java: StoreSettings, store: str) -> tuple[str, str] | None:
         where,
         key,
         f"a {name} store cannot be read without Java",
-        f"Convert it by `{command}` and set ssl.{store}.type=PEM and {key}={stem}.pem",
+        f"Convert it with `{command}`, then set ssl.{store}.type=PEM and {key}={stem}.pem",
     )
 
 
 def _kind_of(path: Path) -> str:
-    """Tell a store's kind by its first bytes where the file does not say: Java assumes JKS."""
+    """Detect a store's kind by its first bytes, for files without ssl.*.type: Java assumes JKS."""
     try:
         with open_input(path, MOST_STORE_BYTES) as file:
             head = file.read(4096)
@@ -81,7 +81,7 @@ _BLOCK = re.compile(r"(-----BEGIN ([A-Z0-9 ]+)-----)(.*?)(-----END \2-----)", re
 
 
 def pem_lines(text: str) -> str:
-    """Lay out PEM that a properties file keeps on one line; Java does not mind, OpenSSL does."""
+    """Restore the line breaks of PEM on one line, which Java accepts and OpenSSL does not."""
     blocks = []
     for begin, _, body, end in _BLOCK.findall(text):
         joined = re.sub(r"\s+", "", body)

@@ -23,30 +23,30 @@ from ktui.kafka.connection.secret import Secret
 _CLOCK = SystemClock()
 _LIMIT_S = 10.0
 _FRESH = 0.8
-"""The share of its life after which a token is replaced."""
+"""The share of its lifetime after which a token is replaced."""
 _LARGEST_ANSWER = 1 << 20
 _LIFE_UNKNOWN_S = 300.0
 _LONGEST_LIFE_S = 86_400.0
-"""No token is kept for longer, whatever the endpoint says."""
+"""The longest time to keep a token, whatever the endpoint says."""
 _ATTEMPTED = "fetching an OAuth token"
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: urllib would take the client's secret along to wherever it leads."""
+    """Refuses redirects: urllib would send the client's secret along to wherever they lead."""
 
     def redirect_request(self, *_args: Any) -> None:
-        """Give no request to go on with, so that the redirect itself is the error."""
+        """Return no request, so that the redirect itself becomes the error."""
 
 
 _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 class _NoJson(Exception):
-    """Why an answer cannot be read."""
+    """An answer is not usable JSON; the message gives the reason."""
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is untyped
-    """Gets tokens by the client credentials grant (RFC 6749, 4.4), and keeps one while fresh."""
+    """Fetches tokens with the client credentials grant (RFC 6749, 4.4), and caches the last one."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
         self._stale_at = 0.0
 
     def token(self) -> str:
-        """Give a token that is good for a while; blocks while a new one is fetched.
+        """Return a token that stays valid for a while; blocks while fetching a new one.
 
         Raises:
-            AuthenticationFailed: the endpoint refused the client, or gave no token.
+            AuthenticationFailed: the endpoint refused the client, or sent no token.
             Unreachable: the endpoint does not answer.
         """
         with self._lock:
@@ -81,13 +81,13 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
             return self._token.reveal()
 
     def extensions(self) -> dict[str, str]:
-        """Give the SASL extensions (KIP-342)."""
+        """Return the SASL extensions (KIP-342)."""
         return self._extensions
 
     def _fetch(self) -> None:
         try:
             with _OPENER.open(self._request(), timeout=_LIMIT_S) as answer:
-                told = _json(answer.read(_LARGEST_ANSWER + 1))
+                content = _json(answer.read(_LARGEST_ANSWER + 1))
         except urllib.error.HTTPError as error:
             words = f"HTTP {error.code} {clean(str(error.reason))}"
             error.close()
@@ -108,13 +108,13 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
                 answer=clean(str(getattr(error, "reason", error))),
                 fix="Check sasl.oauthbearer.token.endpoint.url",
             ) from None
-        self._keep(told)
+        self._keep(content)
 
-    def _keep(self, told: object) -> None:
-        token = told.get("access_token") if isinstance(told, dict) else None
-        if not isinstance(told, dict) or not isinstance(token, str) or not token:
+    def _keep(self, content: object) -> None:
+        token = content.get("access_token") if isinstance(content, dict) else None
+        if not isinstance(content, dict) or not isinstance(token, str) or not token:
             raise self._no_token("the answer has no access_token")
-        life = told.get("expires_in")
+        life = content.get("expires_in")
         self._token = Secret(token)
         self._stale_at = _CLOCK.monotonic() + _seconds(life) * _FRESH
 
@@ -151,7 +151,7 @@ def _json(data: bytes) -> object:
 
 
 def _seconds(life: object) -> float:
-    """Return how long a token lives; for what is no span of time, some minutes."""
+    """Return a token's lifetime in seconds; five minutes if `life` is not a duration."""
     if not isinstance(life, int | float):
         return _LIFE_UNKNOWN_S
     capped = float(min(life, _LONGEST_LIFE_S))

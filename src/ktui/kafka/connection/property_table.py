@@ -1,4 +1,4 @@
-"""The connection settings: one table of their names, kinds and what each client calls them."""
+"""The connection settings: one table of their names, their kinds and each client's name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ValueKind(enum.Enum):
-    """What a value must look like."""
+    """The form that a value must have."""
 
     TEXT = "text"
     SECRET = "secret"  # noqa: S105 -- the kind, not a value
@@ -18,12 +18,12 @@ class ValueKind(enum.Enum):
 
 
 class Property(NamedTuple):
-    """One setting. It is passed to confluent-kafka under `name`, which is librdkafka's."""
+    """One setting. `name` is librdkafka's, and the one that confluent-kafka gets."""
 
     name: str
     kind: ValueKind = ValueKind.TEXT
     kafka_python: str | None = None
-    """kafka-python's name; None if the value reaches it another way (an SSL context, ...)."""
+    """kafka-python's name; None if kafka-python gets the value otherwise, as in an SSL context."""
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     """Other names: librdkafka's own aliases and those of the Java clients."""
@@ -86,17 +86,17 @@ _TABLE = (
 PROPERTIES = {p.name: p for p in _TABLE}
 
 CANONICAL = {name: p.name for p in _TABLE for name in (p.name, *p.aliases)}
-"""librdkafka's name for each name that a setting goes by."""
+"""librdkafka's name for each name of a setting, aliases included."""
 
 JAVA_STORES = frozenset(
     f"ssl.{store}.{part}"
     for store in ("truststore", "keystore")
     for part in ("type", "location", "password", "certificates", "certificate.chain", "key")
 )
-"""Java's names for trust and key stores, translated as a whole."""
+"""Java's names for trust and key stores; they are translated together."""
 
 JAVA_ONLY = frozenset({"sasl.jaas.config", *JAVA_STORES})
-"""Names that only a Java client file uses and that mean something here."""
+"""Names that only Java client files use, and that ktui understands."""
 
 _HARMLESS_SECURITY = (
     "sasl.client.callback.handler.class",
@@ -118,8 +118,8 @@ _SECURITY = ("sasl.", "ssl.", "security.", "enable.ssl.", "bootstrap.")
 
 
 def may_be_ignored(name: str) -> bool:
-    """Whether a client file's setting may go unheeded: serializers, acks, fetch sizes, ...
+    """Whether a client file's setting may be ignored: serializers, acks, fetch sizes, ...
 
-    A security setting that is not known may not, but for Java's fine tuning.
+    An unknown security setting may not be ignored, except for Java's fine tuning.
     """
     return not name.startswith(_SECURITY) or name.startswith(_HARMLESS_SECURITY)

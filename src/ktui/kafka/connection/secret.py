@@ -1,4 +1,4 @@
-"""A value that must never be shown, and where a value may come from instead of the file."""
+"""Secrets, which are never shown, and values fetched from a file, a variable or a command."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ktui.inputfile import MOST_BYTES, Unreadable, read_input
 from ktui.kafka.connection.errors import ConnectionProblem
 
 LIMIT_S = 60.0
-"""Seconds until a command has to have ended."""
+"""Seconds within which a command must end."""
 
 _READ_BYTES = 1 << 16
 
 
 class CommandFailed(Exception):
-    """Why a command printed no secret. The words repeat nothing of what it printed."""
+    """A command yielded no secret. The message repeats nothing of its output."""
 
 
 def printed(words: Sequence[str], folder: Path) -> str:
-    """Run a command without a shell and return what it prints.
+    """Run a command without a shell and return its output.
 
     Args:
         words: the program and its arguments.
-        folder: where it is run.
+        folder: the working folder of the command.
 
     Raises:
-        CommandFailed: it cannot be run, ends with an error, prints more than 1 MiB or what is no
-            text, or does not end within `LIMIT_S`. It has been killed where it had not ended.
+        CommandFailed: the command cannot be run, fails, prints more than 1 MiB or bytes that are
+            not text, or does not end within `LIMIT_S`. A command that had not ended was killed.
     """
     name = words[0]
     try:
@@ -54,11 +54,11 @@ def printed(words: Sequence[str], folder: Path) -> str:
     try:
         return output.decode()
     except UnicodeDecodeError:
-        raise CommandFailed(f"what {name} prints is not UTF-8 text") from None
+        raise CommandFailed(f"the output of {name} is not UTF-8 text") from None
 
 
 def _output(command: subprocess.Popen[bytes], name: str) -> bytes:
-    """Read all that a command prints, and wait for its end."""
+    """Read a command's whole output, and wait for its end."""
     assert command.stdout is not None  # noqa: S101 -- for mypy: it was asked for
     until = time.monotonic() + LIMIT_S
     try:
@@ -73,10 +73,10 @@ def _output(command: subprocess.Popen[bytes], name: str) -> bytes:
 
 
 def _read(pipe: IO[bytes], until: float) -> bytes:
-    """Read up to the end, or one byte more than may be.
+    """Read to the end, or until the output exceeds the limit.
 
     Raises:
-        TimeoutError: the end had not come in time.
+        TimeoutError: the end did not come in time.
     """
     output = bytearray()
     with selectors.DefaultSelector() as selector:
@@ -101,7 +101,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """Give the value, to hand it to a client and for nothing else."""
+        """Return the value. Use it only to pass the value to a client."""
         return self._value
 
     def __repr__(self) -> str:
@@ -119,21 +119,21 @@ class Secret:
         return hash(self._value)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not to be pickled")
+        raise TypeError("a Secret cannot be pickled")
 
 
 def fetched(source: Mapping[object, object], where: str, key: str, folder: Path) -> str:
-    """Get a value from where `{file: PATH}`, `{env: NAME}` or `{command: LINE}` says.
+    """Fetch a value from its source: `{file: PATH}`, `{env: NAME}` or `{command: LINE}`.
 
-    A file's path may be relative to `folder`; a command is run without a shell. One trailing line
-    end is cut off. What a command or a file says is never repeated in an error.
+    A file's path may be relative to `folder`; a command runs without a shell. One trailing line end
+    is cut off. An error never repeats the content of a file or the output of a command.
 
     Raises:
-        ConnectionProblem: another form, or the value cannot be got, or is empty.
+        ConnectionProblem: the source has another form, or the value cannot be read, or is empty.
     """
     if len(source) != 1 or (kind := str(*source)) not in _SOURCES:
         raise ConnectionProblem(
-            where, key, "a mapping here says where the value is", f"Write one of {_FORMS}"
+            where, key, "a mapping here must name the value's source", f"Write {_FORMS}"
         )
     try:
         value = _SOURCES[kind](source[kind], folder)
@@ -146,7 +146,7 @@ def fetched(source: Mapping[object, object], where: str, key: str, folder: Path)
 
 
 class _Missing(Exception):
-    """Why a value could not be got."""
+    """A value could not be read; the message gives the reason."""
 
 
 def _from_file(path: object, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Connection settings as people write them, brought under librdkafka's names."""
+"""Readers of connection settings as people write them; they return librdkafka's names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
         },
     ),
 }
-"""Each login module: the mechanisms it is for, and its options under librdkafka's names."""
+"""For each login module its mechanisms, and its options under librdkafka's names."""
 
 _ENTRY = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*);\s*", re.DOTALL)
 _OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s"';]+)""")
@@ -58,12 +58,12 @@ def jaas_settings(text: str, mechanism: str | None, where: str) -> dict[str, str
     """Translate a JAAS entry into librdkafka's settings.
 
     Raises:
-        ConnectionProblem: not a JAAS entry, a login module of another mechanism than
-            `mechanism`, or one that ktui does not know. The text itself is never repeated.
+        ConnectionProblem: the text is not a JAAS entry, or its login module is unknown or not for
+            `mechanism`. The error never repeats the text itself.
     """
 
-    def problem(what: str, fix: str = _FORM) -> ConnectionProblem:
-        return ConnectionProblem(where, "sasl.jaas.config", what, fix)
+    def problem(text: str, fix: str = _FORM) -> ConnectionProblem:
+        return ConnectionProblem(where, "sasl.jaas.config", text, fix)
 
     entry = _ENTRY.fullmatch(text)
     if entry is None:
@@ -95,7 +95,7 @@ def _unquoted(value: str) -> str:
 
 
 class FileEntry(NamedTuple):
-    """One setting of a file, with the line that it begins on."""
+    """One setting of a file, with the number of its first line."""
 
     key: str
     value: str
@@ -103,7 +103,7 @@ class FileEntry(NamedTuple):
 
 
 def read_entries(path: Path) -> list[FileEntry]:
-    """Read a file in java.util.Properties' format; a later entry for a key wins, as in Java.
+    """Read a file in the format of java.util.Properties; the last entry for a key wins, as in Java.
 
     Raises:
         ConnectionProblem: the file cannot be read, or has an escape that Java would refuse.
@@ -115,10 +115,10 @@ def read_entries(path: Path) -> list[FileEntry]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        text = data.decode("latin-1")  # which is how Java reads these files
+        text = data.decode("latin-1")  # as Java reads these files
     entries = {}
     for number, line in _logical_lines(text):
-        key, value = _cut(line)
+        key, value = _split(line)
         where = f"{path}:{number}"
         entry = FileEntry(_unescaped(key, where), _unescaped(value, where), number)
         entries[entry.key] = entry
@@ -126,26 +126,26 @@ def read_entries(path: Path) -> list[FileEntry]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Give each entry's line with its continuations joined, and the number of its first."""
-    whole, first = "", 0
+    """Yield the number of each entry's first line, and the entry with its continuations joined."""
+    joined, first = "", 0
     for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         line = raw.lstrip(" \t\f")
-        if not whole and (not line or line[0] in "#!"):
+        if not joined and (not line or line[0] in "#!"):
             continue
         first = first or number
-        whole += line
-        backslashes = len(whole) - len(whole.rstrip("\\"))
+        joined += line
+        backslashes = len(joined) - len(joined.rstrip("\\"))
         if backslashes % 2:
-            whole = whole[:-1]
+            joined = joined[:-1]
             continue
-        yield first, whole
-        whole, first = "", 0
-    if whole:
-        yield first, whole
+        yield first, joined
+        joined, first = "", 0
+    if joined:
+        yield first, joined
 
 
-def _cut(line: str) -> tuple[str, str]:
-    """Split at the first `=`, `:` or blank that is not escaped."""
+def _split(line: str) -> tuple[str, str]:
+    """Split a line at the first unescaped `=`, `:` or blank."""
     found = re.match(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
     return (found[1], found[2]) if found else (line, "")
 
@@ -163,15 +163,15 @@ def _unescaped(text: str, where: str) -> str:
                 where,
                 "",
                 r"\u is not followed by four hexadecimal digits",
-                "Write two backslashes for one that is meant as such",
+                "Write two backslashes for a literal one",
             )
         return _NAMED.get(found[1], found[1])
 
     return _ESCAPE.sub(plain, text)
 
 
-_ALIKE = 0.85
-"""How alike an unknown name and a known one must be to be a misspelling."""
+_SIMILARITY = 0.85
+"""The similarity at which an unknown name counts as a misspelling of a known one."""
 
 
 class GivenSetting(NamedTuple):
@@ -181,18 +181,18 @@ class GivenSetting(NamedTuple):
     where: str
     """The file with its line, the context, or the option."""
     folder: Path
-    """What a relative path in it is relative to."""
+    """The base of a relative path in the value."""
     kept_in: Path | None = None
-    """The file that has the value; None where no file has it."""
+    """The file that holds the value; None if no file does."""
 
 
 def from_mapping(
     properties: Mapping[str, object], where: str, folder: Path, file: Path | None = None
 ) -> dict[str, GivenSetting]:
-    """Read a context's `properties`, which `file` has; a name that is not known is an error.
+    """Read a context's `properties`, which `file` holds; an unknown name is an error.
 
     Raises:
-        ConnectionProblem: names `where` and the key.
+        ConnectionProblem: a name or a value is wrong; names `where` and the key.
     """
     given = {
         str(name): GivenSetting(
@@ -201,7 +201,7 @@ def from_mapping(
         for name, value in properties.items()
     }
     for name in given.keys() - CANONICAL.keys() - JAVA_ONLY:
-        raise ConnectionProblem(where, name, "is no connection setting", _meant(name))
+        raise ConnectionProblem(where, name, "is not a connection setting", _suggestion(name))
     return _translated(given)
 
 
@@ -209,10 +209,10 @@ def from_file(path: Path) -> tuple[dict[str, GivenSetting], list[str]]:
     """Read a client properties file, Java's or librdkafka's.
 
     Returns:
-        The settings, and the names of those that a connection has no use for.
+        The settings, and the names of those that a connection does not use.
 
     Raises:
-        ConnectionProblem: names the file, the line and the key.
+        ConnectionProblem: a name or a value is wrong; names the file, the line and the key.
     """
     given, ignored = {}, []
     for key, value, line in read_entries(path):
@@ -223,19 +223,18 @@ def from_file(path: Path) -> tuple[dict[str, GivenSetting], list[str]]:
                     where,
                     key,
                     "Java's config providers are not read",
-                    "Use a context, whose values may come from {env: NAME}, {file: PATH} or "
-                    "{command: LINE}",
+                    "Use a context: its values may be {env: NAME}, {file: PATH} or {command: LINE}",
                 )
             given[key] = GivenSetting(value, where, Path(), path)
-        elif may_be_ignored(key) and not _near(key):
+        elif may_be_ignored(key) and not _similar_names(key):
             ignored.append(key)
         else:
-            raise ConnectionProblem(where, key, "is not known", _meant(key))
+            raise ConnectionProblem(where, key, "is not known", _suggestion(key))
     return _translated(given), ignored
 
 
 def _kept_in(value: object, folder: Path, file: Path | None) -> Path | None:
-    """Find the file that has a value: that of the settings, or the one that it points to."""
+    """Return the file that holds a value: the settings' own, or the one that the value names."""
     if not isinstance(value, Mapping):
         return file
     return folder / Path(str(value["file"])).expanduser() if "file" in value else None
@@ -243,8 +242,8 @@ def _kept_in(value: object, folder: Path, file: Path | None) -> Path | None:
 
 def _text(value: object, where: str, key: str, folder: Path) -> str:
     match value:
-        case bool() | int() | float() if _secret(key):  # YAML takes 0123 for 83 and yes for true
-            raise ConnectionProblem(where, key, "is not a text", "Put it in quotes")
+        case bool() | int() | float() if _is_secret(key):  # YAML reads 0123 as 83 and yes as true
+            raise ConnectionProblem(where, key, "is not text", "Put it in quotes")
         case bool():
             return "true" if value else "false"
         case str() | int():
@@ -254,15 +253,16 @@ def _text(value: object, where: str, key: str, folder: Path) -> str:
         case Mapping():
             return fetched(value, where, key, folder)
         case _:
-            raise ConnectionProblem(where, key, "expected a text, or where to get it from")
+            problem = "expected text, or one of {file: PATH}, {env: NAME}, {command: LINE}"
+            raise ConnectionProblem(where, key, problem)
 
 
-def _secret(name: str) -> bool:
+def _is_secret(name: str) -> bool:
     return name in CANONICAL and PROPERTIES[CANONICAL[name]].kind is ValueKind.SECRET
 
 
 def _translated(given: Mapping[str, GivenSetting]) -> dict[str, GivenSetting]:
-    """Bring every name under librdkafka's, Java's stores and login modules included."""
+    """Rename every setting to librdkafka's name, and translate Java's stores and login modules."""
     settings = {CANONICAL[name]: value for name, value in given.items() if name in CANONICAL}
     stores = {name: (v.value, v.where) for name, v in given.items() if name in JAVA_STORES}
     folder = next((v.folder for v in given.values()), Path())
@@ -271,21 +271,21 @@ def _translated(given: Mapping[str, GivenSetting]) -> dict[str, GivenSetting]:
         settings.setdefault(name, GivenSetting(value, where, folder, kept_in))
     if jaas := given.get("sasl.jaas.config"):
         mechanism = settings.get("sasl.mechanism")
-        told = jaas_settings(jaas.value, mechanism and mechanism.value.upper(), jaas.where)
-        for name, value in told.items():
+        login = jaas_settings(jaas.value, mechanism and mechanism.value.upper(), jaas.where)
+        for name, value in login.items():
             settings.setdefault(name, jaas._replace(value=value))
     algorithm = settings.get("ssl.endpoint.identification.algorithm")
-    if algorithm and not algorithm.value:  # how Java is told not to compare names
+    if algorithm and not algorithm.value:  # in Java an empty value turns the check off
         settings["ssl.endpoint.identification.algorithm"] = algorithm._replace(value="none")
     return settings
 
 
-def _near(name: str) -> list[str]:
-    import difflib  # noqa: PLC0415 -- slow to import, and only a mistake needs it
+def _similar_names(name: str) -> list[str]:
+    import difflib  # noqa: PLC0415 -- slow to import, needed only after a mistake
 
-    return difflib.get_close_matches(name, [*CANONICAL, *JAVA_ONLY], n=1, cutoff=_ALIKE)
+    return difflib.get_close_matches(name, [*CANONICAL, *JAVA_ONLY], n=1, cutoff=_SIMILARITY)
 
 
-def _meant(name: str) -> str:
-    near = _near(name)
-    return f"Did you mean {near[0]}?" if near else "docs/connecting.md lists the settings"
+def _suggestion(name: str) -> str:
+    similar = _similar_names(name)
+    return f"Did you mean {similar[0]}?" if similar else "docs/connecting.md lists the settings"

@@ -1,4 +1,4 @@
-"""The SSL context that the ssl.* settings ask for."""
+"""The SSL context for the ssl.* settings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TlsValues = Mapping[str, str | Secret]
 
 
 def context_for(values: TlsValues, origin: Mapping[str, str]) -> ssl.SSLContext:
-    """Make the client's SSL context.
+    """Build the client's SSL context.
 
     Args:
         values: validated settings under librdkafka's names.
-        origin: where each of them stands, for errors.
+        origin: the place where each of them is set, for errors.
 
     Raises:
         ConnectionProblem: a certificate, key or CRL that cannot be used; names the setting.
@@ -33,48 +33,49 @@ def context_for(values: TlsValues, origin: Mapping[str, str]) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     _trust(context, values, origin)
-    _identify(context, values, origin)
+    _load_identity(context, values, origin)
     return context
 
 
 def _trust(context: ssl.SSLContext, values: TlsValues, origin: Mapping[str, str]) -> None:
     pem, location = values.get("ssl.ca.pem"), values.get("ssl.ca.location")
     if pem is not None:
-        with _named("ssl.ca.pem", origin, "is not a PEM certificate"):
-            context.load_verify_locations(cadata=_plain(pem))
+        with _naming_setting("ssl.ca.pem", origin, "is not a PEM certificate"):
+            context.load_verify_locations(cadata=_revealed(pem))
     elif location is not None:
-        with _named("ssl.ca.location", origin, f"{location} holds no PEM certificate"):
-            folder = Path(_plain(location)).is_dir()
-            context.load_verify_locations(**{"capath" if folder else "cafile": _plain(location)})
+        with _naming_setting("ssl.ca.location", origin, f"{location} holds no PEM certificate"):
+            folder = Path(_revealed(location)).is_dir()
+            context.load_verify_locations(**{"capath" if folder else "cafile": _revealed(location)})
     else:
         context.load_default_certs()
     if crl := values.get("ssl.crl.location"):
-        with _named("ssl.crl.location", origin, f"{crl} holds no PEM revocation list"):
-            context.load_verify_locations(_plain(crl))
+        with _naming_setting("ssl.crl.location", origin, f"{crl} holds no PEM revocation list"):
+            context.load_verify_locations(_revealed(crl))
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
-def _identify(context: ssl.SSLContext, values: TlsValues, origin: Mapping[str, str]) -> None:
-    """Load the client certificate and its key, if there are any."""
-    certificate, key = (_given(values, f"ssl.{what}") for what in ("certificate", "key"))
+def _load_identity(context: ssl.SSLContext, values: TlsValues, origin: Mapping[str, str]) -> None:
+    """Load the client certificate and its key, if they are set."""
+    certificate, key = (_setting_of(values, f"ssl.{what}") for what in ("certificate", "key"))
     if certificate is None or key is None:
         return
-    asked: list[bool] = []
+    password_asked: list[bool] = []
 
     def password() -> str:
-        asked.append(True)
-        given = values.get("ssl.key.password")
-        return "" if given is None else _plain(given)
+        password_asked.append(True)
+        key_password = values.get("ssl.key.password")
+        return "" if key_password is None else _revealed(key_password)
 
     with _file(values, certificate) as chain, _file(values, key) as private:
         try:
-            # Without a function to ask, OpenSSL would ask on the terminal.
+            # Without a password function OpenSSL would prompt on the terminal.
             context.load_cert_chain(chain, private, password)
         except (ssl.SSLError, OSError, ValueError) as error:
-            raise _unusable(error, values, origin, certificate, encrypted=bool(asked)) from None
+            encrypted = bool(password_asked)
+            raise _unusable(error, values, origin, certificate, encrypted=encrypted) from None
 
 
-def _given(values: TlsValues, prefix: str) -> str | None:
+def _setting_of(values: TlsValues, prefix: str) -> str | None:
     return next((k for k in (f"{prefix}.pem", f"{prefix}.location") if k in values), None)
 
 
@@ -107,7 +108,7 @@ def _unusable(
 
 
 @contextmanager
-def _named(key: str, origin: Mapping[str, str], problem: str) -> Iterator[None]:
+def _naming_setting(key: str, origin: Mapping[str, str], problem: str) -> Iterator[None]:
     try:
         yield
     except (ssl.SSLError, OSError, ValueError):
@@ -118,19 +119,19 @@ def _named(key: str, origin: Mapping[str, str], problem: str) -> Iterator[None]:
 
 @contextmanager
 def _file(values: TlsValues, key: str) -> Iterator[str]:
-    """Give the path of a setting's file; PEM given as text gets one for as long as it is read."""
+    """Yield the path of a setting's file; PEM text is in a temporary file meanwhile."""
     value = values[key]
     if key.endswith(".location"):
-        yield _plain(value)
+        yield _revealed(value)
         return
     descriptor, path = tempfile.mkstemp(suffix=".pem")  # readable by its owner alone
     try:
         with os.fdopen(descriptor, "w", encoding="ascii", errors="replace") as file:
-            file.write(_plain(value))
+            file.write(_revealed(value))
         yield path
     finally:
         Path(path).unlink()
 
 
-def _plain(value: str | Secret) -> str:
+def _revealed(value: str | Secret) -> str:
     return value.reveal() if isinstance(value, Secret) else value

@@ -1,4 +1,4 @@
-"""Whether connection settings can work: each value by its kind, then all of them together."""
+"""Validation of connection settings: each value by its kind, then all of them together."""
 
 from __future__ import annotations
 
@@ -20,50 +20,51 @@ _LONGEST_TIMEOUT_MS = 300_000
 
 
 def checked(settings: Mapping[str, GivenSetting]) -> dict[str, str | Secret]:
-    """Check every value by its kind and wrap what is secret.
+    """Check every value by its kind, and wrap secrets.
 
     Raises:
-        ConnectionProblem: names the place, the key and what is expected; shows no secret.
+        ConnectionProblem: a value is wrong; names the place, the key and the expected form, and
+            shows no secret.
     """
-    return {name: _value(PROPERTIES[name], given) for name, given in settings.items()}
+    return {name: _value(PROPERTIES[name], setting) for name, setting in settings.items()}
 
 
-def _value(prop: Property, given: GivenSetting) -> str | Secret:
-    if not given.value.strip():
-        raise ConnectionProblem(given.where, prop.name, "is empty")
+def _value(prop: Property, setting: GivenSetting) -> str | Secret:
+    if not setting.value.strip():
+        raise ConnectionProblem(setting.where, prop.name, "is empty")
     if prop.kind is ValueKind.SECRET:
-        return Secret(given.value)
+        return Secret(setting.value)
     check = _BY_NAME.get(prop.name) or _BY_KIND.get(prop.kind)
-    return check(prop, given) if check else given.value
+    return check(prop, setting) if check else setting.value
 
 
-def _choice(prop: Property, given: GivenSetting) -> str:
+def _choice(prop: Property, setting: GivenSetting) -> str:
     for choice in prop.choices:
-        if given.value.strip().lower() == choice.lower():
+        if setting.value.strip().lower() == choice.lower():
             return choice
     allowed = ", ".join(prop.choices)
-    problem = f"{given.value!r} is not one of {allowed}"
-    raise ConnectionProblem(given.where, prop.name, problem)
+    problem = f"{setting.value!r} is not one of {allowed}"
+    raise ConnectionProblem(setting.where, prop.name, problem)
 
 
-def _flag(prop: Property, given: GivenSetting) -> str:
-    value = given.value.strip().lower()
+def _flag(prop: Property, setting: GivenSetting) -> str:
+    value = setting.value.strip().lower()
     if value not in {"true", "false"}:
-        raise ConnectionProblem(given.where, prop.name, f"{given.value!r} is not true or false")
+        raise ConnectionProblem(setting.where, prop.name, f"{setting.value!r} is not true or false")
     return value
 
 
-def _number(prop: Property, given: GivenSetting) -> str:
-    value = given.value.strip()
+def _number(prop: Property, setting: GivenSetting) -> str:
+    value = setting.value.strip()
     digits = value.lstrip("0")
     if not value.isascii() or not value.isdigit() or not digits:
-        raise ConnectionProblem(given.where, prop.name, f"{value!r:.40} is not a number above 0")
+        raise ConnectionProblem(setting.where, prop.name, f"{value!r:.40} is not a number above 0")
     longest = str(_LONGEST_TIMEOUT_MS)
     return longest if len(digits) > len(longest) else str(min(int(digits), _LONGEST_TIMEOUT_MS))
 
 
-def _file(prop: Property, given: GivenSetting) -> str:
-    path = given.folder.joinpath(given.value.strip())
+def _file(prop: Property, setting: GivenSetting) -> str:
+    path = setting.folder.joinpath(setting.value.strip())
     try:
         path = expand_home(path)
         if not path.is_dir():
@@ -71,31 +72,33 @@ def _file(prop: Property, given: GivenSetting) -> str:
                 pass
     except Unreadable as why:
         problem = f"cannot read {path}: {why}"
-        raise ConnectionProblem(given.where, prop.name, problem) from None
+        raise ConnectionProblem(setting.where, prop.name, problem) from None
     return str(path)
 
 
-def _url(prop: Property, given: GivenSetting) -> str:
+def _url(prop: Property, setting: GivenSetting) -> str:
     try:
-        url = urlsplit(given.value)
+        url = urlsplit(setting.value)
         _ = url.port  # a ValueError of its own
     except ValueError:
         url = urlsplit("")
     if url.scheme not in {"https", "http"} or not url.hostname:
-        raise ConnectionProblem(given.where, prop.name, f"{given.value!r} is not an https:// URL")
-    return given.value
+        raise ConnectionProblem(
+            setting.where, prop.name, f"{setting.value!r} is not an https:// URL"
+        )
+    return setting.value
 
 
 _ADDRESS = re.compile(r"(?:\w+://)?(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]+):(\d{1,5})")
 
 
-def _addresses(prop: Property, given: GivenSetting) -> str:
+def _addresses(prop: Property, setting: GivenSetting) -> str:
     found = []
-    for address in given.value.split(","):
+    for address in setting.value.split(","):
         match = _ADDRESS.fullmatch(address.strip())
         if match is None or not 0 < int(match[2]) < 65536:  # noqa: PLR2004 -- the range of a port
             raise ConnectionProblem(
-                given.where,
+                setting.where,
                 prop.name,
                 f"{address.strip()!r} is not host:port",
                 "Write host:port, several with commas between: kafka-1:9092,kafka-2:9092",
@@ -133,15 +136,15 @@ _NEEDED = {
 
 
 def complete(values: SettingValues, origin: Mapping[str, str], where: str) -> None:
-    """Check that the settings together say all that a connection needs.
+    """Check that the settings together are all that a connection needs.
 
     Args:
         values: settings, each checked.
-        origin: where each stands.
-        where: what to name for a setting that is missing.
+        origin: the place where each is set.
+        where: the place to name for a missing setting.
 
     Raises:
-        ConnectionProblem: names the missing key and why it is needed.
+        ConnectionProblem: a setting is missing; names the key and the reason it is needed.
     """
     if "bootstrap.servers" not in values:
         raise ConnectionProblem(
@@ -149,11 +152,11 @@ def complete(values: SettingValues, origin: Mapping[str, str], where: str) -> No
         )
     _complete_sasl(values, origin)
     for one, other in (("ssl.certificate", "ssl.key"), ("ssl.key", "ssl.certificate")):
-        given = [k for k in (f"{one}.location", f"{one}.pem") if k in values]
-        if given and f"{other}.location" not in values and f"{other}.pem" not in values:
+        present = [k for k in (f"{one}.location", f"{one}.pem") if k in values]
+        if present and f"{other}.location" not in values and f"{other}.pem" not in values:
             problem = f"is set, but not {other}.location"
             raise ConnectionProblem(
-                origin[given[0]], given[0], problem, "A certificate needs its key"
+                origin[present[0]], present[0], problem, "A certificate needs its key"
             )
 
 
@@ -174,7 +177,7 @@ def _complete_sasl(values: SettingValues, origin: Mapping[str, str]) -> None:
 
 
 def unused(values: SettingValues) -> list[str]:
-    """Name the security settings that the security protocol makes no use of."""
+    """Return the names of the security settings that the security protocol does not use."""
     protocol = str(values.get("security.protocol", "PLAINTEXT"))
     idle = [] if protocol.startswith("SASL") else ["sasl."]
     idle += [] if protocol.endswith("SSL") else ["ssl.", "enable.ssl."]

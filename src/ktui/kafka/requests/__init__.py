@@ -1,1 +1,1 @@
-"""One file for each kind of request: what it asks, and how the answer is read."""
+"""One file per kind of request: how to build the request and how to read the answer."""

@@ -1,4 +1,7 @@
-"""The settings of topics and brokers that matter to a move (DescribeConfigs)."""
+"""The topic and broker settings that matter to a reassignment: reading and changing them.
+
+The requests are DescribeConfigs and IncrementalAlterConfigs.
+"""
 
 from __future__ import annotations
 
@@ -62,16 +65,16 @@ _BROKER_FLAGS = {
 }
 
 _UNLIMITED = 2**63 - 1
-"""What brokers call a throttle that is not set."""
+"""The value that brokers report for a throttle that is not set."""
 
 
 def topics_request(names: Sequence[str]) -> Any:
-    """Ask for the settings of many topics at once."""
+    """Build a request for the settings of many topics."""
     return _request(TOPIC, names, _TOPIC_KEYS)
 
 
 def broker_request(broker: int) -> Any:
-    """Ask for the settings of one broker."""
+    """Build a request for the settings of one broker."""
     return _request(BROKER, [str(broker)], (*_BROKER_NUMBERS.values(), *_BROKER_FLAGS.values()))
 
 
@@ -80,13 +83,22 @@ async def read(
     resources: Sequence[ConfigResource],
     names: Collection[str],
 ) -> SettingsAnswer:
-    """Read the settings of resources as they stand: those named, or those set on each itself."""
+    """Read the present settings of resources.
+
+    Args:
+        ask: sends the request.
+        resources: the topics and brokers to read.
+        names: the settings to return; if empty, those set on the resource itself.
+
+    Returns:
+        The settings, and for each resource that could not be read the reason.
+    """
     scopes = [(_KINDS[resource.scope], resource.name) for resource in resources]
     try:
-        answer = await ask(partial(_described, scopes, list(names) or None))
+        answer = await ask(partial(_describe_request, scopes, list(names) or None))
     except ClusterError as error:
         return SettingsAnswer({}, dict.fromkeys(resources, str(error)))
-    told: dict[ConfigResource, Mapping[str, Setting]] = {}
+    settings: dict[ConfigResource, Mapping[str, Setting]] = {}
     failures: dict[ConfigResource, str] = {}
     for result in answer.results:
         resource = ConfigResource(_SCOPES[result.resource_type], result.resource_name)
@@ -94,31 +106,31 @@ async def read(
             needs = f"DescribeConfigs on {granted_on(resource)}"
             failures[resource] = error_codes.refused(result.error_code, result.error_message, needs)
         else:
-            told[resource] = _as_they_stand(result, names)
-    return SettingsAnswer(told, failures)
+            settings[resource] = _present_settings(result, names)
+    return SettingsAnswer(settings, failures)
 
 
 def granted_on(resource: ConfigResource) -> str:
-    """Name what a permission for a resource's settings is granted on: for brokers the cluster."""
+    """Name the resource that a permission for settings is granted on; for brokers the cluster."""
     return "the cluster" if resource.scope is ConfigScope.BROKER else f"topic {resource.name}"
 
 
-def _as_they_stand(result: Any, names: Collection[str]) -> dict[str, Setting]:
-    told = {
+def _present_settings(result: Any, names: Collection[str]) -> dict[str, Setting]:
+    settings = {
         clean(c.name): Setting(c.value, _SOURCES.get(c.config_source, ConfigSource.DEFAULT))
         for c in result.configs
         if c.value is not None
     }
     if names:
-        return {name: told[name] for name in names if name in told}
-    return {name: one for name, one in told.items() if one.own is not None}
+        return {name: settings[name] for name in names if name in settings}
+    return {name: setting for name, setting in settings.items() if setting.own is not None}
 
 
 def _request(kind: int, names: Sequence[str], keys: Sequence[str]) -> Any:
-    return _described([(kind, name) for name in names], list(keys))
+    return _describe_request([(kind, name) for name in names], list(keys))
 
 
-def _described(resources: Sequence[tuple[int, str]], keys: list[str] | None) -> Any:
+def _describe_request(resources: Sequence[tuple[int, str]], keys: list[str] | None) -> Any:
     resource = DescribeConfigsRequest.DescribeConfigsResource
     return DescribeConfigsRequest(
         resources=[
@@ -132,21 +144,21 @@ def _described(resources: Sequence[tuple[int, str]], keys: list[str] | None) -> 
 
 def topic_config(result: Any) -> TopicConfig:
     """Read one topic's settings."""
-    told = _values(result)
+    values = _values(result)
     return TopicConfig(
-        min_insync_replicas=_number(told.get("min.insync.replicas")) or 1,
-        compacted="compact" in told.get("cleanup.policy", ""),
-        tiered=told.get("remote.storage.enable") == "true",
-        leader_throttled_replicas=told.get(LEADER_REPLICAS, ""),
-        follower_throttled_replicas=told.get(FOLLOWER_REPLICAS, ""),
+        min_insync_replicas=_number(values.get("min.insync.replicas")) or 1,
+        compacted="compact" in values.get("cleanup.policy", ""),
+        tiered=values.get("remote.storage.enable") == "true",
+        leader_throttled_replicas=values.get(LEADER_REPLICAS, ""),
+        follower_throttled_replicas=values.get(FOLLOWER_REPLICAS, ""),
     )
 
 
 def broker_config(result: Any) -> BrokerConfig:
     """Read one broker's settings."""
-    told = _values(result)
-    numbers = {field: _number(told.get(key)) for field, key in _BROKER_NUMBERS.items()}
-    flags = {field: _flag(told.get(key)) for field, key in _BROKER_FLAGS.items()}
+    values = _values(result)
+    numbers = {field: _number(values.get(key)) for field, key in _BROKER_NUMBERS.items()}
+    flags = {field: _flag(values.get(key)) for field, key in _BROKER_FLAGS.items()}
     return msgspec.convert({**numbers, **flags}, BrokerConfig)
 
 
@@ -172,20 +184,20 @@ _SOURCES = {
     3: ConfigSource.EVERY_BROKER,
     4: ConfigSource.FILE,
 }
-"""Kafka's numbers (DescribeConfigs config_source): of a topic, a broker, all brokers, a file."""
+"""Kafka's config_source numbers (DescribeConfigs): a topic, a broker, all brokers, a file."""
 _OPS = {ConfigOp.SET: 0, ConfigOp.DELETE: 1, ConfigOp.APPEND: 2, ConfigOp.SUBTRACT: 3}
-"""Kafka's numbers for them (KIP-339)."""
+"""Kafka's numbers for the operations (KIP-339)."""
 
 
 def alter_request(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> Any:
-    """Change settings of several resources; those of one take effect together or not at all."""
+    """Build a change of several resources' settings; atomic for each resource by itself."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     return IncrementalAlterConfigsRequest(
         validate_only=False,
         resources=[
             resource(
-                resource_type=_KINDS[who.scope],
-                resource_name=who.name,
+                resource_type=_KINDS[target.scope],
+                resource_name=target.name,
                 configs=[
                     resource.AlterableConfig(
                         name=change.key, config_operation=_OPS[change.op], value=change.value
@@ -193,15 +205,15 @@ def alter_request(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> A
                     for change in theirs
                 ],
             )
-            for who, theirs in changes.items()
+            for target, theirs in changes.items()
         ],
     )
 
 
 def altered(answer: Any) -> Iterator[tuple[ConfigResource, int, str | None]]:
-    """Give each resource's error code and the broker's message."""
-    for told in answer.responses:
-        scope = _SCOPES.get(told.resource_type)
+    """Yield each resource with its error code and the broker's message."""
+    for result in answer.responses:
+        scope = _SCOPES.get(result.resource_type)
         if scope is not None:
-            resource = ConfigResource(scope, told.resource_name)
-            yield resource, told.error_code, told.error_message
+            resource = ConfigResource(scope, result.resource_name)
+            yield resource, result.error_code, result.error_message

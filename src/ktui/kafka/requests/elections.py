@@ -12,7 +12,7 @@ from ktui.kafka.transport.batches import by_topic
 
 
 def elect_request(partitions: Collection[TopicPartition], timeout_s: float) -> Any:
-    """Ask that the first replica of each partition lead it."""
+    """Build a request to elect the first replica of each partition."""
     topic = ElectLeadersRequest.TopicPartitions
     return ElectLeadersRequest(
         election_type=ElectionType.PREFERRED,
@@ -24,8 +24,8 @@ def elect_request(partitions: Collection[TopicPartition], timeout_s: float) -> A
 
 
 def elected(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
-    """Give each partition's error code and the controller's message."""
+    """Yield each partition with its error code and the controller's message."""
     for topic in answer.replica_election_results:
-        for told in topic.partition_result:
-            tp = TopicPartition(topic.topic, told.partition_id)
-            yield tp, told.error_code, told.error_message
+        for result in topic.partition_result:
+            tp = TopicPartition(topic.topic, result.partition_id)
+            yield tp, result.error_code, result.error_message

@@ -1,12 +1,13 @@
-"""Brokers whose metadata is known to be no older than a moment.
+"""Brokers whose metadata is proven to be no older than a given moment.
 
-DescribeQuorum tells how far the leading controller has written its log. A broker's ApiVersions
-tells how far it has read it: in KRaft its finalized features' epoch is the offset of the last
-record in the very metadata that it answers from (seen from 3.9 to 4.3).
+DescribeQuorum reports the end of the leading controller's log. ApiVersions reports how far a
+broker has read that log: in KRaft its finalized features' epoch is the offset of the last record
+in the metadata that the broker answers from (measured with 3.9 to 4.3).
 
-Changes are answered once they are committed. The list of reassignments is ahead of that: it leaves
-a partition out as soon as the controller has decided that its move is over, while the record of
-that waits to be written. So it is the end of the log that counts, a moment later.
+The controller answers a change once the change is committed. Its list of reassignments is ahead of
+that: a partition leaves the list as soon as the controller has decided that the reassignment is
+over. The record of that decision may still wait to be written. So ktui waits a moment, and then
+takes the end of the log.
 """
 
 from __future__ import annotations
@@ -26,40 +27,40 @@ from ktui.kafka.transport.retry import FIRST_S
 from ktui.kafka.transport.translate_errors import Purpose
 
 _QUORUM = Purpose("asking how far the controllers' log is", needs="Describe on the cluster")
-_READ = Purpose("asking how far a broker has read the controllers' log")
+_PROGRESS = Purpose("asking how far a broker has read the controllers' log")
 
 WITHIN_S = 5.0
-"""How long is waited, at most, for a controller to tell and for a broker to have caught up."""
+"""Seconds to wait, at most, for a controller's answer and for a broker to catch up."""
 _LINGER_S = 0.05
-"""More than a controller keeps a record back (controller.quorum.append.linger.ms, 25)."""
-_ONE_WITHIN_S = 2.0
-"""How long is waited for one certain broker."""
+"""Longer than a controller holds a record back (controller.quorum.append.linger.ms, 25 ms)."""
+_ONE_BROKER_WITHIN_S = 2.0
+"""Seconds to wait for one particular broker."""
 _PAUSE_S = 0.02
-_VERSION_S = 1.0
-"""What a broker gets to tell how far it is: another may be as far."""
+_PROGRESS_LIMIT_S = 1.0
+"""Seconds for a broker to report how far it has read; another broker may be as far."""
 
 
 class UpToDateBrokers:
-    """The brokers that know all that was answered before a moment.
+    """The brokers that know everything that was answered before a given moment.
 
     Args:
-        wire: the way to them.
-        offset: of the last record of what was decided by that moment.
+        wire: the connections to the brokers.
+        offset: of the last record that was decided by that moment.
     """
 
     def __init__(self, wire: Wire, offset: int) -> None:
         self._wire = wire
         self._offset = offset
         self._broker: int | None = None
-        """One that has caught up; a broker's metadata never goes back."""
+        """A broker that has caught up; a broker's metadata never goes back."""
 
     @classmethod
     async def as_of_now(cls, wire: Wire) -> UpToDateBrokers:
-        """Take this moment.
+        """Return the brokers that are up to date as of this moment.
 
         Raises:
-            Unsupported: the cluster does not tell, or not to this principal.
-            TimedOut: no controller tells.
+            Unsupported: the cluster does not report its log, or not to this principal.
+            TimedOut: no controller answered in time.
         """
         try:
             await asyncio.sleep(_LINGER_S)
@@ -70,11 +71,11 @@ class UpToDateBrokers:
             ) from denied
 
     async def ask(self, purpose: Purpose, build: Build) -> Any:
-        """Ask one of them something that changes nothing, and another if that one fails.
+        """Send a read to an up-to-date broker, and to another one if that fails.
 
         Raises:
-            Unsupported: brokers do not tell how far they are.
-            TimedOut: none has caught up, or answered, in time.
+            Unsupported: brokers do not report how far they have read.
+            TimedOut: no broker has caught up, or answered, in time.
         """
         most_s = self._wire.timeout_s
         until_s = time.monotonic() + most_s
@@ -91,18 +92,20 @@ class UpToDateBrokers:
             limit_s = min(2 * limit_s, most_s)
 
     async def wait_for(self, broker: int) -> None:
-        """Wait until this very broker has caught up.
+        """Wait until this particular broker has caught up.
 
         Raises:
-            Unsupported: it does not tell how far it is.
-            Unreachable: it is down.
-            TimedOut: it has not, in time.
+            Unsupported: the broker does not report how far it has read.
+            Unreachable: the broker is down.
+            TimedOut: the broker has not caught up in time.
         """
-        until_s = time.monotonic() + _ONE_WITHIN_S
-        while await self._epoch(broker) < self._offset:
+        until_s = time.monotonic() + _ONE_BROKER_WITHIN_S
+        while await self._metadata_offset(broker) < self._offset:
             if time.monotonic() >= until_s:
-                answer = f"it has not read up to record {self._offset} within {_ONE_WITHIN_S:g} s"
-                raise TimedOut(_READ.attempted, where=f"broker {broker}", answer=answer)
+                answer = (
+                    f"it has not read up to record {self._offset} within {_ONE_BROKER_WITHIN_S:g} s"
+                )
+                raise TimedOut(_PROGRESS.attempted, where=f"broker {broker}", answer=answer)
             await asyncio.sleep(_PAUSE_S)
 
     async def _find(self) -> int:
@@ -110,42 +113,46 @@ class UpToDateBrokers:
         until_s = time.monotonic() + limit_s
         while time.monotonic() < until_s:
             for best in (await self._wire.broker_ids())[:1]:
-                if await self._knows(best):
+                if await self._is_up_to_date(best):
                     return best
             await asyncio.sleep(_PAUSE_S)
         answer = f"no broker has read up to record {self._offset} within {limit_s:g} s"
         raise TimedOut("waiting for fresh metadata", answer=answer)
 
-    async def _knows(self, broker: int) -> bool:
+    async def _is_up_to_date(self, broker: int) -> bool:
         try:
-            return await self._epoch(broker) >= self._offset
+            return await self._metadata_offset(broker) >= self._offset
         except (Unreachable, TimedOut):
             return False
 
-    async def _epoch(self, broker: int) -> int:
-        answer = await self._wire.ask(_READ, _versions, broker=broker, limit_s=_VERSION_S)
-        epoch = answer.finalized_features_epoch
-        if epoch is None or epoch < 0:
-            raise Unsupported(_READ.attempted, where=f"broker {broker}", fix="Upgrade the brokers")
-        return int(epoch)
+    async def _metadata_offset(self, broker: int) -> int:
+        answer = await self._wire.ask(
+            _PROGRESS, _versions_request, broker=broker, limit_s=_PROGRESS_LIMIT_S
+        )
+        offset = answer.finalized_features_epoch
+        if offset is None or offset < 0:
+            raise Unsupported(
+                _PROGRESS.attempted, where=f"broker {broker}", fix="Upgrade the brokers"
+            )
+        return int(offset)
 
 
 async def _last_record(wire: Wire) -> int:
-    """Give the offset of the last record in the leading controller's log."""
+    """Return the offset of the last record in the leading controller's log."""
     until_s = time.monotonic() + min(WITHIN_S, wire.timeout_s)
     while True:
-        told = (await wire.ask(_QUORUM, _quorum)).topics[0].partitions[0]
-        end = max((one.log_end_offset for one in told.current_voters), default=-1)
-        if not told.error_code and end > 0:
+        log = (await wire.ask(_QUORUM, _quorum_request)).topics[0].partitions[0]
+        end = max((voter.log_end_offset for voter in log.current_voters), default=-1)
+        if not log.error_code and end > 0:
             return int(end) - 1
         if time.monotonic() >= until_s:
-            code = told.error_code
+            code = log.error_code
             answer = error_codes.words(code, None) if code else "no controller leads yet"
             raise TimedOut(_QUORUM.attempted, answer=answer)
-        await asyncio.sleep(_PAUSE_S)  # one controller hands over to another
+        await asyncio.sleep(_PAUSE_S)  # a controller failover is under way
 
 
-def _quorum() -> Any:
+def _quorum_request() -> Any:
     topic = DescribeQuorumRequest.TopicData
     partition = topic.PartitionData(partition_index=0)
     return DescribeQuorumRequest(
@@ -153,7 +160,7 @@ def _quorum() -> Any:
     )
 
 
-_versions = partial(
+_versions_request = partial(
     ApiVersionsRequest,
     client_software_name="ktui",
     client_software_version="0",

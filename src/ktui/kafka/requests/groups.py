@@ -1,6 +1,6 @@
-"""Requests about consumer groups with one static member, and how their answers are read.
+"""Requests about consumer groups with one static member, and readers of their answers.
 
-The classic group protocol: every broker speaks it, and none can be kept from it.
+They use the classic group protocol. Every broker speaks it, and no setting can switch it off.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _READ = 3
 
 
 def store_request() -> Any:
-    """Ask for the topic of the groups, which must not be created by that."""
+    """Build a metadata request for the topic that stores groups; it must not create the topic."""
     topic = MetadataRequest.MetadataRequestTopic(name=STORE)
     return MetadataRequest(topics=[topic], allow_auto_topic_creation=False, max_version=9)
 
 
 def stores_groups(answer: Any) -> bool | None:
-    """Whether the topic of the groups exists; None where that is not told."""
+    """Whether the topic that stores groups exists; None if this principal may not know."""
     code = answer.topics[0].error_code
     if code in error_codes.DENIED:
         return None
@@ -47,36 +47,36 @@ def stores_groups(answer: Any) -> bool | None:
 
 
 def coordinator_request(group: str) -> Any:
-    """Ask which broker coordinates a group. Brokers create the topic of the groups for that."""
+    """Build a coordinator lookup. Brokers create the topic that stores groups to answer it."""
     return FindCoordinatorRequest(
         coordinator_keys=[group], key_type=CoordinatorType.GROUP, min_version=4
     )
 
 
 def describe_request(group: str) -> Any:
-    """Ask for a group; up to version 5 one that does not exist is no error."""
+    """Build a group description; up to version 5 a group that does not exist is no error."""
     return DescribeGroupsRequest(
         groups=[group], include_authorized_operations=True, min_version=4, max_version=5
     )
 
 
 def seen(answer: Any) -> GroupDescription:
-    """Read the one group of an answer."""
-    told = answer.groups[0]
-    may = told.authorized_operations
+    """Read the only group of an answer."""
+    group = answer.groups[0]
+    permitted = group.authorized_operations
     return GroupDescription(
-        kind=told.protocol_type,
-        settled=told.group_state in _SETTLED,
+        kind=group.protocol_type,
+        settled=group.group_state in _SETTLED,
         members=tuple(
             MemberDescription(m.member_id, m.group_instance_id, bytes(m.member_metadata))
-            for m in told.members
+            for m in group.members
         ),
-        permitted=_READ in may if may else None,
+        permitted=_READ in permitted if permitted else None,
     )
 
 
 def join_request(group: str, note: bytes, session_s: float, member_id: str) -> Any:
-    """Join as the group's one member; what is there under its instance id is replaced."""
+    """Build a join as the group's only member; replaces a member with the same instance id."""
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=note)
     session_ms = int(session_s * 1000)
     return JoinGroupRequest(
@@ -92,7 +92,10 @@ def join_request(group: str, note: bytes, session_s: float, member_id: str) -> A
 
 
 def sync_request(group: str, member: Member) -> Any:
-    """End the joining. The assignment means nothing, but is not shown unless there is one."""
+    """Build the sync that completes a join.
+
+    The assignment means nothing, but brokers do not show the member in full without one.
+    """
     assignment = SyncGroupRequest.SyncGroupRequestAssignment
     return SyncGroupRequest(
         group_id=group,
@@ -107,7 +110,7 @@ def sync_request(group: str, member: Member) -> Any:
 
 
 def heartbeat_request(group: str, member: Member) -> Any:
-    """Show that a member lives, and ask whether it still is one."""
+    """Build a heartbeat; the answer shows whether the member still is one."""
     return HeartbeatRequest(
         group_id=group,
         generation_id=member.generation,
@@ -118,7 +121,7 @@ def heartbeat_request(group: str, member: Member) -> Any:
 
 
 def leave_request(group: str, member: Member) -> Any:
-    """Leave; the member id keeps one that was replaced from removing its successor."""
+    """Build a leave. The member id keeps a replaced member from removing its successor."""
     identity = LeaveGroupRequest.MemberIdentity
     return LeaveGroupRequest(
         group_id=group,

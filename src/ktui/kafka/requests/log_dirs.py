@@ -1,4 +1,4 @@
-"""One broker's log dirs and the bytes that partitions take there."""
+"""DescribeLogDirs: one broker's log dirs, and the bytes that partitions take there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktui.kafka.transport.batches import by_topic
 
 
 def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
-    """Ask for the log dirs, and for the sizes of the named partitions only."""
+    """Build a request for the log dirs, with the sizes of the named partitions only."""
     topic = DescribeLogDirsRequest.DescribableLogDirTopic
     return DescribeLogDirsRequest(
         topics=[topic(topic=name, partitions=ps) for name, ps in by_topic(partitions).items()]
@@ -24,24 +24,24 @@ def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
 
 
 def log_dirs_of(broker: int, answer: Any, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
-    """Read a DescribeLogDirs answer; a future replica's bytes (KIP-113) are left out."""
-    asked = frozenset(partitions)
+    """Read a DescribeLogDirs answer, without the bytes of future replicas (KIP-113)."""
+    requested = frozenset(partitions)
     sizes: dict[TopicPartition, int] = {}
     for log_dir in answer.results:
         for topic in log_dir.topics or ():
-            for told in topic.partitions:
-                tp = TopicPartition(clean(topic.name), told.partition_index)
-                if tp in asked and not told.is_future_key:
-                    sizes[tp] = told.partition_size
+            for replica in topic.partitions:
+                tp = TopicPartition(clean(topic.name), replica.partition_index)
+                if tp in requested and not replica.is_future_key:
+                    sizes[tp] = replica.partition_size
     return LogDirsAnswer(tuple(_log_dir(broker, d) for d in answer.results), sizes)
 
 
-def _log_dir(broker: int, told: Any) -> LogDir:
+def _log_dir(broker: int, result: Any) -> LogDir:
     return LogDir(
         broker=broker,
-        path=clean(told.log_dir),
-        error=error_codes.name_of(told.error_code) if told.error_code else None,
-        total_bytes=told.total_bytes if told.total_bytes >= 0 else None,
-        usable_bytes=told.usable_bytes if told.usable_bytes >= 0 else None,
-        cordoned=bool(told.is_cordoned),
+        path=clean(result.log_dir),
+        error=error_codes.name_of(result.error_code) if result.error_code else None,
+        total_bytes=result.total_bytes if result.total_bytes >= 0 else None,
+        usable_bytes=result.usable_bytes if result.usable_bytes >= 0 else None,
+        cordoned=bool(result.is_cordoned),
     )

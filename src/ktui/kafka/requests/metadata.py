@@ -1,4 +1,4 @@
-"""Brokers, topics and partitions: the requests that ask for them and what the answers say."""
+"""Requests for brokers, topics and partitions, and readers of their answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ktui.cluster.text import clean
 from ktui.kafka.transport import error_codes
 
 PAGE = 2_000
-"""Partitions a page; brokers cap it by max.request.partition.size.limit, 2,000 by default."""
+"""Partitions per page; brokers cap it at max.request.partition.size.limit, 2,000 by default."""
 
 
 def cluster_request() -> Any:
-    """Ask for the brokers, fenced ones too where the broker tells (4.1 and later)."""
+    """Build a request for the brokers, including fenced ones where supported (4.1 and later)."""
     return DescribeClusterRequest(include_fenced_brokers=True)
 
 
@@ -35,18 +35,18 @@ def cluster_description(answer: Any, *, waits_for_kept: bool) -> ClusterDescript
     return ClusterDescription(cluster_id, controller, brokers, waits_for_kept)
 
 
-def _broker(told: Any) -> Broker:
+def _broker(found: Any) -> Broker:
     return Broker(
-        id=told.broker_id,
-        host=clean(told.host or ""),
-        port=told.port,
-        rack=None if told.rack is None else clean(told.rack),
-        alive=not told.is_fenced,
+        id=found.broker_id,
+        host=clean(found.host or ""),
+        port=found.port,
+        rack=None if found.rack is None else clean(found.rack),
+        alive=not found.is_fenced,
     )
 
 
 def page_request(names: Sequence[str], cursor: Any, limit: int = PAGE) -> Any:
-    """Ask for one page of partitions (KIP-966); no names means every topic."""
+    """Build a request for one page of partitions (KIP-966); no names means every topic."""
     request = DescribeTopicPartitionsRequest
     start = cursor and request.Cursor(
         topic_name=cursor.topic_name, partition_index=cursor.partition_index
@@ -56,12 +56,12 @@ def page_request(names: Sequence[str], cursor: Any, limit: int = PAGE) -> Any:
 
 
 def names_from(names: Sequence[str], cursor: Any) -> list[str]:
-    """Leave out the topics that earlier pages have told in full; brokers go by name."""
+    """Drop the topics that earlier pages have covered in full; brokers page by name."""
     return [n for n in names if cursor is None or n >= cursor.topic_name]
 
 
 def metadata_request(names: Collection[str] | None) -> Any:
-    """Ask as brokers before 3.8 can be asked; None means every topic."""
+    """Build a Metadata request, for brokers before 3.8; None means every topic."""
     topic = MetadataRequest.MetadataRequestTopic
     topics = None if names is None else [topic(name=name, topic_id=_NO_ID) for name in names]
     return MetadataRequest(topics=topics, allow_auto_topic_creation=False, max_version=12)
@@ -80,14 +80,14 @@ def topics_answer(topics: Iterable[Any]) -> TopicsAnswer:
             failures.append(topic_failure(Operation.METADATA, name, topic.error_code, None))
         else:
             topic_id = shown_id(topic.topic_id)
-            for told in topic.partitions:
-                state = _partition(TopicPartition(name, told.partition_index), topic_id, told)
+            for found in topic.partitions:
+                state = _partition(TopicPartition(name, found.partition_index), topic_id, found)
                 partitions[state.tp] = state
     return TopicsAnswer(partitions, frozenset(absent), tuple(failures))
 
 
 def merged(answers: Iterable[TopicsAnswer]) -> TopicsAnswer:
-    """Join the pages of one question."""
+    """Merge the pages of one query."""
     partitions: dict[TopicPartition, PartitionState] = {}
     absent: set[str] = set()
     failures: list[Failure] = []
@@ -99,18 +99,18 @@ def merged(answers: Iterable[TopicsAnswer]) -> TopicsAnswer:
 
 
 def topic_failure(operation: Operation, topic: str, code: int, message: str | None) -> Failure:
-    """Say that one topic's part of an answer is missing."""
+    """Return the failure for a topic whose part of an answer is an error."""
     needs = f"{_NEEDED.get(operation, 'Describe')} on topic {topic}"
     answer = error_codes.refused(code, message, needs)
     return Failure(operation, answer, topic=topic, denied=code in error_codes.DENIED)
 
 
 _NEEDED = {Operation.TOPIC_CONFIGS: "DescribeConfigs"}
-"""The permission for what is read of a topic, where it is not Describe."""
+"""The permission that an operation on a topic needs, where it is not Describe."""
 
 
 def shown_id(topic_id: uuid.UUID | None) -> str | None:
-    """Spell a topic id as Kafka's tools do; None for the zero id of brokers without any."""
+    """Format a topic id as Kafka's tools do; None for the zero id of brokers without topic ids."""
     if topic_id is None or topic_id == _NO_ID:
         return None
     return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode("ascii")
@@ -119,15 +119,15 @@ def shown_id(topic_id: uuid.UUID | None) -> str | None:
 _NO_ID = uuid.UUID(int=0)
 
 
-def _partition(tp: TopicPartition, topic_id: str | None, told: Any) -> PartitionState:
-    elr = getattr(told, "eligible_leader_replicas", None)
+def _partition(tp: TopicPartition, topic_id: str | None, found: Any) -> PartitionState:
+    elr = getattr(found, "eligible_leader_replicas", None)
     return PartitionState(
         tp=tp,
         topic_id=topic_id,
-        replicas=tuple(told.replica_nodes),
-        isr=tuple(told.isr_nodes),
-        leader=told.leader_id if told.leader_id >= 0 else None,
-        leader_epoch=told.leader_epoch if told.leader_epoch >= 0 else None,
-        offline=tuple(told.offline_replicas),
+        replicas=tuple(found.replica_nodes),
+        isr=tuple(found.isr_nodes),
+        leader=found.leader_id if found.leader_id >= 0 else None,
+        leader_epoch=found.leader_epoch if found.leader_epoch >= 0 else None,
+        offline=tuple(found.offline_replicas),
         elr=None if elr is None else tuple(elr),
     )

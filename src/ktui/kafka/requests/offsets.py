@@ -1,4 +1,4 @@
-"""Log end and log start offsets of one broker's own replicas."""
+"""ListOffsets: log end and log start offsets of one broker's own replicas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic
 
 _DEBUGGING_REPLICA = -2
-"""Kafka's "debugging consumer": followers answer it too, and leaders with their log end."""
+"""Kafka's "debugging consumer": followers answer it too, and leaders report their log end."""
 
 LATEST = -1
 EARLIEST = -2
@@ -22,7 +22,7 @@ EARLIEST = -2
 def offsets_request(
     partitions: Collection[TopicPartition], timestamp: int, timeout_s: float
 ) -> Any:
-    """Ask one broker where its own replicas end (LATEST) or start (EARLIEST).
+    """Build a request for where a broker's own replicas end (LATEST) or start (EARLIEST).
 
     A request may not name a partition twice, so ends and starts are two requests.
     """
@@ -49,14 +49,14 @@ def offsets_request(
 def offsets_of(
     answers: Iterable[Any], errors: dict[TopicPartition, str]
 ) -> dict[TopicPartition, int]:
-    """Read offsets; a partition that the broker would not answer for goes into `errors`."""
+    """Read offsets; the error of a partition that the broker refused goes into `errors`."""
     offsets: dict[TopicPartition, int] = {}
     for answer in answers:
         for topic in answer.topics:
-            for told in topic.partitions:
-                tp = TopicPartition(clean(topic.name), told.partition_index)
-                if told.error_code:
-                    errors[tp] = error_codes.name_of(told.error_code)
+            for found in topic.partitions:
+                tp = TopicPartition(clean(topic.name), found.partition_index)
+                if found.error_code:
+                    errors[tp] = error_codes.name_of(found.error_code)
                 else:
-                    offsets[tp] = told.offset
+                    offsets[tp] = found.offset
     return offsets

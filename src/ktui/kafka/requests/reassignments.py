@@ -1,4 +1,4 @@
-"""Ongoing reassignments: asking for them, starting and cancelling them (KIP-455)."""
+"""Requests that list, start and cancel reassignments (KIP-455)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIRST_WITHOUT_KEPT = 30
 _EVERY_S = 60.0
 _PURPOSE = Purpose("asking for the metadata version")
 
-_versions = partial(
+_versions_request = partial(
     ApiVersionsRequest,
     client_software_name="ktui",
     client_software_version="0",
@@ -33,7 +33,10 @@ _versions = partial(
 
 
 class Completion:
-    """Knows it of one cluster, and asks again now and then: clusters are upgraded."""
+    """The rule by which a cluster completes reassignments, refreshed every minute.
+
+    Clusters are upgraded, so the answer may change.
+    """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -41,16 +44,16 @@ class Completion:
         self._asked_s: float | None = None
 
     async def waits_for_kept(self) -> bool:
-        """Whether a kept replica that is out of sync holds a step up, or nobody tells."""
+        """Whether a kept replica that is out of sync holds up a step; True if that is unknown."""
         now_s = time.monotonic()
         if self._asked_s is None or now_s - self._asked_s >= _EVERY_S:
             self._asked_s = now_s
-            self._waits = await self._asked()
+            self._waits = await self._fetch_waits()
         return self._waits
 
-    async def _asked(self) -> bool:
+    async def _fetch_waits(self) -> bool:
         try:
-            answer = await self._wire.ask(_PURPOSE, _versions)
+            answer = await self._wire.ask(_PURPOSE, _versions_request)
         except ClusterError:
             return True
         levels = {f.name: f.max_version_level for f in answer.finalized_features or ()}
@@ -58,51 +61,51 @@ class Completion:
 
 
 TargetsOrCancel = Mapping[TopicPartition, tuple[int, ...] | None]
-"""What each partition is to move to; None cancels."""
+"""The target replicas of each partition; None cancels its reassignment."""
 
 
 def list_request(timeout_s: float) -> Any:
-    """Ask for every ongoing reassignment of the cluster."""
+    """Build a request for every ongoing reassignment of the cluster."""
     return ListPartitionReassignmentsRequest(timeout_ms=int(timeout_s * 1000), topics=None)
 
 
 def listed(answer: Any) -> Mapping[TopicPartition, Reassignment]:
     """Read a ListPartitionReassignments answer."""
     return {
-        TopicPartition(clean(topic.name), told.partition_index): Reassignment(
-            replicas=tuple(told.replicas),
-            adding=tuple(told.adding_replicas),
-            removing=tuple(told.removing_replicas),
+        TopicPartition(clean(topic.name), ongoing.partition_index): Reassignment(
+            replicas=tuple(ongoing.replicas),
+            adding=tuple(ongoing.adding_replicas),
+            removing=tuple(ongoing.removing_replicas),
         )
         for topic in answer.topics
-        for told in topic.partitions
+        for ongoing in topic.partitions
     }
 
 
 def alter_request(targets: TargetsOrCancel, timeout_s: float, *, guarded: bool) -> Any:
-    """Start or cancel reassignments.
+    """Build a request that starts or cancels reassignments.
 
-    `guarded` has the broker refuse targets of another replication factor, which it can since 4.1
-    (version 1); older brokers cannot be sent such a request, and the client raises.
+    With `guarded` the broker refuses targets of another replication factor. Brokers can do that
+    since 4.1 (version 1). Such a request cannot be sent to older brokers: the client raises.
     """
     topic = AlterPartitionReassignmentsRequest.ReassignableTopic
     topics: dict[str, list[Any]] = {}
     for tp, replicas in targets.items():
-        told = topic.ReassignablePartition(
+        partition = topic.ReassignablePartition(
             partition_index=tp.partition, replicas=None if replicas is None else list(replicas)
         )
-        topics.setdefault(tp.topic, []).append(told)
+        topics.setdefault(tp.topic, []).append(partition)
     return AlterPartitionReassignmentsRequest(
         timeout_ms=int(timeout_s * 1000),
         allow_replication_factor_change=not guarded,
-        topics=[topic(name=name, partitions=told) for name, told in topics.items()],
+        topics=[topic(name=name, partitions=partitions) for name, partitions in topics.items()],
         min_version=1 if guarded else 0,
     )
 
 
 def altered(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
-    """Give each partition's error code and the controller's message."""
+    """Yield each partition with its error code and the controller's message."""
     for topic in answer.responses:
-        for told in topic.partitions:
-            tp = TopicPartition(topic.name, told.partition_index)
-            yield tp, told.error_code, told.error_message
+        for result in topic.partitions:
+            tp = TopicPartition(topic.name, result.partition_index)
+            yield tp, result.error_code, result.error_message

@@ -1,1 +1,1 @@
-"""Requests and answers over one pool of connections, with retries and time limits."""
+"""The transport: one pool of connections, with retries, time limits and typed errors."""

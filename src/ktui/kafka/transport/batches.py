@@ -1,4 +1,4 @@
-"""Changes sent in several requests, and what became of each part of them."""
+"""Changes sent in several requests, with a result for each partition or resource."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Group partition numbers by topic, each once, keeping the order they come in."""
+    """Group partition numbers by topic, each once, in the order given."""
     grouped: dict[str, dict[int, None]] = {}
     for tp in partitions:
         grouped.setdefault(tp.topic, {})[tp.partition] = None
@@ -31,9 +31,9 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def chunks(items: Iterable[_T], size: int) -> Iterator[Sequence[_T]]:
-    """Cut into runs of at most `size`."""
-    rest = iter(items)
-    while chunk := list(islice(rest, size)):
+    """Yield the items in chunks of at most `size`."""
+    remaining = iter(items)
+    while chunk := list(islice(remaining, size)):
         yield chunk
 
 
@@ -41,38 +41,44 @@ _CLOCK = SystemClock()
 Part = TypeVar("Part")
 
 AnswerReader = Callable[[Any], Iterator[tuple[Part, int, str | None]]]
-"""Reads an answer: each part with its error code and the broker's message."""
+"""Reads an answer: yields each part with its error code and the broker's message."""
 
 
 class BatchedRequest(msgspec.Struct, Generic[Part], frozen=True):
-    """One request, and the partitions or resources that it is about."""
+    """One request, with the partitions or resources it concerns."""
 
     parts: Collection[Part]
     build: Build
     broker: int | None = None
-    """Whom it must reach; None for any broker, which forwards it to the controller."""
+    """The broker it must reach; None for any broker, which forwards it to the controller."""
 
 
 class Sender(Generic[Part]):
-    """Sends changes of one kind, each once."""
+    """Sends changes of one kind, each of them once.
+
+    Args:
+        wire: the connections to the brokers.
+        purpose: what the changes are for.
+        read_answer: reads an answer.
+        needs: the permission to change one part; by default that of `purpose`.
+    """
 
     def __init__(
         self,
         wire: Wire,
         purpose: Purpose,
-        told: AnswerReader[Part],
+        read_answer: AnswerReader[Part],
         needs: Callable[[Part], str] | None = None,
     ) -> None:
         self._wire = wire
         self._purpose = purpose
-        self._told = told
+        self._read_answer = read_answer
         self._needs = needs or (lambda _: purpose.needs)
-        """The permission to change one part."""
 
     async def in_turn(
-        self, changes: Sequence[BatchedRequest[Part]], leave: SendDeadline = ANY_TIME
+        self, changes: Sequence[BatchedRequest[Part]], deadline: SendDeadline = ANY_TIME
     ) -> dict[Part, WriteResult]:
-        """Send one after the other, all within the wire's limit.
+        """Send the changes one after the other, all within the wire's limit.
 
         Raises:
             ClusterError: nothing at all was sent.
@@ -80,35 +86,35 @@ class Sender(Generic[Part]):
         until = _CLOCK.monotonic() + self._wire.timeout_s
         outcomes = []
         for change in changes:
-            outcomes.append(await self._outcome(change, until - _CLOCK.monotonic(), leave))
+            outcomes.append(await self._outcome(change, until - _CLOCK.monotonic(), deadline))
             if isinstance(outcomes[0], ClusterError):
                 raise outcomes[0]
         return _joined(changes, outcomes)
 
     async def together(
-        self, changes: Sequence[BatchedRequest[Part]], leave: SendDeadline = ANY_TIME
+        self, changes: Sequence[BatchedRequest[Part]], deadline: SendDeadline = ANY_TIME
     ) -> dict[Part, WriteResult]:
-        """Send all at once.
+        """Send all changes at once.
 
         Raises:
             ClusterError: nothing at all was sent.
         """
         limit = self._wire.timeout_s
-        outcomes = await asyncio.gather(*(self._outcome(each, limit, leave) for each in changes))
+        outcomes = await asyncio.gather(*(self._outcome(each, limit, deadline) for each in changes))
         failures = [outcome for outcome in outcomes if isinstance(outcome, ClusterError)]
         if failures and len(failures) == len(outcomes):
             raise most_telling(failures)
         return _joined(changes, outcomes)
 
     async def _outcome(
-        self, change: BatchedRequest[Part], limit_s: float, leave: SendDeadline
+        self, change: BatchedRequest[Part], limit_s: float, deadline: SendDeadline
     ) -> Mapping[Part, WriteResult] | ClusterError:
-        """Give the result for each part, or the error if the request was not sent."""
+        """Return the result for each part, or the error if the request was not sent."""
         if limit_s <= 0:
             return TimedOut(self._purpose.attempted, answer="no time was left to send it")
         try:
             answer = await self._wire.send(
-                self._purpose, change.build, broker=change.broker, limit_s=limit_s, leave=leave
+                self._purpose, change.build, broker=change.broker, limit_s=limit_s, leave=deadline
             )
         except AnswerLost as lost:
             unknown = WriteResult(Verdict.UNKNOWN, message=str(lost), node=lost.node)
@@ -120,16 +126,16 @@ class Sender(Generic[Part]):
             return dict.fromkeys(change.parts, result)
         except ClusterError as error:
             return error
-        silent = WriteResult(Verdict.UNKNOWN, message="the answer does not mention it")
-        told = {
+        unmentioned = WriteResult(Verdict.UNKNOWN, message="the answer does not mention it")
+        results = {
             part: _result(code, message, _needed(code, part, self._needs(part)))
-            for part, code, message in self._told(answer)
+            for part, code, message in self._read_answer(answer)
         }
-        return {part: told.get(part, silent) for part in change.parts}
+        return {part: results.get(part, unmentioned) for part in change.parts}
 
 
 def _needed(code: int, part: object, needs: str) -> str:
-    """Return the permission that a denial is about: where the topic's is missing, that one."""
+    """Return the missing permission: the topic's, if the denial is about a topic."""
     if code == error_codes.TOPIC_DENIED and isinstance(part, TopicPartition):
         return f"{needs.partition(' on ')[0]} on topic {part.topic}"
     return needs

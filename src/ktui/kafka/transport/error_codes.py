@@ -1,4 +1,4 @@
-"""Kafka's error codes by name, and what they mean for a whole call."""
+"""Kafka's error codes: their names, and their meaning for a whole call."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ABSENT = frozenset({UNKNOWN_TOPIC_OR_PARTITION, 100})
 """UNKNOWN_TOPIC_OR_PARTITION and UNKNOWN_TOPIC_ID."""
 
 ELSEWHERE = frozenset({5, 6, REQUEST_TIMED_OUT, 8, 13, NOT_CONTROLLER, 74, 75})
-"""Codes of a read that another broker, or the same one a moment later, may answer."""
+"""Codes of a read that may succeed on another broker, or on the same one a moment later."""
 
 UNCHANGED = frozenset({NOT_CONTROLLER})
-"""Codes of a change that surely did nothing, so that it may be sent again."""
+"""Codes of a change that certainly had no effect, so that it may be sent again."""
 
 UNDECIDED = frozenset({-1, REQUEST_TIMED_OUT, 13})
-"""Codes of a change that leave open whether it took effect: a forwarding broker gave up."""
+"""Codes of a change that may or may not have taken effect: a forwarding broker gave up."""
 
 
 _KAFKAS_OWN = {
@@ -38,11 +38,11 @@ _KAFKAS_OWN = {
     17: "INVALID_TOPIC_EXCEPTION",
     39: "INVALID_REPLICA_ASSIGNMENT",
 }
-"""Where kafka-python calls an error by another name than Kafka (clients' Errors.java)."""
+"""Errors whose name in kafka-python differs from Kafka's (clients' Errors.java)."""
 
 
 def name_of(code: int) -> str:
-    """Give Kafka's name for an error code; `ERROR_<code>` for one newer than the client."""
+    """Return Kafka's name for an error code; `ERROR_<code>` for one newer than the client."""
     if code in _KAFKAS_OWN:
         return _KAFKAS_OWN[code]
     error = for_code(code)
@@ -50,26 +50,26 @@ def name_of(code: int) -> str:
 
 
 _DUMP = "Request Request("
-"""How a broker's message begins when it is no sentence but the Java object of the request."""
+"""The start of a broker's message that is the request's Java object instead of a sentence."""
 
 
 def words(code: int, message: str | None) -> str:
-    """Give a broker's answer in one line: Kafka's name for it and the broker's own message."""
+    """Return a broker's answer in one line: Kafka's name for the error and the broker's message."""
     if not message or message.startswith(_DUMP):
         return name_of(code)
     return f"{name_of(code)}: {clean(message)}"
 
 
 def refused(code: int, message: str | None, needs: str) -> str:
-    """A broker's answer in one line, with the permission that is missing where it is one."""
-    said = words(code, message)
-    return f"{said.rstrip('.')}. {grant(needs)}" if code in DENIED and needs else said
+    """Return a broker's answer in one line, with the missing permission if it is a denial."""
+    answer = words(code, message)
+    return f"{answer.rstrip('.')}. {grant(needs)}" if code in DENIED and needs else answer
 
 
 def refusal(
     code: int, message: str | None, *, attempted: str, where: str, needs: str
 ) -> ClusterError:
-    """Turn the error code of a whole answer into the error that says what to do."""
+    """Return the error for an answer that failed as a whole, with the fix."""
     answer = words(code, message)
     if code in DENIED:
         return NotAuthorized(attempted, where=where, answer=answer, fix=grant(needs), needs=needs)
@@ -81,5 +81,5 @@ def refusal(
 
 
 def grant(needs: str) -> str:
-    """Say which permission is missing."""
+    """Return the fix for a missing permission, as a sentence."""
     return f"Grant {needs} to this principal; `ktui doctor` shows all that is missing"

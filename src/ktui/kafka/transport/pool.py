@@ -1,4 +1,4 @@
-"""kafka-python's connection manager with the few habits that a long-lived view needs."""
+"""kafka-python's connection manager, adapted to the needs of a long-lived view."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
 
-_PENDING = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK})
+_CONNECTING = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK})
 
 
 _READ_BYTES = 64 * 1024
 _TURN_BYTES = 1024**2
-"""What is read of a connection before what came is looked at."""
+"""Bytes read from a connection before the bytes received are examined."""
 
 LARGEST_HELLO = 1024**2
-"""Bytes of an answer before the broker has said hello and accepted who we are."""
+"""Bytes of an answer before the broker has completed the handshake and accepted our login."""
 
 LARGEST_ANSWER = 256 * 1024**2
-"""Bytes: the log dirs of a broker with 100,000 replicas fit many times over."""
+"""Bytes of any later answer: many times the log dirs of a broker with 100,000 replicas."""
 
 
-class _Bounded:
-    """Reads a bounded part of what came, so that its length is judged before there is more.
+class _BoundedReads:
+    """Reads a bounded part of the received bytes, so that a frame's length is checked in time.
 
-    kafka-python reads for as long as something comes: one that sends without end, faster than it is
-    read, is never judged. What came before the other end hung up is taken, too; kafka-python would
-    drop it: a broker that refuses a password says why and hangs up, and both may arrive together.
+    kafka-python reads for as long as bytes arrive. It never checks a peer that sends without end,
+    faster than it reads. This class also keeps the bytes that arrived before the peer hung up;
+    kafka-python would drop them. A broker that refuses a password gives the reason and hangs up,
+    and both may arrive together.
     """
 
     _sock: Any
@@ -59,36 +60,40 @@ class _Bounded:
         return bytes(received), None
 
     def _decrypted(self) -> bool:
-        """Whether there is more that no wait for the socket would tell of."""
+        """Whether TLS holds decrypted bytes, which no wait for the socket would report."""
         return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
 
 
-class _Plain(_Bounded, KafkaTCPTransport):  # type: ignore[misc]  # kafka-python is untyped
-    """A connection in the clear."""
+class _PlainTransport(_BoundedReads, KafkaTCPTransport):  # type: ignore[misc]  # kafka-python is untyped
+    """A plaintext connection."""
 
 
-class _Tls(_Bounded, KafkaSSLTransport):  # type: ignore[misc]  # kafka-python is untyped
-    """A connection with TLS."""
+class _TlsTransport(_BoundedReads, KafkaSSLTransport):  # type: ignore[misc]  # kafka-python is untyped
+    """A TLS connection."""
 
 
 class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is untyped
     """One connection per broker, all on one IO thread.
 
-    Differs from its parent in how a socket is opened: names are resolved off the IO thread, so that
-    a slow resolver holds up nobody else; a TLS handshake has a time limit; a socket that fails is
-    closed; what a broker says before it hangs up is heard; the operating system's and TLS's own
-    errors come through as they are; and no more than a little is taken in of an answer that is
-    larger than may be, which before the hello is no large one.
+    Differs from its parent in how a socket is opened and read:
+
+    - Names are resolved off the IO thread, so that a slow resolver delays no other broker.
+    - A TLS handshake has a time limit.
+    - A socket that fails is closed.
+    - Bytes that a broker sends before it hangs up are read.
+    - Errors of the operating system and of TLS come through unchanged.
+    - Of an answer above the size limit only a little is read. Before the handshake is complete
+      that limit is low.
     """
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        """Open a connection to `node`, in the clear or with TLS, and shake hands."""
+        """Open a connection to `node`, plaintext or TLS, and complete the TLS handshake."""
         sock = await self._open(node, timeout_at)
         try:
             if not self.ssl_enabled:
-                return _Plain(self._net, sock, host=node.host)
+                return _PlainTransport(self._net, sock, host=node.host)
             context = self.config["ssl_context"]
-            transport = _Tls(self._net, sock, host=node.host, ssl_context=context)
+            transport = _TlsTransport(self._net, sock, host=node.host, ssl_context=context)
             sock = transport._sock  # noqa: SLF001 -- the wrapped socket, to close it on failure
             await self._handshake(sock, timeout_at)
         except BaseException:
@@ -97,16 +102,16 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
         return transport
 
     async def _open(self, node: Any, timeout_at: float | None) -> socket.socket:
-        """Connect to the first address of the node that answers, each given its share of time."""
+        """Connect to the node's first address that answers; each gets a share of the time."""
         failure: Exception = KafkaConnectionError("no address")
         found = await self._resolve(node.host, node.port)
-        for at, (family, kind, protocol, _, address) in enumerate(found):
+        for tried, (family, kind, protocol, _, address) in enumerate(found):
             sock = socket.socket(family, kind, protocol)
             try:
                 sock.settimeout(0)
                 for option in self.config["socket_options"]:
                     sock.setsockopt(*option)
-                await self._reach(sock, address, _share(timeout_at, len(found) - at))
+                await self._connect_socket(sock, address, _share(timeout_at, len(found) - tried))
             except (OSError, KafkaTimeoutError) as error:
                 sock.close()
                 failure = error
@@ -117,9 +122,11 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
                 return sock
         raise failure
 
-    async def _reach(self, sock: socket.socket, address: Any, timeout_at: float | None) -> None:
+    async def _connect_socket(
+        self, sock: socket.socket, address: Any, timeout_at: float | None
+    ) -> None:
         code = sock.connect_ex(address)
-        if code in _PENDING:
+        if code in _CONNECTING:
             await self._net.wait_write(sock, timeout_at=timeout_at)
             code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
@@ -135,7 +142,7 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
                 await self._net.wait_write(sock, timeout_at=timeout_at)
 
     def _resolve(self, host: str, port: int) -> Any:
-        """Give a kafka-python Future of the addresses of a host."""
+        """Return a kafka-python Future of the addresses of a host."""
         answer = Future()
         try:
             numeric = socket.AI_NUMERICHOST
@@ -156,10 +163,10 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
         self._net.wakeup()
 
     async def exchange(self, node: int | str, request: Any, call: Call) -> Any:
-        """Send one request to one node and give its answer; runs on the IO thread."""
-        # Each broker is asked for its own versions: brokers differ during a rolling upgrade.
+        """Send one request to one node and return the answer; runs on the IO thread."""
+        # Ask each broker for its own versions: brokers differ during a rolling upgrade.
         self.broker_version_data = None
-        # The caller bounds its attempts; waiting here would only hide why the last one failed.
+        # The caller bounds its attempts. Waiting here would only hide why the last one failed.
         self.reset_backoff(node)
         connection = self.get_connection(
             node, timeout_ms=call.left_s() * 1000, refresh_metadata_on_err=False
@@ -167,7 +174,7 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
         call.connection = connection
         await connection
         call.accepted = True
-        connection.parser._max_frame_size = LARGEST_ANSWER  # noqa: SLF001 -- it has no other way
+        connection.parser._max_frame_size = LARGEST_ANSWER  # noqa: SLF001 -- there is no public way
         while connection.paused and connection.connected:
             if call.left_s() <= 0:
                 raise KafkaTimeoutError("the broker throttles this client's requests")
@@ -192,7 +199,7 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
 
 
 def _share(timeout_at: float | None, addresses: int) -> float | None:
-    """Give the time by which the next of so many addresses must have answered."""
+    """Return the time by which the next of the remaining addresses must have answered."""
     if timeout_at is None:
         return None
     now = time.monotonic()
@@ -200,23 +207,23 @@ def _share(timeout_at: float | None, addresses: int) -> float | None:
 
 
 class Call:
-    """How far one request has come, told between the IO thread and the one that waits."""
+    """The progress of one request, shared by the IO thread and the thread that waits."""
 
-    def __init__(self, limit_s: float, leave: SendDeadline = ANY_TIME) -> None:
+    def __init__(self, limit_s: float, deadline: SendDeadline = ANY_TIME) -> None:
         self._until = time.monotonic() + limit_s
-        self._leave = leave
+        self._deadline = deadline
         self._lock = threading.Lock()
         self._abandoned = False
         self.left = False
         """Whether the request may have reached the broker."""
         self.connection: Any = None
-        """The connection, from when it is being made."""
+        """The connection, set as soon as it is being opened."""
         self.accepted = False
-        """Whether the broker has said hello and accepted who we are."""
+        """Whether the broker has completed the handshake and accepted our login."""
 
     @property
     def reached(self) -> bool:
-        """Whether anything took our connection, TLS included; it may be closed again."""
+        """Whether the peer accepted our connection, TLS included; it may be closed again."""
         return self.connection is not None and self.connection.parser is not None
 
     def left_s(self) -> float:
@@ -224,17 +231,17 @@ class Call:
         return self._until - time.monotonic()
 
     def leave(self) -> bool:
-        """Take the decision to send; False if the one who waits has given up, or it is too late."""
+        """Decide to send the request; False if the caller has given up, or it is too late."""
         with self._lock:
-            self.left = not (self._abandoned or self._leave.passed)
+            self.left = not (self._abandoned or self._deadline.passed)
             return self.left
 
     def came_back(self) -> None:
-        """Note that the client refused the request before a byte of it was sent."""
+        """Record that the client refused the request before it sent a byte."""
         with self._lock:
             self.left = False
 
     def abandon(self) -> None:
-        """Give up waiting: what has not left by now never will."""
+        """Give up waiting: a request that has not left by now never will."""
         with self._lock:
             self._abandoned = True

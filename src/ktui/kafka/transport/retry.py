@@ -1,4 +1,4 @@
-"""Which broker one call asks next, for how long, and what is told when none answered."""
+"""The attempts of one call: the next broker, its time limit, and the error to report."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ NodeId = int | str
 """A broker id, or kafka-python's name for a bootstrap address ("bootstrap-0")."""
 
 FIRST_S = 2.0
-"""What a broker gets for a read while another could be asked, doubled with each failure: the one
-that was asked may hang, and a view waits for the answer."""
+"""Seconds for a read from one broker while another could be asked; doubled with each failure. The
+broker may hang, and a view waits for the answer."""
 
-_ENOUGH = 2
-"""A node that failed twice in one call is asked no more."""
+_MOST_FAILURES = 2
+"""A node that has failed this often in one call is not asked again."""
 
 
 class Attempts:
-    """The attempts of one call. Bounded: by its time, and by two for each node.
+    """The attempts of one call, bounded by its time and by two for each node.
 
     Args:
         limit_s: seconds for the whole call.
-        hasty: whether the call may be asked anew elsewhere although its answer may still come.
-        leave: when a request may leave at the latest.
+        hasty: whether to ask another node while the first answer may still come.
+        leave: the deadline for sending a request.
     """
 
     def __init__(
         self, limit_s: float, *, hasty: bool = False, leave: SendDeadline = ANY_TIME
     ) -> None:
-        self._leave = leave
+        self._deadline = leave
         self._until = time.monotonic() + limit_s
         self._hasty = hasty
         self._failed: Counter[NodeId] = Counter()
@@ -45,37 +45,39 @@ class Attempts:
         return self._until - time.monotonic()
 
     def choose(self, nodes: Sequence[NodeId]) -> tuple[NodeId, Call] | None:
-        """Give the next node and the limit of the call to it; None when it is time to give up.
+        """Return the next node and its call, with a time limit; None when it is time to give up.
 
-        A node gets half of what is left, or less in haste, while there is another to turn to.
+        While another node is left to ask, a node gets half of the remaining time, or less if the
+        call is hasty.
         """
-        left = self.left_s()
-        fresh = sorted(
-            (n for n in nodes if self._failed[n] < _ENOUGH), key=self._failed.__getitem__
+        left_s = self.left_s()
+        candidates = sorted(
+            (n for n in nodes if self._failed[n] < _MOST_FAILURES), key=self._failed.__getitem__
         )
-        if not fresh or left <= 0 or self._leave.passed:
+        if not candidates or left_s <= 0 or self._deadline.passed:
             return None
-        return fresh[0], Call(left if len(fresh) == 1 else self._share(left), self._leave)
+        limit_s = left_s if len(candidates) == 1 else self._share_s(left_s)
+        return candidates[0], Call(limit_s, self._deadline)
 
-    def _share(self, left: float) -> float:
-        most = FIRST_S * 2 ** len(self._failures) if self._hasty else left
-        return min(left / 2, most)
+    def _share_s(self, left_s: float) -> float:
+        most_s = FIRST_S * 2 ** len(self._failures) if self._hasty else left_s
+        return min(left_s / 2, most_s)
 
     @property
     def too_late(self) -> bool:
-        """Whether no request may leave any more."""
-        return self._leave.passed
+        """Whether the deadline for sending a request has passed."""
+        return self._deadline.passed
 
     def failed(self, node: NodeId, error: ClusterError, *, for_good: bool) -> None:
-        """Note a failure; `for_good` if the node is not worth another attempt in this call."""
-        self._failed[node] += _ENOUGH if for_good else 1
+        """Record a failure; `for_good` if the node is not worth another attempt in this call."""
+        self._failed[node] += _MOST_FAILURES if for_good else 1
         self._failures.append(error)
 
     def answered(self) -> None:
-        """Forget the failures on the way to an answer: they are not why a later one is missing."""
+        """Forget the failures before an answer: they do not explain a later failure."""
         self._failures.clear()
 
     @property
     def failure(self) -> ClusterError | None:
-        """What to tell when every attempt failed."""
+        """The error to report after every attempt failed; None without a failure."""
         return most_telling(self._failures) if self._failures else None

@@ -1,4 +1,4 @@
-"""Until when a request may leave: what it rests on grows old while a connection is made."""
+"""The deadline for sending a request: its grounds go stale while a connection is opened."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _CLOCK = SystemClock()
 
 
 class SendDeadline(msgspec.Struct, frozen=True):
-    """A moment after which a request does not leave any more."""
+    """The time after which a request is no longer sent."""
 
     by_s: float = math.inf
-    """In seconds of a clock that goes on while the machine sleeps."""
+    """In seconds, on a clock that runs on while the machine sleeps."""
 
     @classmethod
     def within(cls, seconds: float | None) -> Self:
-        """Return the moment so many seconds from now; None for no limit."""
+        """Return the deadline `seconds` from now; no deadline for None."""
         return cls() if seconds is None else cls(_CLOCK.monotonic() + seconds)
 
     @property
     def passed(self) -> bool:
-        """Whether the moment has passed."""
+        """Whether the deadline has passed."""
         return _CLOCK.monotonic() > self.by_s
 
 

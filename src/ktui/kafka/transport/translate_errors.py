@@ -1,4 +1,4 @@
-"""What goes wrong between us and a broker, told as cluster errors that say what to do."""
+"""Translation of client, TLS and network errors into cluster errors that name a fix."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from ktui.cluster.text import clean
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.pool import Call
 
-_NO_BROKER = "Look for a broken broker, or for something on the way that is none"
+_NO_BROKER = "Look for a faulty broker, or for something on the way that is not a broker"
 
 _TLS_ALERT = 0x15
 
 
 class Purpose(NamedTuple):
-    """What a call is for."""
+    """The purpose of a call, and the permission it needs."""
 
     attempted: str
-    """As a phrase: "listing reassignments"."""
+    """The action as a phrase: "listing reassignments"."""
     needs: str = ""
     """The permission that the call needs, in Kafka's words: "Describe on the cluster"."""
 
 
 class CallContext(NamedTuple):
-    """What was being done, where, and under which security protocol."""
+    """The circumstances of a call: the action, the address and the security protocol."""
 
     attempted: str
     where: str
@@ -57,31 +57,31 @@ class CallContext(NamedTuple):
     mechanism: str
     """The SASL mechanism; empty if there is none."""
     known: bool
-    """Whether the cluster has answered before, so that Kafka is known to be there."""
+    """Whether the cluster has answered before, which proves that it is Kafka."""
 
     def error(self, kind: type[ClusterError], answer: str, fix: str = "") -> ClusterError:
-        """Make an error of one kind about this place."""
+        """Return an error of one kind about this call."""
         return kind(self.attempted, where=self.where, answer=clean(answer), fix=fix)
 
 
-def translated(error: BaseException, place: CallContext, call: Call) -> ClusterError:
-    """Give the cluster error for what kafka-python, TLS or the network raised."""
+def translated(error: BaseException, context: CallContext, call: Call) -> ClusterError:
+    """Return the cluster error for an exception of kafka-python, TLS or the network."""
     if isinstance(error, ClusterError):
         return error
     if isinstance(error, IncompatibleBrokerVersion):
-        return place.error(Unsupported, _said(error), "Upgrade the brokers")
-    found = next((tell for kinds, tell in _TELLERS if isinstance(error, kinds)), None)
-    if found is not None:
-        return found(error, place, call)
-    of_a_login = not isinstance(error, KafkaError) or isinstance(error, KafkaConfigurationError)
-    if of_a_login and not call.accepted and place.protocol.startswith("SASL"):
-        # The SASL mechanisms raise all sorts: a missing library, a bad answer, a bad token.
-        return place.error(AuthenticationFailed, _said(error), _credentials_fix(place))
-    return place.error(Unreachable, _said(error))
+        return context.error(Unsupported, _message(error), "Upgrade the brokers")
+    translate = next((t for kinds, t in _TRANSLATORS if isinstance(error, kinds)), None)
+    if translate is not None:
+        return translate(error, context, call)
+    may_be_login = not isinstance(error, KafkaError) or isinstance(error, KafkaConfigurationError)
+    if may_be_login and not call.accepted and context.protocol.startswith("SASL"):
+        # The SASL mechanisms raise all sorts of errors: a missing library, a bad answer or token.
+        return context.error(AuthenticationFailed, _message(error), _credentials_fix(context))
+    return context.error(Unreachable, _message(error))
 
 
 def most_telling(failures: Sequence[ClusterError]) -> ClusterError:
-    """Choose the failure that says most, and name every place that failed the same way."""
+    """Choose the most informative failure, and name every address that failed the same way."""
     order = (AuthenticationFailed, NotKafka, Unsupported, TimedOut, Unreachable)
     found = min(failures, key=lambda e: next((i for i, k in enumerate(order) if type(e) is k), 9))
     alike = [e.where for e in failures if type(e) is type(found) and e.answer == found.answer]
@@ -89,27 +89,27 @@ def most_telling(failures: Sequence[ClusterError]) -> ClusterError:
     return found
 
 
-def _said(error: BaseException) -> str:
-    """Give an error's own words, without the class name that kafka-python puts before them."""
+def _message(error: BaseException) -> str:
+    """Return an error's own message, without the class name that kafka-python prepends."""
     return " ".join(str(arg) for arg in error.args) or type(error).__name__
 
 
-def _tls(error: Any, place: CallContext, _call: Call) -> ClusterError:
+def _tls_error(error: Any, context: CallContext, _call: Call) -> ClusterError:
     reason = error.reason or str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         words = error.verify_message.rstrip(".")
-        return place.error(AuthenticationFailed, words, _certificate_fix(error))
+        return context.error(AuthenticationFailed, words, _certificate_fix(error))
     if reason in _OLD_TLS:
-        return place.error(NotKafka, f"TLS {reason}", _OLD_TLS_FIX)
+        return context.error(NotKafka, f"TLS {reason}", _OLD_TLS_FIX)
     if "ALERT" in reason:
         fix = next((fix for alert, fix in _ALERT_FIXES if alert in reason), _REFUSED_FIX)
-        return place.error(AuthenticationFailed, f"TLS {reason}", fix)
-    return place.error(NotKafka, f"TLS {reason}", _plain_fix(place))
+        return context.error(AuthenticationFailed, f"TLS {reason}", fix)
+    return context.error(NotKafka, f"TLS {reason}", _plain_fix(context))
 
 
 _OLD_TLS = frozenset({"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"})
 _OLD_TLS_FIX = (
-    "The broker offers TLS 1.1 or older only, which is not safe; ktui takes 1.2 and newer. Set "
+    "The broker offers only TLS 1.1 or older, which is not safe; ktui accepts 1.2 and newer. Set "
     "ssl.enabled.protocols=TLSv1.2,TLSv1.3 on the broker, and upgrade its Java if that lacks them"
 )
 _REFUSED_FIX = (
@@ -119,11 +119,11 @@ _REFUSED_FIX = (
 _ALERT_FIXES = (
     (
         "CERTIFICATE_EXPIRED",
-        "Our certificate, that of ssl.certificate.location, has expired: renew it",
+        "The client certificate (ssl.certificate.location) has expired: renew it",
     ),
     (
         "HANDSHAKE_FAILURE",
-        "The broker wants a certificate (ssl.certificate.location), or no cipher is safe for both",
+        "The broker wants a certificate (ssl.certificate.location), or no safe cipher is shared",
     ),
 )
 
@@ -133,128 +133,134 @@ def _certificate_fix(error: ssl.SSLCertVerificationError) -> str:
         case 62 | 64:  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
             return _name_fix(error.verify_message, ip=error.verify_code == 64)  # noqa: PLR2004
         case 10:  # X509_V_ERR_CERT_HAS_EXPIRED
-            return "Renew the broker's certificate; if it is not past, set this machine's clock"
+            return "Renew the broker's certificate. If it has not expired, set this machine's clock"
         case 9:  # X509_V_ERR_CERT_NOT_YET_VALID
-            return "Check this machine's clock, and from when on the broker's certificate is valid"
+            return "Check this machine's clock, and the start of the broker certificate's validity"
         case 23:  # X509_V_ERR_CERT_REVOKED
-            return "Its authority has revoked it: give the broker a new certificate"
+            return "The authority has revoked it: give the broker a new certificate"
         case 3 | 11 | 12:  # X509_V_ERR_UNABLE_TO_GET_CRL, CRL_NOT_YET_VALID, CRL_HAS_EXPIRED
-            return "Set ssl.crl.location to a list of today from the authority, or leave it out"
+            return "Set ssl.crl.location to a current list from the authority, or leave it out"
     return (
         "Set ssl.ca.location to the PEM file of the authority that signed the broker's certificate"
     )
 
 
 def _name_fix(message: str, *, ip: bool) -> str:
-    """Advise on a certificate that is for other names; never to give up comparing them."""
+    """Return the fix for a certificate with other names; it never advises to skip the check."""
     named = re.search(r"'(.+)'", message)
     host = named[1] if named else "the host"
     entry = f"{'IP' if ip else 'DNS'}:{host}"
     return (
         "Connect by a name that is in the certificate: bootstrap.servers here, and "
-        "advertised.listeners on the broker; or have the certificate issued anew with "
+        "advertised.listeners on the broker. Or have the certificate reissued with "
         f"{entry} among its subject alternative names"
     )
 
 
-def _plain_fix(place: CallContext) -> str:
-    plain = "SASL_PLAINTEXT" if place.protocol.startswith("SASL") else "PLAINTEXT"
+def _plain_fix(context: CallContext) -> str:
+    plain = "SASL_PLAINTEXT" if context.protocol.startswith("SASL") else "PLAINTEXT"
     return (
         f"The port may not use TLS: try another port, or security.protocol={plain} if nothing on "
         "the way needs to be kept secret"
     )
 
 
-def _tls_fix(place: CallContext) -> str:
-    tls = "SASL_SSL" if place.protocol.startswith("SASL") else "SSL"
+def _tls_fix(context: CallContext) -> str:
+    tls = "SASL_SSL" if context.protocol.startswith("SASL") else "SSL"
     return f"The port may use TLS: try security.protocol={tls}, or another port"
 
 
-def _foreign(error: Any, place: CallContext, _call: Call) -> ClusterError:
-    """Say what the first bytes look like; kafka-python reads them as a frame's length."""
-    words, _, told = _said(error).rpartition(" ")
-    length = int(told) if told.lstrip("-").isdigit() else None
+def _not_kafka_error(error: Any, context: CallContext, _call: Call) -> ClusterError:
+    """Describe the first bytes of an answer; kafka-python reads them as a frame's length."""
+    words, _, number = _message(error).rpartition(" ")
+    length = int(number) if number.lstrip("-").isdigit() else None
     head = b"" if length is None else length.to_bytes(4, "big", signed=True)
     if head[:1] == bytes([_TLS_ALERT]):
-        return place.error(NotKafka, "the answer is a TLS alert", _tls_fix(place))
+        return context.error(NotKafka, "the answer is a TLS alert", _tls_fix(context))
     fix = "Check the port: this is not Kafka's"
     if head and head.isascii() and head.decode().isprintable():
-        return place.error(NotKafka, f"the answer begins with {head.decode()!r}", fix)
+        return context.error(NotKafka, f"the answer begins with {head.decode()!r}", fix)
     if length is not None and words.startswith("Invalid frame length"):
-        announced = f"it announces an answer of {length:,} bytes, which is not read"
-        return place.error(NotKafka, announced, _NO_BROKER if place.known else fix)
-    return place.error(NotKafka, _said(error), fix)
+        announced = f"it announces an answer of {length:,} bytes, which is too large"
+        return context.error(NotKafka, announced, _NO_BROKER if context.known else fix)
+    return context.error(NotKafka, _message(error), fix)
 
 
-def _late(_error: BaseException, place: CallContext, call: Call) -> ClusterError:
+def _timeout_error(_error: BaseException, context: CallContext, call: Call) -> ClusterError:
     if not call.reached:
-        return place.error(
+        return context.error(
             Unreachable, "no connection in time", "Check host and port, and firewalls on the way"
         )
-    if not call.accepted and not place.known:
-        return place.error(TimedOut, "it took the connection and said nothing", _tls_fix(place))
-    return place.error(TimedOut, "", "The broker may be overloaded or hanging")
+    if not call.accepted and not context.known:
+        return context.error(
+            TimedOut, "it accepted the connection and sent nothing", _tls_fix(context)
+        )
+    return context.error(TimedOut, "", "The broker may be overloaded or hanging")
 
 
-def _network(error: Any, place: CallContext, call: Call) -> ClusterError:
+def _network_error(error: Any, context: CallContext, call: Call) -> ClusterError:
     if isinstance(error, socket.gaierror):
-        return place.error(Unreachable, error.strerror or str(error), "Check the host name")
+        return context.error(Unreachable, error.strerror or str(error), "Check the host name")
     if isinstance(error, ConnectionResetError | BrokenPipeError):
-        return _closed(error, place, call)
+        return _closed_error(error, context, call)
     words = (error.strerror or str(error)).lower()
-    return place.error(Unreachable, words, "Check host and port, and that the broker runs")
+    return context.error(Unreachable, words, "Check host and port, and that the broker runs")
 
 
-def _closed(error: BaseException, place: CallContext, call: Call) -> ClusterError:
-    """A connection that the other end closed; why depends on how far we had come."""
+def _closed_error(error: BaseException, context: CallContext, call: Call) -> ClusterError:
+    """Return the error for a connection that the peer closed; it depends on the progress made."""
     cause = error.args[0] if error.args else None
     if isinstance(cause, ssl.SSLError):
-        return _tls(cause, place, call)
-    if place.known:
-        return place.error(Unreachable, f"the connection was closed ({_said(error)})")
-    if call.accepted and not place.protocol.startswith("SASL"):
-        login = "SASL_SSL" if place.protocol == "SSL" else "SASL_PLAINTEXT"
+        return _tls_error(cause, context, call)
+    if context.known:
+        return context.error(Unreachable, f"the connection was closed ({_message(error)})")
+    if call.accepted and not context.protocol.startswith("SASL"):
+        login = "SASL_SSL" if context.protocol == "SSL" else "SASL_PLAINTEXT"
         fix = f"The listener may want a login: try security.protocol={login}"
-        return place.error(NotKafka, "it closed the connection at our first request", fix)
-    fix = _plain_fix(place) if place.protocol.endswith("SSL") else _tls_fix(place)
-    return place.error(NotKafka, "it closed the connection at our hello", fix)
+        return context.error(NotKafka, "it closed the connection at our first request", fix)
+    fix = _plain_fix(context) if context.protocol.endswith("SSL") else _tls_fix(context)
+    return context.error(NotKafka, "it closed the connection at our hello", fix)
 
 
-def _rejected(error: Any, place: CallContext, _call: Call) -> ClusterError:
-    """An error code in answer to the hello or to the credentials."""
+def _login_error(error: Any, context: CallContext, _call: Call) -> ClusterError:
+    """Return the error for an error code in answer to the handshake or to the credentials."""
     match error:
         case UnsupportedSaslMechanismError():
             fix = "Set sasl.mechanism to one that the listener enables"
         case IllegalSaslStateError():
-            tls = "SSL" if place.protocol.endswith("SSL") else "PLAINTEXT"
-            fix = f"The listener takes no SASL: set security.protocol={tls}, or use another port"
+            tls = "SSL" if context.protocol.endswith("SSL") else "PLAINTEXT"
+            fix = (
+                f"The listener does not use SASL: set security.protocol={tls}, or use another port"
+            )
         case _:
-            fix = _credentials_fix(place)
+            fix = _credentials_fix(context)
     words = (
-        re.sub(r"^\w+Error: ", "", _said(error)) if error.args else error_codes.name_of(error.errno)
+        re.sub(r"^\w+Error: ", "", _message(error))
+        if error.args
+        else error_codes.name_of(error.errno)
     )
-    return place.error(AuthenticationFailed, words, fix)
+    return context.error(AuthenticationFailed, words, fix)
 
 
-def _credentials_fix(place: CallContext) -> str:
-    if not place.protocol.startswith("SASL"):
+def _credentials_fix(context: CallContext) -> str:
+    if not context.protocol.startswith("SASL"):
         return "Check the client certificate"
-    return _LOGIN_FIXES.get(place.mechanism, "Check sasl.username, sasl.password, sasl.mechanism")
+    return _LOGIN_FIXES.get(context.mechanism, "Check sasl.username, sasl.password, sasl.mechanism")
 
 
 _LOGIN_FIXES = {
-    "GSSAPI": "Get a ticket by kinit, and install the Python package gssapi",
+    "GSSAPI": "Get a ticket with kinit, and install the Python package gssapi",
     "OAUTHBEARER": "Check sasl.oauthbearer.id, .secret and .scope",
 }
 
-_Teller = Callable[[Any, CallContext, Call], ClusterError]
+_Translator = Callable[[Any, CallContext, Call], ClusterError]
 
-_TELLERS: tuple[tuple[tuple[type[BaseException], ...], _Teller], ...] = (
-    ((ssl.SSLError,), _tls),
-    ((KafkaProtocolError,), _foreign),
-    ((KafkaTimeoutError, RequestTimedOutError, TimeoutError), _late),
-    ((OSError,), _network),
-    ((KafkaConnectionError, Cancelled), _closed),
-    ((BrokerResponseError,), _rejected),
+_TRANSLATORS: tuple[tuple[tuple[type[BaseException], ...], _Translator], ...] = (
+    ((ssl.SSLError,), _tls_error),
+    ((KafkaProtocolError,), _not_kafka_error),
+    ((KafkaTimeoutError, RequestTimedOutError, TimeoutError), _timeout_error),
+    ((OSError,), _network_error),
+    ((KafkaConnectionError, Cancelled), _closed_error),
+    ((BrokerResponseError,), _login_error),
 )
-"""What tells each kind of error; the first that fits."""
+"""The translator for each kind of error; the first that fits is used."""

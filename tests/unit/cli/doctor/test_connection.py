@@ -40,7 +40,7 @@ def test_what_tls_does_not_verify_is_warned_of_by_its_setting(
 
     warnings = [finding for finding in found if finding["level"] == "warning"]
     place = tmp_path / "client.properties"
-    assert [warning["what"].split(": whoever")[0] for warning in warnings] == [
+    assert [warning["what"].split(": anyone")[0] for warning in warnings] == [
         f"TLS unverified: {place}:3: {off}",
         f"TLS unverified: {place}:4: {names}none",
     ]
