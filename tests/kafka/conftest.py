@@ -31,7 +31,7 @@ def unowned(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 async def _released(lab: Lab) -> None:
-    connection = Connection.of(clients.librdkafka(lab), where="the lab")
+    connection = Connection.of(clients.librdkafka_settings(lab), where="the lab")
     reader, groups = KafkaReader(connection), KafkaGroups(connection)
     try:
         await release(groups, (await reader.describe_cluster()).cluster_id)

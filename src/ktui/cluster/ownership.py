@@ -123,8 +123,8 @@ class ClusterClaim(Protocol):
         """Claim the cluster for this state directory, and return the ownership afterwards.
 
         Another owner is replaced only with `take_over`. Otherwise `OwnedByOthers` is returned and
-        nothing changes. If the directory already owns the cluster, this engine takes over its claim;
-        that needs no `take_over`. Needs Read on the groups.
+        nothing changes. If the directory owns the cluster already, this engine takes over its
+        claim; that needs no `take_over`. Needs Read on the groups.
         """
         ...
 

@@ -17,7 +17,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import groups as requests
 from ktui.kafka.requests.groups import coordinator_request
 from ktui.kafka.transport import error_codes
-from ktui.kafka.transport.client import Build, Wire
+from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Coordinators:
         self,
         purpose: Purpose,
         group: str,
-        build: Build,
+        build: RequestFactory,
         read: Callable[[Any], T],
         limit_s: float,
     ) -> T:
@@ -92,15 +92,15 @@ class Coordinators:
             request = partial(coordinator_request, group)
             answer = await self._wire.ask(self._find, request, limit_s=limit_s)
             coordinator = answer.coordinators[0]
-            check(self._find, coordinator.error_code, coordinator.error_message)
+            raise_refusal(self._find, coordinator.error_code, coordinator.error_message)
             self._known[group] = int(coordinator.node_id)
         return self._known[group]
 
 
-def check(purpose: Purpose, code: int, message: str | None) -> None:
+def raise_refusal(purpose: Purpose, code: int, message: str | None) -> None:
     """Raise the refusal for a part of an answer that has an error code."""
     if code:
-        raise error_codes.refusal(
+        raise error_codes.error_for_refusal(
             code, message, attempted=purpose.attempted, where="", needs=purpose.needs
         )
 
@@ -205,12 +205,12 @@ def _unchanged(answer: Any) -> Any:
 
 
 def _described(answer: Any) -> GroupDescription:
-    check(_DESCRIBE, answer.groups[0].error_code, None)
-    return requests.seen(answer)
+    raise_refusal(_DESCRIBE, answer.groups[0].error_code, None)
+    return requests.read_group(answer)
 
 
 def _left(answer: Any) -> None:
     for member in answer.members:
         code = member.error_code
         if code and error_codes.name_of(code) not in _GONE:
-            check(_LEAVE, code, None)
+            raise_refusal(_LEAVE, code, None)

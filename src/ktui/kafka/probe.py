@@ -22,7 +22,7 @@ from ktui.cluster.errors import (
 )
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport.client_logging import hush
+from ktui.kafka.transport.client_logging import redirect_client_log
 
 _POLL_S = 0.1
 
@@ -79,7 +79,7 @@ def _ask_confluent(connection: Connection, given_up: threading.Event) -> str:
     errors: list[Any] = []
     try:
         settings: dict[str, Any] = {**connection.for_confluent(), "error_cb": errors.append}
-        admin = AdminClient(settings, logger=hush("librdkafka"))
+        admin = AdminClient(settings, logger=redirect_client_log("librdkafka"))
         answer = admin.describe_cluster(request_timeout=connection.timeout_s)
         return clean(_awaited(admin, answer, errors, connection, given_up).cluster_id)
     except KafkaException as error:

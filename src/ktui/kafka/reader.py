@@ -25,10 +25,10 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
 from ktui.kafka.requests import log_dirs, metadata, offsets, reassignments
 from ktui.kafka.requests.fresh_metadata import UpToDateBrokers
-from ktui.kafka.requests.reassignments import Completion
+from ktui.kafka.requests.reassignments import CompletionRule
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import chunks
-from ktui.kafka.transport.client import Build, Wire
+from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
 _CLUSTER = Purpose("describing the cluster")
@@ -42,7 +42,7 @@ _BROKER_CONFIG = Purpose("reading broker settings", needs="DescribeConfigs on th
 _TOPICS_A_REQUEST = 1_000
 _OFFSETS_A_REQUEST = 10_000
 
-Ask = Callable[[Purpose, Build], Awaitable[Any]]
+Ask = Callable[[Purpose, RequestFactory], Awaitable[Any]]
 """A function that asks a broker: any one, or only one whose metadata is fresh."""
 
 
@@ -62,7 +62,7 @@ class KafkaReader:
     ) -> None:
         self._wire = wire or Wire(connection, timeout_s=timeout_s)
         self._timeout_s = self._wire.timeout_s
-        self._completion = Completion(self._wire)
+        self._completion = CompletionRule(self._wire)
 
     async def describe_cluster(self) -> ClusterDescription:
         """Return the cluster id, the controller and the brokers, with fenced ones from 4.1 on."""
@@ -75,7 +75,7 @@ class KafkaReader:
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         """Return every ongoing reassignment, from the controller through any broker."""
         request = partial(reassignments.list_request, self._timeout_s)
-        return reassignments.listed(await self._wire.ask(_LIST, request))
+        return reassignments.read_reassignments(await self._wire.ask(_LIST, request))
 
     async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
         """Return all partitions of the named topics; with `fresh`, as of now or later."""
@@ -83,7 +83,9 @@ class KafkaReader:
             return TopicsAnswer({})
         ask = (await UpToDateBrokers.as_of_now(self._wire)).ask if fresh else self._wire.ask
         parts = chunks(sorted(set(names)), _TOPICS_A_REQUEST)
-        return metadata.merged([page for part in parts async for page in self._pages(part, ask)])
+        return metadata.merge_answers(
+            [page for part in parts async for page in self._pages(part, ask)]
+        )
 
     async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
         """Page through every partition that the principal may describe, 2,000 a page."""
@@ -94,7 +96,7 @@ class KafkaReader:
         """Page through the named topics, or through all topics if no name is given."""
         cursor: Any = None
         while True:
-            remaining = metadata.names_from(names, cursor)
+            remaining = metadata.remaining_names(names, cursor)
             request = partial(metadata.page_request, remaining, cursor)
             try:
                 answer = await ask(_TOPICS, request)
@@ -124,7 +126,7 @@ class KafkaReader:
             self._offsets(broker, ends, offsets.LATEST),
             self._offsets(broker, starts, offsets.EARLIEST),
         )
-        found_ends, found_starts = (offsets.offsets_of(answer, errors) for answer in answers)
+        found_ends, found_starts = (offsets.read_offsets(answer, errors) for answer in answers)
         return OffsetsAnswer(found_ends, found_starts, errors)
 
     async def _offsets(
@@ -146,10 +148,10 @@ class KafkaReader:
             raise NotAuthorized(
                 _LOG_DIRS.attempted,
                 where=f"broker {broker}",
-                fix=error_codes.grant(needs),
+                fix=error_codes.permission_fix(needs),
                 needs=needs,
             )
-        return log_dirs.log_dirs_of(broker, answer, partitions)
+        return log_dirs.read_log_dirs(broker, answer, partitions)
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
         """Return the settings of topics, read in requests of a thousand topics."""
@@ -178,7 +180,7 @@ class KafkaReader:
         answer = await self._wire.ask(_BROKER_CONFIG, request, broker=broker)
         result = answer.results[0]
         if result.error_code:
-            raise error_codes.refusal(
+            raise error_codes.error_for_refusal(
                 result.error_code,
                 result.error_message,
                 attempted=_BROKER_CONFIG.attempted,
@@ -201,7 +203,7 @@ class KafkaReader:
         calls = [
             *(self._broker_settings(r, names, caught_up) for r in brokers),
             *(
-                settings.read(partial(ask, _TOPIC_CONFIGS), chunk, names)
+                settings.read_settings(partial(ask, _TOPIC_CONFIGS), chunk, names)
                 for chunk in chunks(topics, _TOPICS_A_REQUEST)
             ),
         ]
@@ -226,7 +228,7 @@ class KafkaReader:
         except ClusterError as error:
             return SettingsAnswer({}, {resource: str(error)})
         ask = partial(self._wire.ask, _BROKER_CONFIG, broker=broker)
-        return await settings.read(ask, [resource], names)
+        return await settings.read_settings(ask, [resource], names)
 
     async def aclose(self) -> None:
         """Close every connection and thread. Calls in flight raise. Idempotent."""

@@ -26,7 +26,7 @@ from ktui.cluster.partition import Replica
 from ktui.cluster.text import clean
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport.client_logging import hush
+from ktui.kafka.transport.client_logging import redirect_client_log
 
 _LIMIT_S = 60.0
 _ATTEMPT_S = 8.0
@@ -71,7 +71,7 @@ def create_topic(
         time.sleep(_POLL_S)
 
 
-def spread(partitions: int, factor: int, brokers: Sequence[int]) -> list[list[int]]:
+def assign_round_robin(partitions: int, factor: int, brokers: Sequence[int]) -> list[list[int]]:
     """Assign replicas to brokers round robin; partition 0 begins at the first broker."""
     count = len(brokers)
     return [[brokers[(p + i) % count] for i in range(factor)] for p in range(partitions)]
@@ -206,7 +206,7 @@ def throttle_followers(
         _set(connection, ConfigResource.Type.BROKER, str(broker), FOLLOWER_RATE, str(bytes_s))
 
 
-def lift_throttles(connection: Connection, replicas: Collection[Replica]) -> None:
+def remove_throttles(connection: Connection, replicas: Collection[Replica]) -> None:
     """Remove the throttles that `throttle_followers` set for these replicas' topics and brokers.
 
     Raises:
@@ -261,12 +261,15 @@ class _Tally:
 
 def _admin(connection: Connection) -> AdminClient:
     settings: dict[str, Any] = {**connection.for_confluent()}
-    return AdminClient(settings, logger=hush("librdkafka"))
+    return AdminClient(settings, logger=redirect_client_log("librdkafka"))
 
 
 def _producer(connection: Connection, settings: Mapping[str, Any]) -> Producer:
     limit = {"message.timeout.ms": int(_LIMIT_S * 1000), "acks": "all"}
-    return Producer({**connection.for_confluent(), **limit, **settings}, logger=hush("librdkafka"))
+    return Producer(
+        {**connection.for_confluent(), **limit, **settings},
+        logger=redirect_client_log("librdkafka"),
+    )
 
 
 def _produce(producer: Producer, topic: str, value: bytes, partition: int, tally: _Tally) -> None:

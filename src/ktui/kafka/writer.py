@@ -18,7 +18,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.requests import configs, elections, reassignments
 from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
-from ktui.kafka.transport.client import Build, Wire
+from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.send_deadline import SendDeadline
 from ktui.kafka.transport.translate_errors import Purpose
 
@@ -75,7 +75,9 @@ class KafkaWriter:
             limit = self._wire.timeout_s
             build = partial(reassignments.alter_request, part, limit, guarded=guarded)
             changes.append(BatchedRequest(chunk, build))
-        return await Sender(self._wire, _ALTER, reassignments.altered).in_turn(changes, deadline)
+        return await Sender(self._wire, _ALTER, reassignments.read_alter_results).in_turn(
+            changes, deadline
+        )
 
     async def _other_factor_refusals(
         self, targets: reassignments.TargetsOrCancel
@@ -110,7 +112,9 @@ class KafkaWriter:
             for chunk in chunks(dict.fromkeys(partitions), _PARTITIONS_PER_REQUEST)
         ]
         deadline = SendDeadline.within(leaves_within_s)
-        return await Sender(self._wire, _ELECT, elections.elected).in_turn(changes, deadline)
+        return await Sender(self._wire, _ELECT, elections.read_election_results).in_turn(
+            changes, deadline
+        )
 
     async def alter_configs(
         self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
@@ -130,7 +134,7 @@ class KafkaWriter:
             ),
         ]
         deadline = SendDeadline.within(leaves_within_s)
-        sender = Sender(self._wire, _ALTER_CONFIGS, configs.altered, _alter_configs_on)
+        sender = Sender(self._wire, _ALTER_CONFIGS, configs.read_alter_results, _alter_configs_on)
         return await sender.together(requests, deadline)
 
     async def aclose(self) -> None:
@@ -140,12 +144,12 @@ class KafkaWriter:
 
 def _change_request(
     changes: Mapping[ConfigResource, Sequence[ConfigChange]], resources: Sequence[ConfigResource]
-) -> Build:
+) -> RequestFactory:
     return partial(configs.alter_request, {r: changes[r] for r in resources})
 
 
 def _alter_configs_on(resource: ConfigResource) -> str:
-    return f"AlterConfigs on {configs.granted_on(resource)}"
+    return f"AlterConfigs on {configs.permission_target(resource)}"
 
 
 def _factor_changed(present: int, targeted: int) -> WriteResult:

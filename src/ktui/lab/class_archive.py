@@ -20,7 +20,7 @@ _FIRST_RELEASE = 17
 _LIMIT_S = 60
 
 
-def place(java: Java, class_path: tuple[str, ...]) -> Path | None:
+def archive_path(java: Java, class_path: tuple[str, ...]) -> Path | None:
     """Return the archive's path, whether or not it exists; None if this Java cannot make one."""
     if java.release < _FIRST_RELEASE or not Path(java.program).with_name("jcmd").exists():
         return None
@@ -28,7 +28,7 @@ def place(java: Java, class_path: tuple[str, ...]) -> Path | None:
     return platformdirs.user_cache_path("ktui") / f"classes-{key[:16]}.jsa"
 
 
-def record(pid: int, java: str, archive: Path) -> None:
+def record_archive(pid: int, java: str, archive: Path) -> None:
     """Record the archive from a broker that runs with RECORD_FLAG; a failure is ignored."""
     new = archive.with_name(f"{archive.stem}-{pid}.new")
     jcmd = Path(java).with_name("jcmd")

@@ -10,7 +10,7 @@ from ktui.lab.security import SCRAM_MODULE, login
 from ktui.lab.users import ADMIN, SCRAM, USERS
 
 
-def librdkafka(lab: Lab, user: str = ADMIN) -> dict[str, str]:
+def librdkafka_settings(lab: Lab, user: str = ADMIN) -> dict[str, str]:
     """Return the settings to connect as `user`, under librdkafka's names.
 
     Raises:

@@ -44,7 +44,7 @@ def kill(lab: Lab, node_id: int) -> None:
         LabError: the lab has no such node, or the node is not running.
     """
     node, process = _running(lab, node_id)
-    if not nodes.end([process], signal.SIGKILL, seconds=_SETTLE_S):
+    if not nodes.signal_and_wait([process], signal.SIGKILL, seconds=_SETTLE_S):
         raise LabError(f"{node.name} (pid {process.pid}) has not ended")
 
 
@@ -90,7 +90,7 @@ def start(lab: Lab, node_id: int) -> int:
         raise LabError(f"{node.name} is {state} (pid {process.pid})", fix=fix)
     nodes.start(lab, node)
     if not processes.wait_for(lambda: node_id in nodes.running(lab), seconds=_SETTLE_S):
-        words = server_log.telling_lines(lab.log(node))
+        words = server_log.error_lines(lab.log(node))
         raise LabError(f"{node.name} died at once", words=words)
     return nodes.running(lab)[node_id].pid
 
@@ -109,10 +109,10 @@ def _fix(action: str, verb: str, lab: Lab, node_id: int) -> str:
 
 def _signal(node: Node, process: Process, number: signal.Signals, *, suspended: bool) -> None:
     def has_settled() -> bool:
-        now = processes.look(process.pid)
+        now = processes.find_by_pid(process.pid)
         return now is not None and now.suspended == suspended
 
-    processes.send(process, number)
+    processes.send_signal(process, number)
     if not processes.wait_for(has_settled, seconds=_SETTLE_S):
         raise LabError(f"{node.name} (pid {process.pid}) does not react to {number.name}")
 

@@ -12,7 +12,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def unwinding_on_signals() -> Iterator[None]:
+def exit_on_signals() -> Iterator[None]:
     """Raise SystemExit on SIGTERM or SIGHUP, unless they are already handled or ignored.
 
     Python handles signals in the main thread only; in another thread this does nothing.

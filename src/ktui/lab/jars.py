@@ -15,7 +15,7 @@ import platformdirs
 
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.java import find_maven
-from ktui.lab.layout import Report
+from ktui.lab.layout import ProgressReport
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _LOGGING = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.1",)
@@ -45,7 +45,7 @@ def check_version(version: str) -> None:
         )
 
 
-def fetch(version: str, report: Report) -> tuple[str, ...]:
+def fetch(version: str, report: ProgressReport) -> tuple[str, ...]:
     """Return the class path of Kafka, after fetching its jars if necessary.
 
     KAFKA_HOME, when set, is used instead of Maven. Concurrent fetches of a version run in turn.
@@ -88,7 +88,7 @@ def _from_home(home: Path, version: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def _exclusive(path: Path, report: Report) -> Iterator[None]:
+def _exclusive(path: Path, report: ProgressReport) -> Iterator[None]:
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,7 +98,7 @@ def _exclusive(path: Path, report: Report) -> Iterator[None]:
         yield
 
 
-def _fetch_into(folder: Path, version: str, report: Report) -> None:
+def _fetch_into(folder: Path, version: str, report: ProgressReport) -> None:
     maven = find_maven()
     report(f"fetching Kafka {version} through Maven")
     with tempfile.TemporaryDirectory(prefix=folder.name, dir=folder.parent) as scratch:
@@ -123,7 +123,7 @@ def _pom(version: str) -> str:
     )
 
 
-def _run_maven(maven: str, pom: Path, jars: Path, version: str, report: Report) -> None:
+def _run_maven(maven: str, pom: Path, jars: Path, version: str, report: ProgressReport) -> None:
     command = [
         *(maven, "--batch-mode", "--file", str(pom), "dependency:copy-dependencies"),
         *("-DincludeScope=runtime", f"-DoutputDirectory={jars}", "-Dstyle.color=never"),

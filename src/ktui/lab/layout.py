@@ -22,7 +22,7 @@ DEFAULT_BROKERS = 5
 MAX_BROKERS = 99
 """Broker ids stay below the controller's id."""
 
-Report = Callable[[str], None]
+ProgressReport = Callable[[str], None]
 """A function that receives progress lines."""
 
 

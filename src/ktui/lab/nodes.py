@@ -110,13 +110,13 @@ def stop(lab: Lab, *, gently: bool) -> None:
     brokers = [p for node, p in found.items() if not lab.node(node).is_controller]
     for group in (brokers, controllers):
         if gently:
-            end(group, signal.SIGTERM, seconds=_STOP_S)
-        end(group, signal.SIGKILL, seconds=_KILL_S)
+            signal_and_wait(group, signal.SIGTERM, seconds=_STOP_S)
+        signal_and_wait(group, signal.SIGKILL, seconds=_KILL_S)
 
 
-def end(group: list[Process], number: signal.Signals, *, seconds: float) -> bool:
+def signal_and_wait(group: list[Process], number: signal.Signals, *, seconds: float) -> bool:
     """Signal processes, waking suspended ones, and wait; return whether all have ended."""
     for process in group:
-        processes.send(process, number)
-        processes.send(process, signal.SIGCONT)
-    return processes.wait_for(lambda: all(map(processes.gone, group)), seconds=seconds)
+        processes.send_signal(process, number)
+        processes.send_signal(process, signal.SIGCONT)
+    return processes.wait_for(lambda: all(map(processes.has_ended, group)), seconds=seconds)

@@ -60,7 +60,7 @@ def spawn(command: list[str], *, log: Path, environment: dict[str, str]) -> int:
         ],
         setsid=True,
     )
-    wait_for(lambda: (now := look(pid)) is None or bool(now.command), seconds=_SPAWN_S)
+    wait_for(lambda: (now := find_by_pid(pid)) is None or bool(now.command), seconds=_SPAWN_S)
     return pid
 
 
@@ -83,13 +83,13 @@ def find(properties: dict[int, Path]) -> dict[int, Process]:
     return found
 
 
-def look(pid: int) -> Process | None:
+def find_by_pid(pid: int) -> Process | None:
     """Return the process with a pid; None if there is none, or only a zombie."""
     _reap(pid)
     return _read_proc(pid) if _PROC.exists() else next(_run_ps("-p", str(pid)), None)
 
 
-def send(process: Process, number: signal.Signals) -> bool:
+def send_signal(process: Process, number: signal.Signals) -> bool:
     """Signal the process unless it has ended; return whether it was there."""
     if not _is_same(process):
         return False
@@ -99,7 +99,7 @@ def send(process: Process, number: signal.Signals) -> bool:
     return False
 
 
-def gone(process: Process) -> bool:
+def has_ended(process: Process) -> bool:
     """Return whether the process has ended."""
     return not _is_same(process)
 
@@ -115,7 +115,7 @@ def wait_for(condition: Callable[[], bool], *, seconds: float) -> bool:
 
 
 def _is_same(process: Process) -> bool:
-    now = look(process.pid)
+    now = find_by_pid(process.pid)
     return now is not None and now.started == process.started
 
 

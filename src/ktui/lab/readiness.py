@@ -10,7 +10,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
 from ktui.lab import clients, nodes, server_log
 from ktui.lab.errors import LabError
-from ktui.lab.layout import HOST, Lab, Node, Report
+from ktui.lab.layout import HOST, Lab, Node, ProgressReport
 
 Connect = Callable[[Mapping[str, str]], ClusterReader]
 """A function that makes a cluster's reader from librdkafka's properties."""
@@ -19,7 +19,7 @@ _LIMIT_S = 180.0
 _POLL_S = 0.1
 
 
-async def until_ready(lab: Lab, connect: Connect, report: Report) -> None:
+async def wait_until_ready(lab: Lab, connect: Connect, report: ProgressReport) -> None:
     """Return when the cluster reports that all its brokers are alive.
 
     Args:
@@ -32,7 +32,7 @@ async def until_ready(lab: Lab, connect: Connect, report: Report) -> None:
     """
     waiting = _Waiting(lab, report)
     await waiting.for_all("listen", lambda: _listening(lab.brokers))
-    reader = connect(clients.librdkafka(lab))
+    reader = connect(clients.librdkafka_settings(lab))
     try:
         await waiting.for_all("are alive", lambda: _alive(reader))
     finally:
@@ -42,7 +42,7 @@ async def until_ready(lab: Lab, connect: Connect, report: Report) -> None:
 class _Waiting:
     """One wait: its deadline, its progress reports, and the failures that end it."""
 
-    def __init__(self, lab: Lab, report: Report) -> None:
+    def __init__(self, lab: Lab, report: ProgressReport) -> None:
         self._lab = lab
         self._report = report
         self._until = time.monotonic() + _LIMIT_S
@@ -63,14 +63,14 @@ class _Waiting:
         running = nodes.running(self._lab)
         dead = [node for node in self._lab.layout.nodes if node.id not in running]
         if dead:
-            words = server_log.telling_lines(self._lab.log(dead[0]))
+            words = server_log.error_lines(self._lab.log(dead[0]))
             raise LabError(f"the lab's {dead[0].name} has died while starting", words=words)
         if time.monotonic() > self._until:
             late = [self._lab.node(number) for number in sorted(missing)]
             raise LabError(
                 f"after {_LIMIT_S:.0f} s not all brokers of the lab {state}: "
                 + ", ".join(node.name for node in late),
-                words=server_log.telling_lines(self._lab.log(late[0])),
+                words=server_log.error_lines(self._lab.log(late[0])),
             )
 
 

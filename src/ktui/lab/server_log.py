@@ -49,7 +49,7 @@ def write_settings(folder: Path, kafka_version: str) -> str:
     return f"-Dlog4j2.configurationFile={path}"
 
 
-def telling_lines(log: Path, *, most: int = 6) -> tuple[str, ...]:
+def error_lines(log: Path, *, most: int = 6) -> tuple[str, ...]:
     """Return the last error lines of a log; its very last lines if there are none."""
     try:
         with log.open("rb") as file:

@@ -23,10 +23,10 @@ from ktui.lab import (
     users,
 )
 from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.interrupt import unwinding_on_signals
+from ktui.lab.interrupt import exit_on_signals
 from ktui.lab.java import Java, find_java, needed_release
-from ktui.lab.layout import CONTROLLER_ID, RACKS, Lab, Layout, Node, Report, Security
-from ktui.lab.readiness import Connect, until_ready
+from ktui.lab.layout import CONTROLLER_ID, RACKS, Lab, Layout, Node, ProgressReport, Security
+from ktui.lab.readiness import Connect, wait_until_ready
 
 _NEEDED_BYTES = 1024**3
 _TLS_JAVA = 17
@@ -46,7 +46,7 @@ class LabRequest(msgspec.Struct, frozen=True):
     """Settings added to every node's server properties; they override the lab's own."""
 
 
-def up(folder: Path, request: LabRequest, connect: Connect, report: Report) -> Lab:
+def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressReport) -> Lab:
     """Start a lab and return when the cluster itself reports all its brokers as alive.
 
     If the start fails or is interrupted (Ctrl-C, SIGTERM), every process started so far is ended
@@ -62,7 +62,7 @@ def up(folder: Path, request: LabRequest, connect: Connect, report: Report) -> L
         raise WrongInput(
             f"--brokers {request.brokers}", fix=f"A lab has 1 to {layout.MAX_BROKERS} brokers."
         )
-    with unwinding_on_signals():
+    with exit_on_signals():
         if layout.exists(folder):
             return _restart(_kept_lab(folder, request), connect, report)
         if folder.exists() and any(folder.iterdir()):
@@ -109,26 +109,26 @@ def _kept_lab(folder: Path, request: LabRequest) -> Lab:
     return lab
 
 
-def _restart(lab: Lab, connect: Connect, report: Report) -> Lab:
+def _restart(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
     """Start a kept lab with its old data and ports; on failure, keep it again."""
     ports.check([node.port for node in lab.layout.nodes])
     report(f"starting the controller and {lab.size} again")
     try:
         for node in lab.layout.nodes:
             nodes.start(lab, node)
-        asyncio.run(until_ready(lab, connect, report))
+        asyncio.run(wait_until_ready(lab, connect, report))
     except BaseException:
         down.down(lab, keep=True)
         raise
     return lab
 
 
-def _prepare(folder: Path, request: LabRequest, report: Report) -> Lab:
+def _prepare(folder: Path, request: LabRequest, report: ProgressReport) -> Lab:
     count, first = request.brokers + request.controllers, request.first_port
     chosen = ports.choose(count) if first is None else ports.from_first(first, count)
     java = _java_for(request)
     class_path = jars.fetch(request.version, report)
-    archive = class_archive.place(java, class_path)
+    archive = class_archive.archive_path(java, class_path)
     brokers = [
         Node(id=number, port=port, rack=RACKS[(number - 1) % len(RACKS)])
         for number, port in enumerate(chosen[: request.brokers], start=1)
@@ -172,7 +172,7 @@ def _check_disk(folder: Path) -> None:
         )
 
 
-def _start_new(lab: Lab, connect: Connect, report: Report) -> Lab:
+def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
     _write_files(lab, report)
     report(f"formatting {len(lab.layout.nodes)} log dirs")
     nodes.format_all(lab, users.scram_credentials(lab))
@@ -181,19 +181,19 @@ def _start_new(lab: Lab, connect: Connect, report: Report) -> Lab:
     report(f"starting the controller and {lab.size}")
     flags = {1: [class_archive.RECORD_FLAG]} if to_record else {}
     pids = {node.id: nodes.start(lab, node, *flags.get(node.id, [])) for node in lab.layout.nodes}
-    asyncio.run(until_ready(lab, connect, report))
+    asyncio.run(wait_until_ready(lab, connect, report))
     if lab.layout.security is not Security.PLAINTEXT:
         report("granting the viewer its permissions")
-        users.allow_viewing(lab, lab.client_file(users.ADMIN))
+        users.grant_viewer(lab, lab.client_file(users.ADMIN))
     if to_record:
         report("recording a class archive: the next start takes half the time")
-        class_archive.record(pids[1], lab.layout.java, to_record)
+        class_archive.record_archive(pids[1], lab.layout.java, to_record)
     lab = Lab(lab.folder, msgspec.structs.replace(lab.layout, ready=True))
     layout.save(lab)
     return lab
 
 
-def _write_files(lab: Lab, report: Report) -> None:
+def _write_files(lab: Lab, report: ProgressReport) -> None:
     if lab.layout.security.encrypted:
         report("making certificates")
         certificates.make(lab.certificates, lab.layout.java)

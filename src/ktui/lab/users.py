@@ -34,7 +34,7 @@ def scram_credentials(lab: Lab) -> list[str]:
     return [f"{SCRAM}=[name={user},password={passwords[user]}]" for user in USERS]
 
 
-def allow_viewing(lab: Lab, admin_file: Path) -> None:
+def grant_viewer(lab: Lab, admin_file: Path) -> None:
     """Grant the viewer Describe and DescribeConfigs on the cluster and every topic.
 
     Args:

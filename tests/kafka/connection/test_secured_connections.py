@@ -49,7 +49,7 @@ async def failure(connection: Connection) -> ClusterError:
 
 def settings(lab: Lab, user: str = "admin", **changes: object) -> Connection:
     told = {k.replace("_", "."): v for k, v in changes.items()}
-    merged = {**clients.librdkafka(lab, user), **told}
+    merged = {**clients.librdkafka_settings(lab, user), **told}
     return Connection.of({k: v for k, v in merged.items() if v is not None})
 
 

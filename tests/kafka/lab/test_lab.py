@@ -13,7 +13,7 @@ from support.kafka.outage import Outage
 
 def described(lab: Lab) -> ClusterDescription:
     async def describe() -> ClusterDescription:
-        reader = connect(clients.librdkafka(lab))
+        reader = connect(clients.librdkafka_settings(lab))
         try:
             return await reader.describe_cluster()
         finally:

@@ -149,7 +149,7 @@ def test_a_second_up_says_that_the_lab_runs_and_how_to_reach_it(shared: Path) ->
 def test_a_lab_ended_with_keep_comes_up_again_with_its_data(folder: Path, topic_name: str) -> None:
     assert lab_up(folder).returncode == 0
     first = layout.load(folder)
-    connection = Connection.of(clients.librdkafka(first))
+    connection = Connection.of(clients.librdkafka_settings(first))
     workload.create_topic(connection, topic_name, [[1, 2]])
     assert workload.fill(connection, topic_name, [0], bytes_each=100_000, message_bytes=1000) == 100
 

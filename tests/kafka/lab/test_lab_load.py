@@ -49,7 +49,7 @@ def ends_at(connection: Connection, broker: int, topic: str, partitions: int) ->
 def test_a_topic_has_the_replicas_it_was_given_and_the_data(
     connection: Connection, topic_name: str
 ) -> None:
-    replicas = workload.spread(3, 2, [1, 2, 3])
+    replicas = workload.assign_round_robin(3, 2, [1, 2, 3])
     assert replicas == [[1, 2], [2, 3], [3, 1]]
     workload.create_topic(connection, topic_name, replicas, settings={"min.insync.replicas": "2"})
     written = workload.fill(connection, topic_name, [0, 2], bytes_each=10_001, message_bytes=1000)
@@ -103,6 +103,6 @@ def test_a_throttle_is_set_for_the_named_replicas_and_taken_back(
         set_to = ("0:2,1:3", 123_456, 123_456)
         assert processes.wait_for(lambda: (lists(), rate(2), rate(3)) == set_to, seconds=30)
     finally:
-        workload.lift_throttles(connection, slow)
+        workload.remove_throttles(connection, slow)
     assert processes.wait_for(lambda: (lists(), rate(2), rate(3)) == ("", None, None), seconds=30)
     workload.delete_topics(connection, [topic_name])

@@ -58,7 +58,7 @@ def test_the_admin_may_do_everything(
     cluster: str, request: pytest.FixtureRequest, topic_name: str
 ) -> None:
     lab: Lab = request.getfixturevalue(cluster)
-    settings = clients.librdkafka(lab, "admin")
+    settings = clients.librdkafka_settings(lab, "admin")
     create(settings, topic_name)
     assert topic_name in topics_seen(settings)
 
@@ -68,8 +68,8 @@ def test_the_viewer_may_look_and_not_touch(
     cluster: str, request: pytest.FixtureRequest, topic_name: str
 ) -> None:
     lab: Lab = request.getfixturevalue(cluster)
-    create(clients.librdkafka(lab, "admin"), topic_name)
-    viewer = clients.librdkafka(lab, "viewer")
+    create(clients.librdkafka_settings(lab, "admin"), topic_name)
+    viewer = clients.librdkafka_settings(lab, "viewer")
     assert topic_name in topics_seen(viewer)
     assert "min.insync.replicas" in broker_settings_seen(viewer)
     assert refusal_to_create(viewer, f"{topic_name}-2") in NO_PERMISSION
@@ -80,29 +80,29 @@ def test_nobody_gets_in_and_may_do_nothing(
     cluster: str, request: pytest.FixtureRequest, topic_name: str
 ) -> None:
     lab: Lab = request.getfixturevalue(cluster)
-    create(clients.librdkafka(lab, "admin"), topic_name)
-    nobody = clients.librdkafka(lab, "nobody")
+    create(clients.librdkafka_settings(lab, "admin"), topic_name)
+    nobody = clients.librdkafka_settings(lab, "nobody")
     assert brokers_seen(nobody) == {node.id for node in lab.brokers}
     assert topic_name not in topics_seen(nobody)
     assert refusal_to_create(nobody, f"{topic_name}-2") in NO_PERMISSION
 
 
 def test_plain_logs_in_as_well_as_scram(secured_lab: Lab) -> None:
-    settings = {**clients.librdkafka(secured_lab, "viewer"), "sasl.mechanism": "PLAIN"}
+    settings = {**clients.librdkafka_settings(secured_lab, "viewer"), "sasl.mechanism": "PLAIN"}
     assert brokers_seen(settings) == {1, 2, 3}
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_wrong_password_does_not_get_in(secured_lab: Lab, mechanism: str) -> None:
-    settings = clients.librdkafka(secured_lab, "admin")
+    settings = clients.librdkafka_settings(secured_lab, "admin")
     settings |= {"sasl.mechanism": mechanism, "sasl.password": "wrong"}
     with pytest.raises(KafkaException):
         AdminClient({**settings, "log_level": 0}).list_topics(timeout=5)
 
 
 def test_an_authority_that_is_not_the_labs_is_not_trusted(secured_lab: Lab, ssl_lab: Lab) -> None:
-    settings = clients.librdkafka(secured_lab, "admin")
-    settings["ssl.ca.location"] = clients.librdkafka(ssl_lab, "admin")["ssl.ca.location"]
+    settings = clients.librdkafka_settings(secured_lab, "admin")
+    settings["ssl.ca.location"] = clients.librdkafka_settings(ssl_lab, "admin")["ssl.ca.location"]
     with pytest.raises(KafkaException):
         AdminClient({**settings, "log_level": 0}).list_topics(timeout=5)
 
@@ -110,7 +110,7 @@ def test_an_authority_that_is_not_the_labs_is_not_trusted(secured_lab: Lab, ssl_
 def test_a_client_without_a_certificate_gets_in_and_may_do_nothing(
     ssl_lab: Lab, topic_name: str
 ) -> None:
-    settings = clients.librdkafka(ssl_lab, "admin")
+    settings = clients.librdkafka_settings(ssl_lab, "admin")
     anonymous = {k: v for k, v in settings.items() if not k.startswith(("ssl.cert", "ssl.key"))}
     assert refusal_to_create(anonymous, topic_name) in NO_PERMISSION
 
@@ -131,13 +131,13 @@ def test_passwords_also_work_without_tls(tmp_path: Path, topic_name: str) -> Non
     wanted = LabRequest(brokers=1, security=Security.SASL_PLAINTEXT)
     lab = up(tmp_path / "lab", wanted, connect, lambda _: None)
     try:
-        create(clients.librdkafka(lab, "admin"), topic_name)
-        assert topic_name in topics_seen(clients.librdkafka(lab, "viewer"))
-        assert topic_name not in topics_seen(clients.librdkafka(lab, "nobody"))
+        create(clients.librdkafka_settings(lab, "admin"), topic_name)
+        assert topic_name in topics_seen(clients.librdkafka_settings(lab, "viewer"))
+        assert topic_name not in topics_seen(clients.librdkafka_settings(lab, "nobody"))
     finally:
         down(lab, keep=False)
 
 
 def test_an_unknown_user_is_named_with_those_there_are(secured_lab: Lab) -> None:
     with pytest.raises(WrongInput, match=r"no user 'root'.*admin, viewer, nobody"):
-        clients.librdkafka(secured_lab, "root")
+        clients.librdkafka_settings(secured_lab, "root")

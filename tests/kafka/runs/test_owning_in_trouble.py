@@ -100,13 +100,13 @@ async def test_an_owner_joins_again_after_a_stranger_has_joined_its_group(
 
 
 def named(lab: Lab, user: str) -> Connection:
-    return Connection.of(clients.librdkafka(lab, user), where=f"{user} of the lab")
+    return Connection.of(clients.librdkafka_settings(lab, user), where=f"{user} of the lab")
 
 
 @pytest.fixture
 def granted(secured_lab: Lab) -> Iterator[Any]:
     """Grants the lab's user `nobody` an operation on all groups of ktui; taken back at the end."""
-    admin = AdminClient({**clients.librdkafka(secured_lab), "log_level": 0})
+    admin = AdminClient({**clients.librdkafka_settings(secured_lab), "log_level": 0})
     who = (ResourceType.GROUP, "ktui-", ResourcePatternType.PREFIXED, "User:nobody", "*")
 
     def grant(operation: AclOperation) -> None:

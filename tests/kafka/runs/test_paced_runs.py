@@ -15,7 +15,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import LimitsChanged, StepBegun
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import create_topic, delete_topics, fill, spread
+from ktui.kafka.workload import assign_round_robin, create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
 from support.kafka.acked_messages import AckedMessages
@@ -93,11 +93,11 @@ def test_limits_changed_twenty_times_mid_run_bind_every_decision_after_them(
     ten_lab: Lab, topic: str, tmp_path: Path
 ) -> None:
     connection = Connection.to(ten_lab.bootstrap_servers)
-    create_topic(connection, topic, spread(PARTITIONS, 3, OLD))
+    create_topic(connection, topic, assign_round_robin(PARTITIONS, 3, OLD))
     fill(connection, topic, range(PARTITIONS), bytes_each=MIB // 8)
     targets = {
         TopicPartition(topic, n): tuple(replicas)
-        for n, replicas in enumerate(spread(PARTITIONS, 3, NEW))
+        for n, replicas in enumerate(assign_round_robin(PARTITIONS, 3, NEW))
     }
     start = Limits(replicas=1, partitions=2, replica_movements=3)
     run = RealRun(ten_lab, tmp_path, targets, start, poll_s=0.2)

@@ -15,7 +15,7 @@ from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, fill
 from ktui.lab import control
-from ktui.lab.clients import librdkafka
+from ktui.lab.clients import librdkafka_settings
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.lab.up import LabRequest
@@ -55,7 +55,7 @@ def shell(old_lab: Lab, tmp_path: Path) -> Iterator[Shell]:
 async def test_a_run_goes_on_through_a_rolling_upgrade_and_then_by_the_newer_rules(
     old_lab: Lab, shell: Shell
 ) -> None:
-    connection = Connection.of(librdkafka(old_lab), where="the lab")
+    connection = Connection.of(librdkafka_settings(old_lab), where="the lab")
     create_topic(connection, MOVED, [before for before, _ in WAYS])
     create_topic(connection, GROWS, [(1, DOWN)])
     fill(connection, MOVED, range(len(WAYS)), bytes_each=2 * MIB)

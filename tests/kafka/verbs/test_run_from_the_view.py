@@ -15,7 +15,7 @@ from ktui.kafka.workload import (
     create_topic,
     delete_topics,
     fill,
-    lift_throttles,
+    remove_throttles,
     throttle_followers,
 )
 from ktui.lab.layout import Lab
@@ -35,7 +35,7 @@ def topic(lab: Lab, topic_name: str) -> Iterator[str]:
     fill(connection, name, PARTITIONS, bytes_each=3 * 1024 * 1024)
     throttle_followers(connection, adding, bytes_s=350_000)
     yield name
-    lift_throttles(connection, adding)
+    remove_throttles(connection, adding)
     delete_topics(connection, [name])
 
 

@@ -10,7 +10,7 @@ from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.kafka.connection.connection import Connection
 from ktui.lab import control
 from ktui.lab.layout import Lab
-from ktui.lab.readiness import until_ready
+from ktui.lab.readiness import wait_until_ready
 from support.contract.real_world import RealWorld
 from support.contract.world import until
 
@@ -93,4 +93,4 @@ def without_leader_rebalance(lab: Lab) -> None:
         file.write("auto.leader.rebalance.enable=false\n")
     control.kill(lab, controller.id)
     control.start(lab, controller.id)
-    asyncio.run(until_ready(lab, connect, lambda _: None))
+    asyncio.run(wait_until_ready(lab, connect, lambda _: None))

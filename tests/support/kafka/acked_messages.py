@@ -11,7 +11,7 @@ from typing import Any, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport.client_logging import hush
+from ktui.kafka.transport.client_logging import redirect_client_log
 
 _LIMIT_S = 60.0
 _SESSION_MS = 6_000
@@ -65,7 +65,7 @@ class AckedMessages:
                 "auto.offset.reset": "earliest",
                 "session.timeout.ms": _SESSION_MS,
             },
-            logger=hush("librdkafka"),
+            logger=redirect_client_log("librdkafka"),
         )
         self._leave = threading.Event()
         self._threads = [threading.Thread(target=run) for run in (self._write, self._read)]
@@ -175,7 +175,7 @@ class AckedMessages:
                 settings["transactional.id"] = self._topic
             case _:
                 settings["enable.idempotence"] = self._writing_as is Writing.IDEMPOTENT
-        return Producer({**self._settings, **settings}, logger=hush("librdkafka"))
+        return Producer({**self._settings, **settings}, logger=redirect_client_log("librdkafka"))
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:

@@ -7,7 +7,7 @@ import asyncio
 from ktui.cli.lab.command import connect
 from ktui.lab import control
 from ktui.lab.layout import Lab
-from ktui.lab.readiness import until_ready
+from ktui.lab.readiness import wait_until_ready
 
 
 class Outage:
@@ -31,4 +31,4 @@ class Outage:
             act = control.resume if node.state is control.NodeState.SUSPENDED else control.start
             act(self._lab, node.node.id)
         if broken:
-            asyncio.run(until_ready(self._lab, connect, lambda _: None))
+            asyncio.run(wait_until_ready(self._lab, connect, lambda _: None))

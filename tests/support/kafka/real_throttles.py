@@ -16,7 +16,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.transport.client_logging import hush
+from ktui.kafka.transport.client_logging import redirect_client_log
 from ktui.lab.processes import wait_for
 from support.contract.real_world import RealWorld
 from support.contract.world import change
@@ -34,7 +34,7 @@ Settings = dict[str, dict[str, tuple[str | None, int]]]
 
 def all_settings(connection: Connection) -> Settings:
     """Give every setting of every topic and broker, as another client than ours reads it."""
-    admin = AdminClient({**connection.for_confluent()}, logger=hush("librdkafka"))
+    admin = AdminClient({**connection.for_confluent()}, logger=redirect_client_log("librdkafka"))
     seen = admin.list_topics(timeout=_LIMIT_S)
     asked = [ConfigResource(_KINDS.TOPIC, name) for name in seen.topics]
     answers = admin.describe_configs(asked) if asked else {}

@@ -13,7 +13,7 @@ from ktui.kafka.workload import (
     create_topic,
     delete_topics,
     fill,
-    lift_throttles,
+    remove_throttles,
     throttle_followers,
 )
 from ktui.kafka.writer import KafkaWriter
@@ -40,7 +40,7 @@ def slow_move(
         asyncio.run(_start(connection, tps))
         yield tps
     finally:
-        lift_throttles(connection, adding)
+        remove_throttles(connection, adding)
         delete_topics(connection, [topic])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import create_topic, fill, lift_throttles, throttle_followers
+from ktui.kafka.workload import create_topic, fill, remove_throttles, throttle_followers
 from ktui.lab.layout import Lab
 
 OLD, NEW = [2, 1, 3], [4, 1, 3]
@@ -25,7 +25,7 @@ class SlowTopic:
         throttle_followers(self.connection, self._adding, bytes_s=100_000)
 
     def let_go(self) -> None:
-        lift_throttles(self.connection, self._adding)
+        remove_throttles(self.connection, self._adding)
 
     @property
     def targets(self) -> list[dict[str, Any]]:

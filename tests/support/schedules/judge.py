@@ -15,7 +15,7 @@ from ktui.execution.run.events import Answered, Configured, Started, StepOver, T
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.transport.client_logging import hush
+from ktui.kafka.transport.client_logging import redirect_client_log
 from support.kafka.real_runs import described
 from support.kafka.real_throttles import changed
 from support.kafka.run_ends import otherwise_than_told, steps_against_cancels
@@ -142,7 +142,7 @@ def _keys(connection: Connection, topic: str) -> set[int]:
     settings = {**connection.for_confluent(), "group.id": "judge", "enable.auto.commit": False}
     consumer = Consumer(
         {**settings, "auto.offset.reset": "earliest", "enable.partition.eof": True},
-        logger=hush("librdkafka"),
+        logger=redirect_client_log("librdkafka"),
     )
     consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     found: set[int] = set()

@@ -29,9 +29,9 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport.client_logging import hush
+from ktui.kafka.transport.client_logging import redirect_client_log
 from ktui.kafka.workload import create_topic, fill
-from ktui.lab.clients import librdkafka
+from ktui.lab.clients import librdkafka_settings
 from ktui.lab.processes import wait_for
 from ktui.lab.users import ADMIN
 from support.cli.shell import Shell
@@ -94,7 +94,7 @@ class Play:
 
     def __init__(self, schedule: Schedule, nodes: Nodes, folder: Path) -> None:
         self.schedule, self.nodes = schedule, nodes
-        self.connection = Connection.of(librdkafka(nodes.lab), where="the lab")
+        self.connection = Connection.of(librdkafka_settings(nodes.lab), where="the lab")
         self.shell = Shell(nodes.lab, folder)
         self.run = Run(schedule.run)
         self.entries: list[JournalEntry] = []
@@ -367,7 +367,9 @@ class Play:
             return
         self._elected |= waiting
         self.told(f"elected by hand: {', '.join(map(str, sorted(waiting)))}")
-        admin = AdminClient({**self.connection.for_confluent()}, logger=hush("librdkafka"))
+        admin = AdminClient(
+            {**self.connection.for_confluent()}, logger=redirect_client_log("librdkafka")
+        )
         asked = [ConfluentPartition(tp.topic, tp.partition) for tp in sorted(waiting)]
         admin.elect_leaders(ElectionType.UNCLEAN, asked).result(30)
 

@@ -11,7 +11,7 @@ import msgspec
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.lab import class_archive, control, jars, nodes
-from ktui.lab.clients import librdkafka
+from ktui.lab.clients import librdkafka_settings
 from ktui.lab.java import find_java, needed_release, run_java
 from ktui.lab.layout import Lab, Node
 from support.contract.world import until
@@ -26,7 +26,7 @@ def with_version(lab: Lab, version: str) -> Lab:
     """Give the lab as it is once its nodes run this version; lab.json stays."""
     class_path = jars.fetch(version, lambda _: None)
     java = find_java(needed_release(version), f"Kafka {version}")
-    archive = class_archive.place(java, class_path)
+    archive = class_archive.archive_path(java, class_path)
     newer = msgspec.structs.replace(
         lab.layout,
         kafka_version=version,
@@ -40,10 +40,12 @@ def with_version(lab: Lab, version: str) -> Lab:
 async def restarted_on(newer: Lab, node: Node) -> None:
     """End a node in order, start it on the newer version, and wait until all is in sync."""
     process = nodes.running(newer)[node.id]
-    ended = await asyncio.to_thread(nodes.end, [process], signal.SIGTERM, seconds=_STOPS_S)
+    ended = await asyncio.to_thread(
+        nodes.signal_and_wait, [process], signal.SIGTERM, seconds=_STOPS_S
+    )
     assert ended, f"{node.name} does not end"
     await asyncio.to_thread(control.start, newer, node.id)
-    reader = KafkaReader(Connection.of(librdkafka(newer), where="the lab"))
+    reader = KafkaReader(Connection.of(librdkafka_settings(newer), where="the lab"))
     try:
         await until(lambda: _all_in_sync(reader, newer), limit_s=_LIMIT_S)
         if node.is_controller:

@@ -50,7 +50,9 @@ async def test_for_a_partition_of_it(code: int, needs: str) -> None:
 
 async def test_as_a_whole() -> None:
     def denied() -> NotAuthorized:
-        error = error_codes.refusal(31, None, attempted="x", where="broker 1", needs=ALTER.needs)
+        error = error_codes.error_for_refusal(
+            31, None, attempted="x", where="broker 1", needs=ALTER.needs
+        )
         assert isinstance(error, NotAuthorized)
         raise error
 

@@ -49,7 +49,7 @@ class Brokers:
         answer = getattr(self, f"_{kind}")()
         if getattr(answer, "error_code", 0):
             code = answer.error_code
-            raise error_codes.refusal(
+            raise error_codes.error_for_refusal(
                 code, None, attempted=purpose.attempted, where="", needs=purpose.needs
             )
         return answer

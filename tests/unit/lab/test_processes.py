@@ -37,9 +37,9 @@ class Spawner:
     def end_all(self) -> None:
         """Kill what still runs."""
         for pid in self._pids:
-            process = processes.look(pid)
+            process = processes.find_by_pid(pid)
             if process:
-                nodes.end([process], signal.SIGKILL, seconds=10)
+                nodes.signal_and_wait([process], signal.SIGKILL, seconds=10)
 
 
 @pytest.fixture
@@ -81,38 +81,38 @@ def test_down_ends_its_own_and_leaves_another_lab_alone(
     mine = spawn(java, "kafka.Kafka", str(first.properties_file(first.node(1))))
     theirs = spawn(java, "kafka.Kafka", str(second.properties_file(second.node(1))))
     down(first, keep=False)
-    assert processes.look(mine) is None
-    assert processes.look(theirs) is not None
+    assert processes.find_by_pid(mine) is None
+    assert processes.find_by_pid(theirs) is not None
 
 
 def test_a_reused_pid_is_never_signalled(spawn: Spawner) -> None:
-    now = processes.look(spawn(sys.executable))
+    now = processes.find_by_pid(spawn(sys.executable))
     assert now is not None
     before = msgspec.structs.replace(now, started="1")
-    assert not processes.send(before, signal.SIGKILL)
-    assert processes.gone(before)
-    assert not processes.gone(now)
+    assert not processes.send_signal(before, signal.SIGKILL)
+    assert processes.has_ended(before)
+    assert not processes.has_ended(now)
 
 
 def test_a_suspended_process_is_seen_as_such_and_still_ends(spawn: Spawner) -> None:
-    process = processes.look(spawn(sys.executable))
+    process = processes.find_by_pid(spawn(sys.executable))
     assert process is not None
     assert not process.suspended
-    processes.send(process, signal.SIGSTOP)
+    processes.send_signal(process, signal.SIGSTOP)
 
     def is_suspended() -> bool:
-        now = processes.look(process.pid)
+        now = processes.find_by_pid(process.pid)
         return now is not None and now.suspended
 
     assert processes.wait_for(is_suspended, seconds=10)
-    assert nodes.end([process], signal.SIGTERM, seconds=10)
+    assert nodes.signal_and_wait([process], signal.SIGTERM, seconds=10)
 
 
 def test_signalling_what_has_ended_says_so(spawn: Spawner) -> None:
-    process = processes.look(spawn(sys.executable))
+    process = processes.find_by_pid(spawn(sys.executable))
     assert process is not None
-    assert nodes.end([process], signal.SIGKILL, seconds=10)
-    assert not processes.send(process, signal.SIGTERM)
+    assert nodes.signal_and_wait([process], signal.SIGKILL, seconds=10)
+    assert not processes.send_signal(process, signal.SIGTERM)
 
 
 def test_without_proc_ps_tells_the_same(
@@ -123,5 +123,5 @@ def test_without_proc_ps_tells_the_same(
     monkeypatch.setattr(processes, "_PROC", Path("/nowhere"))
     found = nodes.running(lab)
     assert {node: process.pid for node, process in found.items()} == {1: pid}
-    assert processes.send(found[1], signal.SIGKILL)
-    assert processes.wait_for(lambda: processes.gone(found[1]), seconds=10)
+    assert processes.send_signal(found[1], signal.SIGKILL)
+    assert processes.wait_for(lambda: processes.has_ended(found[1]), seconds=10)

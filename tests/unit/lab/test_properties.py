@@ -91,7 +91,7 @@ def test_a_client_file_says_the_same_as_the_librdkafka_settings(tmp_path: Path, 
     lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
     clients.write_files(lab)
     from_file = Connection.of(command_config=lab.client_file(user)).for_confluent()
-    assert from_file.items() >= clients.librdkafka(lab, user).items()
+    assert from_file.items() >= clients.librdkafka_settings(lab, user).items()
 
 
 def test_client_files_are_for_their_owner_only(tmp_path: Path) -> None:

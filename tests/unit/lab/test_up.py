@@ -95,7 +95,7 @@ def test_the_telling_lines_of_a_log_are_its_last_errors_without_stack_frames(
         "\t... 3 more\n"
         "10:02 INFO  shutting down\n"
     )
-    assert server_log.telling_lines(log) == (
+    assert server_log.error_lines(log) == (
         "10:01 ERROR KafkaServer: cannot start",
         "org.apache.kafka.common.config.ConfigException: Invalid value many",
     )
@@ -104,8 +104,8 @@ def test_the_telling_lines_of_a_log_are_its_last_errors_without_stack_frames(
 def test_a_log_without_errors_gives_its_last_lines(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("".join(f"line {number}\n" for number in range(20)))
-    assert server_log.telling_lines(log, most=2) == ("line 18", "line 19")
+    assert server_log.error_lines(log, most=2) == ("line 18", "line 19")
 
 
 def test_a_log_that_is_not_there_tells_nothing(tmp_path: Path) -> None:
-    assert server_log.telling_lines(tmp_path / "server.log") == ()
+    assert server_log.error_lines(tmp_path / "server.log") == ()

@@ -18,7 +18,7 @@ from ktui.cluster.ports import ClusterReader
 from ktui.lab import control, layout
 from ktui.lab.down import down as take_down
 from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.layout import Lab, Report, Security
+from ktui.lab.layout import Lab, ProgressReport, Security
 from ktui.lab.up import LabRequest
 from ktui.lab.up import up as bring_up
 from ktui.lab.users import USERS
@@ -182,7 +182,7 @@ def demo(brokers: int, version: str, folder: Path) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Report]:
+def progress() -> Iterator[ProgressReport]:
     """Tell on standard error what is being done: one line that changes, where it is a terminal."""
     terminal = sys.stderr.isatty()
 

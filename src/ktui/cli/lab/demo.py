@@ -20,8 +20,8 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab import clients
 from ktui.lab.down import down
-from ktui.lab.interrupt import unwinding_on_signals
-from ktui.lab.layout import Lab, Report
+from ktui.lab.interrupt import exit_on_signals
+from ktui.lab.layout import Lab, ProgressReport
 from ktui.lab.readiness import Connect
 from ktui.lab.up import LabRequest, up
 
@@ -49,7 +49,7 @@ def run(
     folder: Path,
     wanted: LabRequest,
     connect: Connect,
-    progress: Callable[[], AbstractContextManager[Report]],
+    progress: Callable[[], AbstractContextManager[ProgressReport]],
 ) -> int:
     """Show the demonstration and take its lab down.
 
@@ -59,11 +59,11 @@ def run(
     Raises:
         LabError, ClusterError: and nothing is left running.
     """
-    with unwinding_on_signals():
+    with exit_on_signals():
         with progress() as report:
             lab = up(folder, wanted, connect, report)
         try:
-            connection = Connection.of(clients.librdkafka(lab), where="the lab")
+            connection = Connection.of(clients.librdkafka_settings(lab), where="the lab")
             with progress() as report:
                 _set_in_motion(lab, connection, report)
             with workload.SteadyProducer(
@@ -80,11 +80,11 @@ def run(
                 down(lab, keep=False)
 
 
-def _set_in_motion(lab: Lab, connection: Connection, report: Report) -> None:
+def _set_in_motion(lab: Lab, connection: Connection, report: ProgressReport) -> None:
     brokers = [node.id for node in lab.brokers]
     for topic in (_MOVING, _LEADING, _RESTING):
         report(f"filling the topic {topic.name}")
-        replicas = workload.spread(topic.partitions, topic.factor, brokers)
+        replicas = workload.assign_round_robin(topic.partitions, topic.factor, brokers)
         workload.create_topic(connection, topic.name, replicas)
         workload.fill(connection, topic.name, range(topic.partitions), bytes_each=topic.bytes_each)
     report("starting a reassignment")
@@ -97,7 +97,9 @@ def _set_in_motion(lab: Lab, connection: Connection, report: Report) -> None:
 def _plan(topic: _Topic, brokers: list[int], *, place: int) -> _Plan:
     """Put another broker in one place of each partition's list; place 0 moves the lead too."""
     plan = {}
-    for number, replicas in enumerate(workload.spread(topic.partitions, topic.factor, brokers)):
+    for number, replicas in enumerate(
+        workload.assign_round_robin(topic.partitions, topic.factor, brokers)
+    ):
         others = [broker for broker in brokers if broker not in replicas]
         target = list(replicas)
         target[place] = others[number % len(others)]

@@ -77,8 +77,8 @@ def check_one_throttle(
                 f"run {run.name}, which nobody carries on, has left its rate on "
                 f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers, told=8)}, and a "
                 f"broker has one, which two runs would take from each other. Go on with it: ktui "
-                f"resume {run.name}; or stop it for good: ktui cancel {run.name} --stop --all; either "
-                "puts back what was there"
+                f"resume {run.name}; or stop it for good: ktui cancel {run.name} --stop --all; "
+                "either puts back what was there"
             )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from ktui.kafka.connection.property_table import PROPERTIES
 from ktui.kafka.connection.secret import Secret
-from ktui.kafka.connection.sources import GivenSetting, from_file, from_mapping
-from ktui.kafka.connection.validate import checked, complete, unused
+from ktui.kafka.connection.sources import RawSetting, from_file, from_mapping
+from ktui.kafka.connection.validate import check_complete, check_values, unused_settings
 
 DEFAULT_TIMEOUT_S = 10.0
 
@@ -39,16 +39,16 @@ class Connection:
     """
 
     def __init__(
-        self, settings: Mapping[str, GivenSetting], *, where: str, warnings: tuple[str, ...] = ()
+        self, settings: Mapping[str, RawSetting], *, where: str, warnings: tuple[str, ...] = ()
     ) -> None:
-        self._values = checked(settings)
+        self._values = check_values(settings)
         self._origin = {name: given.where for name, given in settings.items()}
-        complete(self._values, self._origin, where)
+        check_complete(self._values, self._origin, where)
         self._kept_in = {name: given.kept_in for name, given in settings.items()}
         self._tls = self._ssl_context() if self.protocol.endswith("SSL") else None
         idle = tuple(
             f"{self._origin[name]}: {name} has no effect with security.protocol={self.protocol}"
-            for name in unused(self._values)
+            for name in unused_settings(self._values)
         )
         self.warnings = warnings + idle
 
@@ -79,7 +79,7 @@ class Connection:
         Raises:
             ConnectionProblem: a setting cannot be used; names the place, the key and the fix.
         """
-        settings: dict[str, GivenSetting] = {}
+        settings: dict[str, RawSetting] = {}
         warnings: tuple[str, ...] = ()
         if command_config is not None:
             settings, ignored = from_file(command_config)
@@ -88,7 +88,7 @@ class Connection:
                 warnings = (f"{command_config}: not used by ktui: {', '.join(ignored)}",)
         settings |= from_mapping(properties or {}, where, folder or Path(), file)
         if bootstrap_server is not None:
-            option = GivenSetting(bootstrap_server, "--bootstrap-server", Path())
+            option = RawSetting(bootstrap_server, "--bootstrap-server", Path())
             settings["bootstrap.servers"] = option
         return cls(settings, where=where, warnings=warnings)
 
@@ -180,9 +180,9 @@ class Connection:
         )
 
     def _ssl_context(self) -> Any:
-        from ktui.kafka.connection.tls import context_for  # noqa: PLC0415 -- slow to import, not always used
+        from ktui.kafka.connection.tls import ssl_context_for  # noqa: PLC0415 -- slow to import, not always used
 
-        return context_for(self._values, self._origin)
+        return ssl_context_for(self._values, self._origin)
 
 
 def _revealed(value: str | Secret) -> str:

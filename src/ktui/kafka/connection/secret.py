@@ -24,7 +24,7 @@ class CommandFailed(Exception):
     """A command yielded no secret. The message repeats nothing of its output."""
 
 
-def printed(words: Sequence[str], folder: Path) -> str:
+def run_command(words: Sequence[str], folder: Path) -> str:
     """Run a command without a shell and return its output.
 
     Args:
@@ -122,7 +122,7 @@ class Secret:
         raise TypeError("a Secret cannot be pickled")
 
 
-def fetched(source: Mapping[object, object], where: str, key: str, folder: Path) -> str:
+def fetch_value(source: Mapping[object, object], where: str, key: str, folder: Path) -> str:
     """Fetch a value from its source: `{file: PATH}`, `{env: NAME}` or `{command: LINE}`.
 
     A file's path may be relative to `folder`; a command runs without a shell. One trailing line end
@@ -174,7 +174,7 @@ def _from_command(line: object, folder: Path) -> str:
     if not words:
         raise _Missing("the command is empty")
     try:
-        return printed(words, folder)
+        return run_command(words, folder)
     except CommandFailed as why:
         raise _Missing(str(why)) from None
 

@@ -18,7 +18,7 @@ from ktui.kafka.connection.property_table import (
     ValueKind,
     may_be_ignored,
 )
-from ktui.kafka.connection.secret import fetched
+from ktui.kafka.connection.secret import fetch_value
 
 _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     "PlainLoginModule": (("PLAIN",), {"username": "sasl.username", "password": "sasl.password"}),
@@ -174,7 +174,7 @@ _SIMILARITY = 0.85
 """The similarity at which an unknown name counts as a misspelling of a known one."""
 
 
-class GivenSetting(NamedTuple):
+class RawSetting(NamedTuple):
     """One setting as it was written."""
 
     value: str
@@ -188,14 +188,14 @@ class GivenSetting(NamedTuple):
 
 def from_mapping(
     properties: Mapping[str, object], where: str, folder: Path, file: Path | None = None
-) -> dict[str, GivenSetting]:
+) -> dict[str, RawSetting]:
     """Read a context's `properties`, which `file` holds; an unknown name is an error.
 
     Raises:
         ConnectionProblem: a name or a value is wrong; names `where` and the key.
     """
     given = {
-        str(name): GivenSetting(
+        str(name): RawSetting(
             _text(value, where, str(name), folder), where, folder, _kept_in(value, folder, file)
         )
         for name, value in properties.items()
@@ -205,7 +205,7 @@ def from_mapping(
     return _translated(given)
 
 
-def from_file(path: Path) -> tuple[dict[str, GivenSetting], list[str]]:
+def from_file(path: Path) -> tuple[dict[str, RawSetting], list[str]]:
     """Read a client properties file, Java's or librdkafka's.
 
     Returns:
@@ -225,7 +225,7 @@ def from_file(path: Path) -> tuple[dict[str, GivenSetting], list[str]]:
                     "Java's config providers are not read",
                     "Use a context: its values may be {env: NAME}, {file: PATH} or {command: LINE}",
                 )
-            given[key] = GivenSetting(value, where, Path(), path)
+            given[key] = RawSetting(value, where, Path(), path)
         elif may_be_ignored(key) and not _similar_names(key):
             ignored.append(key)
         else:
@@ -251,7 +251,7 @@ def _text(value: object, where: str, key: str, folder: Path) -> str:
         case list() if key in CANONICAL and CANONICAL[key] == "bootstrap.servers":
             return ",".join(str(item) for item in value)
         case Mapping():
-            return fetched(value, where, key, folder)
+            return fetch_value(value, where, key, folder)
         case _:
             problem = "expected text, or one of {file: PATH}, {env: NAME}, {command: LINE}"
             raise ConnectionProblem(where, key, problem)
@@ -261,14 +261,14 @@ def _is_secret(name: str) -> bool:
     return name in CANONICAL and PROPERTIES[CANONICAL[name]].kind is ValueKind.SECRET
 
 
-def _translated(given: Mapping[str, GivenSetting]) -> dict[str, GivenSetting]:
+def _translated(given: Mapping[str, RawSetting]) -> dict[str, RawSetting]:
     """Rename every setting to librdkafka's name, and translate Java's stores and login modules."""
     settings = {CANONICAL[name]: value for name, value in given.items() if name in CANONICAL}
     stores = {name: (v.value, v.where) for name, v in given.items() if name in JAVA_STORES}
     folder = next((v.folder for v in given.values()), Path())
     for name, (value, where) in store_settings(stores).items():
         kept_in = given["ssl.keystore.key"].kept_in if name == "ssl.key.pem" else None
-        settings.setdefault(name, GivenSetting(value, where, folder, kept_in))
+        settings.setdefault(name, RawSetting(value, where, folder, kept_in))
     if jaas := given.get("sasl.jaas.config"):
         mechanism = settings.get("sasl.mechanism")
         login = jaas_settings(jaas.value, mechanism and mechanism.value.upper(), jaas.where)

@@ -15,7 +15,7 @@ from ktui.kafka.connection.secret import Secret
 TlsValues = Mapping[str, str | Secret]
 
 
-def context_for(values: TlsValues, origin: Mapping[str, str]) -> ssl.SSLContext:
+def ssl_context_for(values: TlsValues, origin: Mapping[str, str]) -> ssl.SSLContext:
     """Build the client's SSL context.
 
     Args:

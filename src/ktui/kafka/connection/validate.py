@@ -11,7 +11,7 @@ from ktui.kafka.connection.errors import ConnectionProblem
 from ktui.kafka.connection.keystores import MOST_STORE_BYTES
 from ktui.kafka.connection.property_table import PROPERTIES, Property, ValueKind
 from ktui.kafka.connection.secret import Secret
-from ktui.kafka.connection.sources import GivenSetting
+from ktui.kafka.connection.sources import RawSetting
 
 SettingValues = Mapping[str, str | Secret]
 
@@ -19,7 +19,7 @@ _LONGEST_TIMEOUT_MS = 300_000
 """librdkafka's limit."""
 
 
-def checked(settings: Mapping[str, GivenSetting]) -> dict[str, str | Secret]:
+def check_values(settings: Mapping[str, RawSetting]) -> dict[str, str | Secret]:
     """Check every value by its kind, and wrap secrets.
 
     Raises:
@@ -29,7 +29,7 @@ def checked(settings: Mapping[str, GivenSetting]) -> dict[str, str | Secret]:
     return {name: _value(PROPERTIES[name], setting) for name, setting in settings.items()}
 
 
-def _value(prop: Property, setting: GivenSetting) -> str | Secret:
+def _value(prop: Property, setting: RawSetting) -> str | Secret:
     if not setting.value.strip():
         raise ConnectionProblem(setting.where, prop.name, "is empty")
     if prop.kind is ValueKind.SECRET:
@@ -38,7 +38,7 @@ def _value(prop: Property, setting: GivenSetting) -> str | Secret:
     return check(prop, setting) if check else setting.value
 
 
-def _choice(prop: Property, setting: GivenSetting) -> str:
+def _choice(prop: Property, setting: RawSetting) -> str:
     for choice in prop.choices:
         if setting.value.strip().lower() == choice.lower():
             return choice
@@ -47,14 +47,14 @@ def _choice(prop: Property, setting: GivenSetting) -> str:
     raise ConnectionProblem(setting.where, prop.name, problem)
 
 
-def _flag(prop: Property, setting: GivenSetting) -> str:
+def _flag(prop: Property, setting: RawSetting) -> str:
     value = setting.value.strip().lower()
     if value not in {"true", "false"}:
         raise ConnectionProblem(setting.where, prop.name, f"{setting.value!r} is not true or false")
     return value
 
 
-def _number(prop: Property, setting: GivenSetting) -> str:
+def _number(prop: Property, setting: RawSetting) -> str:
     value = setting.value.strip()
     digits = value.lstrip("0")
     if not value.isascii() or not value.isdigit() or not digits:
@@ -63,7 +63,7 @@ def _number(prop: Property, setting: GivenSetting) -> str:
     return longest if len(digits) > len(longest) else str(min(int(digits), _LONGEST_TIMEOUT_MS))
 
 
-def _file(prop: Property, setting: GivenSetting) -> str:
+def _file(prop: Property, setting: RawSetting) -> str:
     path = setting.folder.joinpath(setting.value.strip())
     try:
         path = expand_home(path)
@@ -76,7 +76,7 @@ def _file(prop: Property, setting: GivenSetting) -> str:
     return str(path)
 
 
-def _url(prop: Property, setting: GivenSetting) -> str:
+def _url(prop: Property, setting: RawSetting) -> str:
     try:
         url = urlsplit(setting.value)
         _ = url.port  # a ValueError of its own
@@ -92,7 +92,7 @@ def _url(prop: Property, setting: GivenSetting) -> str:
 _ADDRESS = re.compile(r"(?:\w+://)?(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]+):(\d{1,5})")
 
 
-def _addresses(prop: Property, setting: GivenSetting) -> str:
+def _addresses(prop: Property, setting: RawSetting) -> str:
     found = []
     for address in setting.value.split(","):
         match = _ADDRESS.fullmatch(address.strip())
@@ -107,7 +107,7 @@ def _addresses(prop: Property, setting: GivenSetting) -> str:
     return ",".join(found)
 
 
-_Check = Callable[[Property, GivenSetting], str]
+_Check = Callable[[Property, RawSetting], str]
 
 _BY_KIND: Mapping[ValueKind, _Check] = {
     ValueKind.CHOICE: _choice,
@@ -135,7 +135,7 @@ _NEEDED = {
 }
 
 
-def complete(values: SettingValues, origin: Mapping[str, str], where: str) -> None:
+def check_complete(values: SettingValues, origin: Mapping[str, str], where: str) -> None:
     """Check that the settings together are all that a connection needs.
 
     Args:
@@ -176,7 +176,7 @@ def _complete_sasl(values: SettingValues, origin: Mapping[str, str]) -> None:
             raise ConnectionProblem(origin["sasl.mechanism"], key, problem, fix)
 
 
-def unused(values: SettingValues) -> list[str]:
+def unused_settings(values: SettingValues) -> list[str]:
     """Return the names of the security settings that the security protocol does not use."""
     protocol = str(values.get("security.protocol", "PLAINTEXT"))
     idle = [] if protocol.startswith("SASL") else ["sasl."]

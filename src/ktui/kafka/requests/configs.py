@@ -35,7 +35,7 @@ from ktui.cluster.throttle_settings import (
     LOG_DIR_RATE,
 )
 from ktui.kafka.transport import error_codes
-from ktui.kafka.transport.client import Build
+from ktui.kafka.transport.client import RequestFactory
 
 TOPIC = 2
 BROKER = 4
@@ -78,8 +78,8 @@ def broker_request(broker: int) -> Any:
     return _request(BROKER, [str(broker)], (*_BROKER_NUMBERS.values(), *_BROKER_FLAGS.values()))
 
 
-async def read(
-    ask: Callable[[Build], Awaitable[Any]],
+async def read_settings(
+    ask: Callable[[RequestFactory], Awaitable[Any]],
     resources: Sequence[ConfigResource],
     names: Collection[str],
 ) -> SettingsAnswer:
@@ -103,14 +103,16 @@ async def read(
     for result in answer.results:
         resource = ConfigResource(_SCOPES[result.resource_type], result.resource_name)
         if result.error_code:
-            needs = f"DescribeConfigs on {granted_on(resource)}"
-            failures[resource] = error_codes.refused(result.error_code, result.error_message, needs)
+            needs = f"DescribeConfigs on {permission_target(resource)}"
+            failures[resource] = error_codes.describe_refusal(
+                result.error_code, result.error_message, needs
+            )
         else:
             settings[resource] = _present_settings(result, names)
     return SettingsAnswer(settings, failures)
 
 
-def granted_on(resource: ConfigResource) -> str:
+def permission_target(resource: ConfigResource) -> str:
     """Name the resource that a permission for settings is granted on; for brokers the cluster."""
     return "the cluster" if resource.scope is ConfigScope.BROKER else f"topic {resource.name}"
 
@@ -210,7 +212,7 @@ def alter_request(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> A
     )
 
 
-def altered(answer: Any) -> Iterator[tuple[ConfigResource, int, str | None]]:
+def read_alter_results(answer: Any) -> Iterator[tuple[ConfigResource, int, str | None]]:
     """Yield each resource with its error code and the broker's message."""
     for result in answer.responses:
         scope = _SCOPES.get(result.resource_type)

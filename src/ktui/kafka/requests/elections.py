@@ -23,7 +23,7 @@ def elect_request(partitions: Collection[TopicPartition], timeout_s: float) -> A
     )
 
 
-def elected(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
+def read_election_results(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
     """Yield each partition with its error code and the controller's message."""
     for topic in answer.replica_election_results:
         for result in topic.partition_result:

@@ -22,7 +22,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 
 from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
 from ktui.kafka.transport import error_codes
-from ktui.kafka.transport.client import Build, Wire
+from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.retry import FIRST_S
 from ktui.kafka.transport.translate_errors import Purpose
 
@@ -70,7 +70,7 @@ class UpToDateBrokers:
                 _QUORUM.attempted, where=denied.where, answer=denied.answer, fix=denied.fix
             ) from denied
 
-    async def ask(self, purpose: Purpose, build: Build) -> Any:
+    async def ask(self, purpose: Purpose, build: RequestFactory) -> Any:
         """Send a read to an up-to-date broker, and to another one if that fails.
 
         Raises:
@@ -147,7 +147,7 @@ async def _last_record(wire: Wire) -> int:
             return int(end) - 1
         if time.monotonic() >= until_s:
             code = log.error_code
-            answer = error_codes.words(code, None) if code else "no controller leads yet"
+            answer = error_codes.describe_error(code, None) if code else "no controller leads yet"
             raise TimedOut(_QUORUM.attempted, answer=answer)
         await asyncio.sleep(_PAUSE_S)  # a controller failover is under way
 

@@ -60,7 +60,7 @@ def describe_request(group: str) -> Any:
     )
 
 
-def seen(answer: Any) -> GroupDescription:
+def read_group(answer: Any) -> GroupDescription:
     """Read the only group of an answer."""
     group = answer.groups[0]
     permitted = group.authorized_operations

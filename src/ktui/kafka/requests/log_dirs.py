@@ -23,7 +23,9 @@ def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
     )
 
 
-def log_dirs_of(broker: int, answer: Any, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
+def read_log_dirs(
+    broker: int, answer: Any, partitions: Collection[TopicPartition]
+) -> LogDirsAnswer:
     """Read a DescribeLogDirs answer, without the bytes of future replicas (KIP-113)."""
     requested = frozenset(partitions)
     sizes: dict[TopicPartition, int] = {}

@@ -55,7 +55,7 @@ def page_request(names: Sequence[str], cursor: Any, limit: int = PAGE) -> Any:
     return request(topics=topics, response_partition_limit=limit, cursor=start)
 
 
-def names_from(names: Sequence[str], cursor: Any) -> list[str]:
+def remaining_names(names: Sequence[str], cursor: Any) -> list[str]:
     """Drop the topics that earlier pages have covered in full; brokers page by name."""
     return [n for n in names if cursor is None or n >= cursor.topic_name]
 
@@ -79,14 +79,14 @@ def topics_answer(topics: Iterable[Any]) -> TopicsAnswer:
         elif topic.error_code:
             failures.append(topic_failure(Operation.METADATA, name, topic.error_code, None))
         else:
-            topic_id = shown_id(topic.topic_id)
+            topic_id = format_topic_id(topic.topic_id)
             for found in topic.partitions:
                 state = _partition(TopicPartition(name, found.partition_index), topic_id, found)
                 partitions[state.tp] = state
     return TopicsAnswer(partitions, frozenset(absent), tuple(failures))
 
 
-def merged(answers: Iterable[TopicsAnswer]) -> TopicsAnswer:
+def merge_answers(answers: Iterable[TopicsAnswer]) -> TopicsAnswer:
     """Merge the pages of one query."""
     partitions: dict[TopicPartition, PartitionState] = {}
     absent: set[str] = set()
@@ -101,7 +101,7 @@ def merged(answers: Iterable[TopicsAnswer]) -> TopicsAnswer:
 def topic_failure(operation: Operation, topic: str, code: int, message: str | None) -> Failure:
     """Return the failure for a topic whose part of an answer is an error."""
     needs = f"{_NEEDED.get(operation, 'Describe')} on topic {topic}"
-    answer = error_codes.refused(code, message, needs)
+    answer = error_codes.describe_refusal(code, message, needs)
     return Failure(operation, answer, topic=topic, denied=code in error_codes.DENIED)
 
 
@@ -109,7 +109,7 @@ _NEEDED = {Operation.TOPIC_CONFIGS: "DescribeConfigs"}
 """The permission that an operation on a topic needs, where it is not Describe."""
 
 
-def shown_id(topic_id: uuid.UUID | None) -> str | None:
+def format_topic_id(topic_id: uuid.UUID | None) -> str | None:
     """Format a topic id as Kafka's tools do; None for the zero id of brokers without topic ids."""
     if topic_id is None or topic_id == _NO_ID:
         return None

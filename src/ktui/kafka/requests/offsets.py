@@ -46,7 +46,7 @@ def offsets_request(
     )
 
 
-def offsets_of(
+def read_offsets(
     answers: Iterable[Any], errors: dict[TopicPartition, str]
 ) -> dict[TopicPartition, int]:
     """Read offsets; the error of a partition that the broker refused goes into `errors`."""

@@ -32,7 +32,7 @@ _versions_request = partial(
 )
 
 
-class Completion:
+class CompletionRule:
     """The rule by which a cluster completes reassignments, refreshed every minute.
 
     Clusters are upgraded, so the answer may change.
@@ -69,7 +69,7 @@ def list_request(timeout_s: float) -> Any:
     return ListPartitionReassignmentsRequest(timeout_ms=int(timeout_s * 1000), topics=None)
 
 
-def listed(answer: Any) -> Mapping[TopicPartition, Reassignment]:
+def read_reassignments(answer: Any) -> Mapping[TopicPartition, Reassignment]:
     """Read a ListPartitionReassignments answer."""
     return {
         TopicPartition(clean(topic.name), ongoing.partition_index): Reassignment(
@@ -103,7 +103,7 @@ def alter_request(targets: TargetsOrCancel, timeout_s: float, *, guarded: bool) 
     )
 
 
-def altered(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
+def read_alter_results(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
     """Yield each partition with its error code and the controller's message."""
     for topic in answer.responses:
         for result in topic.partitions:

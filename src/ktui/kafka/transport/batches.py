@@ -15,9 +15,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.cluster.text import clean
 from ktui.kafka.transport import error_codes
-from ktui.kafka.transport.client import AnswerLost, Build, Wire
+from ktui.kafka.transport.client import AnswerLost, RequestFactory, Wire
 from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
-from ktui.kafka.transport.translate_errors import Purpose, most_telling
+from ktui.kafka.transport.translate_errors import Purpose, most_informative
 
 _T = TypeVar("_T")
 
@@ -48,7 +48,7 @@ class BatchedRequest(msgspec.Struct, Generic[Part], frozen=True):
     """One request, with the partitions or resources it concerns."""
 
     parts: Collection[Part]
-    build: Build
+    build: RequestFactory
     broker: int | None = None
     """The broker it must reach; None for any broker, which forwards it to the controller."""
 
@@ -103,7 +103,7 @@ class Sender(Generic[Part]):
         outcomes = await asyncio.gather(*(self._outcome(each, limit, deadline) for each in changes))
         failures = [outcome for outcome in outcomes if isinstance(outcome, ClusterError)]
         if failures and len(failures) == len(outcomes):
-            raise most_telling(failures)
+            raise most_informative(failures)
         return _joined(changes, outcomes)
 
     async def _outcome(
@@ -146,7 +146,7 @@ def _result(code: int, message: str | None, needs: str) -> WriteResult:
         return WriteResult(Verdict.ACCEPTED)
     words = clean(message or "")
     if code in error_codes.DENIED:
-        words = ". ".join(filter(None, (words.rstrip("."), error_codes.grant(needs))))
+        words = ". ".join(filter(None, (words.rstrip("."), error_codes.permission_fix(needs))))
         return WriteResult(Verdict.REFUSED, error_codes.name_of(code), words, needs=needs)
     if code == error_codes.ELECTION_NOT_NEEDED:
         return WriteResult(Verdict.ACCEPTED, error_codes.name_of(code), words)

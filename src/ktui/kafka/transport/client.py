@@ -20,7 +20,7 @@ from ktui.kafka.transport import client_logging, error_codes
 from ktui.kafka.transport.pool import LARGEST_HELLO, Call, Pool
 from ktui.kafka.transport.retry import Attempts, NodeId
 from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
-from ktui.kafka.transport.translate_errors import CallContext, Purpose, translated
+from ktui.kafka.transport.translate_errors import CallContext, Purpose, translate_error
 
 _GRACE_S = 0.25
 """Seconds after a call's limit in which the IO thread's own timer may still report the cause."""
@@ -36,7 +36,7 @@ _DROP_UNSENT = [*_NO_DELAY, (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("i
 
 _CLOSED = "the connection was closed by ktui"
 
-Build = Callable[[], Any]
+RequestFactory = Callable[[], Any]
 """Makes a request. Each attempt needs a new one: a request keeps the version it was sent in."""
 
 
@@ -83,7 +83,7 @@ class Wire:
     async def ask(
         self,
         purpose: Purpose,
-        build: Build,
+        build: RequestFactory,
         *,
         broker: int | None = None,
         limit_s: float | None = None,
@@ -105,7 +105,7 @@ class Wire:
     async def send(
         self,
         purpose: Purpose,
-        build: Build,
+        build: RequestFactory,
         *,
         broker: int | None = None,
         limit_s: float | None = None,
@@ -159,7 +159,7 @@ class Wire:
     async def _call(
         self,
         purpose: Purpose,
-        build: Build,
+        build: RequestFactory,
         broker: int | None,
         attempts: Attempts,
         *,
@@ -215,7 +215,7 @@ class Wire:
         except Exception as error:
             if self._closed:
                 raise context.error(Unreachable, _CLOSED) from error
-            raise translated(error, context, call) from error
+            raise translate_error(error, context, call) from error
         self._suspects.pop(node, None)
         return answer
 
@@ -251,7 +251,7 @@ class Wire:
         self._pool.cluster.update_metadata(answer)
 
     def _open(self) -> None:
-        client_logging.hush("kafka")
+        client_logging.redirect_client_log("kafka")
         settings = self.connection.for_kafka_python()
         self._tokens = settings.get("sasl_oauth_token_provider")
         self._net = NetworkSelector(client_id="ktui", slow_task_threshold_secs=0)
@@ -318,8 +318,10 @@ class Wire:
         code, message = answer.error_code, getattr(answer, "error_message", None)
         where = self._context(purpose, node).where
         if change and code in error_codes.UNDECIDED:
-            return AnswerLost.at(node, purpose.attempted, where, error_codes.words(code, message))
-        return error_codes.refusal(
+            return AnswerLost.at(
+                node, purpose.attempted, where, error_codes.describe_error(code, message)
+            )
+        return error_codes.error_for_refusal(
             code, message, attempted=purpose.attempted, where=where, needs=purpose.needs
         )
 

@@ -15,7 +15,7 @@ class _Forward(logging.Handler):
         log.debug("%s %s: %s", record.levelname, record.name, record.getMessage())
 
 
-def hush(name: str) -> logging.Logger:
+def redirect_client_log(name: str) -> logging.Logger:
     """Route a client's logger to `ktui.kafka.client` at debug level. Idempotent.
 
     Records below INFO are dropped. kafka-python's debug records print requests in full, and one of

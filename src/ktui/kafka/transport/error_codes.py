@@ -53,26 +53,28 @@ _DUMP = "Request Request("
 """The start of a broker's message that is the request's Java object instead of a sentence."""
 
 
-def words(code: int, message: str | None) -> str:
+def describe_error(code: int, message: str | None) -> str:
     """Return a broker's answer in one line: Kafka's name for the error and the broker's message."""
     if not message or message.startswith(_DUMP):
         return name_of(code)
     return f"{name_of(code)}: {clean(message)}"
 
 
-def refused(code: int, message: str | None, needs: str) -> str:
+def describe_refusal(code: int, message: str | None, needs: str) -> str:
     """Return a broker's answer in one line, with the missing permission if it is a denial."""
-    answer = words(code, message)
-    return f"{answer.rstrip('.')}. {grant(needs)}" if code in DENIED and needs else answer
+    answer = describe_error(code, message)
+    return f"{answer.rstrip('.')}. {permission_fix(needs)}" if code in DENIED and needs else answer
 
 
-def refusal(
+def error_for_refusal(
     code: int, message: str | None, *, attempted: str, where: str, needs: str
 ) -> ClusterError:
     """Return the error for an answer that failed as a whole, with the fix."""
-    answer = words(code, message)
+    answer = describe_error(code, message)
     if code in DENIED:
-        return NotAuthorized(attempted, where=where, answer=answer, fix=grant(needs), needs=needs)
+        return NotAuthorized(
+            attempted, where=where, answer=answer, fix=permission_fix(needs), needs=needs
+        )
     if code == UNSUPPORTED_VERSION:
         return Unsupported(attempted, where=where, answer=answer, fix="Upgrade the brokers")
     if code == REQUEST_TIMED_OUT:
@@ -80,6 +82,6 @@ def refusal(
     return Refused(attempted, code=name_of(code), where=where, answer=answer)
 
 
-def grant(needs: str) -> str:
+def permission_fix(needs: str) -> str:
     """Return the fix for a missing permission, as a sentence."""
     return f"Grant {needs} to this principal; `ktui doctor` shows all that is missing"

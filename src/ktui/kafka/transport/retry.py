@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ktui.cluster.errors import ClusterError
 from ktui.kafka.transport.pool import Call
 from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
-from ktui.kafka.transport.translate_errors import most_telling
+from ktui.kafka.transport.translate_errors import most_informative
 
 NodeId = int | str
 """A broker id, or kafka-python's name for a bootstrap address ("bootstrap-0")."""
@@ -80,4 +80,4 @@ class Attempts:
     @property
     def failure(self) -> ClusterError | None:
         """The error to report after every attempt failed; None without a failure."""
-        return most_telling(self._failures) if self._failures else None
+        return most_informative(self._failures) if self._failures else None

@@ -64,7 +64,7 @@ class CallContext(NamedTuple):
         return kind(self.attempted, where=self.where, answer=clean(answer), fix=fix)
 
 
-def translated(error: BaseException, context: CallContext, call: Call) -> ClusterError:
+def translate_error(error: BaseException, context: CallContext, call: Call) -> ClusterError:
     """Return the cluster error for an exception of kafka-python, TLS or the network."""
     if isinstance(error, ClusterError):
         return error
@@ -80,7 +80,7 @@ def translated(error: BaseException, context: CallContext, call: Call) -> Cluste
     return context.error(Unreachable, _message(error))
 
 
-def most_telling(failures: Sequence[ClusterError]) -> ClusterError:
+def most_informative(failures: Sequence[ClusterError]) -> ClusterError:
     """Choose the most informative failure, and name every address that failed the same way."""
     order = (AuthenticationFailed, NotKafka, Unsupported, TimedOut, Unreachable)
     found = min(failures, key=lambda e: next((i for i, k in enumerate(order) if type(e) is k), 9))
