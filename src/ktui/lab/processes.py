@@ -9,31 +9,30 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
+import psutil
 
 MAIN_CLASS = "kafka.Kafka"
-_PROC = Path("/proc")
 _SPAWN_S = 10.0
-_PS_LINE = re.compile(
-    r"\s*(?P<pid>\d+)\s+(?P<state>\S+)\s+(?P<started>(?:\S+\s+){5})(?P<command>.*)"
-)
 
 
 class Process(msgspec.Struct, frozen=True):
-    """One running process."""
+    """One running process, as it was when it was looked up."""
 
-    pid: int
-    started: str
-    """The start time in the system's own format; it differs when a pid is reused."""
+    handle: psutil.Process
+    """psutil's process: a pid and a start time, so that a reused pid is another process."""
     suspended: bool
     command: str
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.handle.pid
 
 
 def spawn(command: list[str], *, log: Path, environment: dict[str, str]) -> int:
@@ -75,7 +74,7 @@ def find(properties: dict[int, Path]) -> dict[int, Process]:
     """
     endings = {f" {MAIN_CLASS} {path}": node for node, path in properties.items()}
     found = {}
-    for process in _all():
+    for process in running():
         main = process.command.rfind(f" {MAIN_CLASS} ")
         node = endings.get(process.command[main:]) if main > 0 else None
         if node is not None and Path(process.command[:main].split(" -", 1)[0]).name == "java":
@@ -83,25 +82,35 @@ def find(properties: dict[int, Path]) -> dict[int, Process]:
     return found
 
 
+def running() -> Iterator[Process]:
+    """Yield every process that can be looked up and is not a zombie."""
+    return filter(None, map(_look_up, psutil.process_iter()))
+
+
 def find_by_pid(pid: int) -> Process | None:
     """Return the process with a pid; None if there is none, or only a zombie."""
     _reap(pid)
-    return _read_proc(pid) if _PROC.exists() else next(_run_ps("-p", str(pid)), None)
+    try:
+        return _look_up(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return None
 
 
 def send_signal(process: Process, number: signal.Signals) -> bool:
     """Signal the process unless it has ended; return whether it was there."""
-    if not _is_same(process):
+    if has_ended(process):
         return False
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process.pid, number)
-        return True
-    return False
+    try:
+        process.handle.send_signal(number)
+    except psutil.NoSuchProcess:
+        return False
+    return True
 
 
 def has_ended(process: Process) -> bool:
     """Return whether the process has ended."""
-    return not _is_same(process)
+    _reap(process.pid)
+    return not process.handle.is_running() or _look_up(process.handle) is None
 
 
 def wait_for(condition: Callable[[], bool], *, seconds: float) -> bool:
@@ -114,51 +123,20 @@ def wait_for(condition: Callable[[], bool], *, seconds: float) -> bool:
     return True
 
 
-def _is_same(process: Process) -> bool:
-    now = find_by_pid(process.pid)
-    return now is not None and now.started == process.started
-
-
 def _reap(pid: int) -> None:
     """Reap a child that has ended; processes that are not our children are left alone."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
-def _all() -> Iterator[Process]:
-    if not _PROC.exists():
-        yield from _run_ps("-ax")
-        return
-    for entry in _PROC.iterdir():
-        if entry.name.isdecimal() and (process := _read_proc(int(entry.name))):
-            yield process
-
-
-def _read_proc(pid: int) -> Process | None:
+def _look_up(handle: psutil.Process) -> Process | None:
     try:
-        stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
-        words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
-    except (OSError, ValueError):
+        with handle.oneshot():
+            status = handle.status()
+            if status in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                return None
+            command = " ".join(word for word in handle.cmdline() if word)
+    except psutil.Error:
         return None
-    state, *fields = stat.rpartition(")")[2].split()
-    if state in "ZX":
-        return None
-    command = os.fsdecode(b" ".join(word for word in words if word))
-    return Process(pid, fields[18], suspended=state in "Tt", command=command)
-
-
-def _run_ps(*which: str) -> Iterator[Process]:
-    """List processes with ps, for systems without /proc (macOS)."""
-    columns = ["-o", "pid=", "-o", "state=", "-o", "lstart=", "-o", "args="]
-    listing = subprocess.run(  # noqa: S603 - only pids and flags of ours are passed
-        ["ps", "-ww", *which, *columns],  # noqa: S607 - ps is where the system has it
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "LC_ALL": "C"},
-    )
-    for line in listing.stdout.splitlines():
-        seen = _PS_LINE.fullmatch(line)
-        if seen and seen["state"][0] not in "ZX":
-            suspended = seen["state"].startswith("T")
-            yield Process(int(seen["pid"]), seen["started"].strip(), suspended, seen["command"])
+    suspended = status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    return Process(handle, suspended, command)

@@ -73,7 +73,7 @@ def kafkas_of(folder: Path) -> list[processes.Process]:
     """Every process whose command line names the folder as Kafka's, lab or no lab."""
     return [
         p
-        for p in processes._all()
+        for p in processes.running()
         if processes.MAIN_CLASS in p.command and str(folder) in p.command
     ]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+import javaproperties
 
 from ktui.inputfile import Unreadable, read_input
 from ktui.kafka.connection.errors import ConnectionProblem
@@ -116,59 +118,24 @@ def read_entries(path: Path) -> list[FileEntry]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("latin-1")  # as Java reads these files
-    entries = {}
-    for number, line in _logical_lines(text):
-        key, value = _split(line)
-        where = f"{path}:{number}"
-        entry = FileEntry(_unescaped(key, where), _unescaped(value, where), number)
-        entries[entry.key] = entry
+    entries: dict[str, FileEntry] = {}
+    line = 1
+    try:
+        for part in javaproperties.parse(text):
+            if isinstance(part, javaproperties.KeyValue):
+                entries[part.key] = FileEntry(part.key, part.value, line)
+            line += len(_LINE_END.findall(part.source))
+    except javaproperties.InvalidUEscapeError:
+        raise ConnectionProblem(
+            f"{path}:{line}",
+            "",
+            r"\u is not followed by four hexadecimal digits",
+            "Write two backslashes for a literal one",
+        ) from None
     return list(entries.values())
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number of each entry's first line, and the entry with its continuations joined."""
-    joined, first = "", 0
-    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
-        line = raw.lstrip(" \t\f")
-        if not joined and (not line or line[0] in "#!"):
-            continue
-        first = first or number
-        joined += line
-        backslashes = len(joined) - len(joined.rstrip("\\"))
-        if backslashes % 2:
-            joined = joined[:-1]
-            continue
-        yield first, joined
-        joined, first = "", 0
-    if joined:
-        yield first, joined
-
-
-def _split(line: str) -> tuple[str, str]:
-    """Split a line at the first unescaped `=`, `:` or blank."""
-    found = re.match(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
-    return (found[1], found[2]) if found else (line, "")
-
-
-_ESCAPE = re.compile(r"\\(u([0-9A-Fa-f]{4})|.)", re.DOTALL)
-_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def _unescaped(text: str, where: str) -> str:
-    def plain(found: re.Match[str]) -> str:
-        if found[2]:
-            return chr(int(found[2], 16))
-        if found[1] == "u":
-            raise ConnectionProblem(
-                where,
-                "",
-                r"\u is not followed by four hexadecimal digits",
-                "Write two backslashes for a literal one",
-            )
-        return _NAMED.get(found[1], found[1])
-
-    return _ESCAPE.sub(plain, text)
-
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 _SIMILARITY = 0.85
 """The similarity at which an unknown name counts as a misspelling of a known one."""
