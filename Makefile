@@ -1,6 +1,7 @@
 # Everything a newcomer or CI does. `make help` lists it.
 PYTHON ?= python3
 BIN := .venv/bin
+PROGRAM := .venv/program
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
@@ -11,15 +12,17 @@ help: ## what there is
 
 install: $(INSTALLED) ## .venv with everything for development; then .venv/bin/ktui works
 
-$(INSTALLED): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "ktui needs Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	@echo "Installing ktui and what it needs into .venv: about a minute, once."
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+$(PROGRAM): pyproject.toml constraints.txt
+	@echo "Installing ktui and what it needs into .venv, once."
+	@scripts/install.sh "$(PYTHON)" .
 	@touch $@
 
-demo: $(INSTALLED) ## the live view on a simulated cluster; another story: make demo SCENARIO=hot-leader
+$(INSTALLED): pyproject.toml constraints.txt
+	@echo "Installing ktui and everything for its development into .venv, once: about a minute."
+	@scripts/install.sh "$(PYTHON)" '.[dev]'
+	@touch $(PROGRAM) $@
+
+demo: $(PROGRAM) ## the live view on a simulated cluster; another story: make demo SCENARIO=hot-leader
 	$(BIN)/ktui demo $(SCENARIO)
 
 java: # the real Kafka of `make lab` and `make test` needs Java and Maven
@@ -30,7 +33,7 @@ browser: # `make test` looks at reports in a real browser
 	@scripts/ensure-browser.sh
 .PHONY: browser
 
-lab: $(INSTALLED) java ## a real Kafka with a reassignment under way, and the live view on it
+lab: $(PROGRAM) java ## a real Kafka with a reassignment under way, and the live view on it
 	$(BIN)/ktui lab demo
 
 test: $(INSTALLED) java browser check ## every test, on a real Kafka that it starts itself
