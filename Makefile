@@ -68,6 +68,10 @@ bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tes
 screenshot: $(INSTALLED) ## the pictures of the documentation, drawn anew from the demo
 	$(BIN)/python scripts/draw_demo.py
 
+docs: $(INSTALLED) ## docs/ as a site, in build/site; broken links fail it
+	$(BIN)/zensical build --strict
+.PHONY: docs
+
 check: $(INSTALLED) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

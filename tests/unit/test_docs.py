@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,3 +30,21 @@ def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
     missing = [link for link in links if not (page.parent / link).exists()]
 
     assert missing == []
+
+
+def test_the_pages_make_a_site_without_a_broken_link(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert built.returncode == 0, built.stdout + built.stderr
+    pages = {page.stem for page in (tmp_path / "docs").glob("*.md")} - {"index"}
+    made = {page.parent.name for page in (tmp_path / "build" / "site").glob("*/index.html")}
+    assert pages <= made
