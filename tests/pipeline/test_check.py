@@ -19,7 +19,7 @@ from support.pipeline.lake_recordings import into_lake, looks, record
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
     return tmp_path / "recorded"
 
 

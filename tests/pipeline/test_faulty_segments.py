@@ -28,7 +28,7 @@ ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
-    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
 class NoSpark:
@@ -162,7 +162,7 @@ def test_the_terminal_says_what_was_passed_over_and_how_many_more(
         written=False, problems=problems,
     )  # fmt: skip
     monkeypatch.setattr(job, "run", lambda *_: outcome)
-    monkeypatch.setattr(job, "see_executors", lambda *_: None)
+    monkeypatch.setattr(job, "check_executors", lambda *_: None)
     monkeypatch.setattr(job, "spark_for", no_spark)
 
     done = CliRunner().invoke(command, ["--recordings", "/r", "--lake", str(tmp_path)])

@@ -33,7 +33,7 @@ TABLES = (LINES, SAMPLES, POLLS, STATES, MOVES, BROKERS_BY_MINUTE)
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
-    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
 def segments(folder: Path, count: int, **how: Any) -> list[Path]:

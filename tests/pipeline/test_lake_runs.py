@@ -27,7 +27,7 @@ def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _leave_stages_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -175,7 +175,7 @@ def test_a_run_that_dies_leaves_the_version_before_and_the_next_one_tidies_up(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(running, "worked_out", dies)
+        patched.setattr(running, "derived_tables", dies)
         with pytest.raises(KeyboardInterrupt):
             into_lake(spark, lake, recorded)
     assert len(rows(spark, lake, SAMPLES, ["t"])) == 24
