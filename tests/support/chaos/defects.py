@@ -1,7 +1,7 @@
-"""Defects of what happens while something is awaited: each with a story that shows it is mended.
+"""Past defects around an await, each with a story that shows that it is fixed.
 
-`put_back` brings a defect back by the name of the function that mends it, so that it is seen that
-its story, or the seeds, would find it again.
+`put_back` restores a defect by replacing the function that fixes it. So tests can show that the
+story, or the seeds, would find the defect again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from support.chaos import stories
 
 
 class Defect(msgspec.Struct, frozen=True):
-    """One defect."""
+    """One defect, and how to restore it."""
 
     name: str
     symptom: str
@@ -47,12 +47,12 @@ class Defect(msgspec.Struct, frozen=True):
     story: Callable[[Path], None]
     """Fails while the defect is there."""
     puts_back: tuple[Any, str, Any]
-    """The module or class, the name of what mends it, and what takes its place."""
+    """The module or class, the name of the fix in it, and the replacement."""
 
 
 @contextmanager
 def put_back(defect: Defect) -> Iterator[None]:
-    """Have a defect again."""
+    """Restore a defect inside a `with` block."""
     with mock.patch.object(*defect.puts_back):
         yield
 
@@ -60,7 +60,7 @@ def put_back(defect: Defect) -> Iterator[None]:
 def _trusts_its_knowledge(
     self: Throttling, seen: Observation, adding: Collection[TopicPartition]
 ) -> Any:
-    """Take every setting for as it was set."""
+    """Assume that every setting is as the run has set it."""
 
     async def nothing() -> None:
         now_s = self._clock.monotonic()
@@ -72,7 +72,7 @@ def _trusts_its_knowledge(
 async def _tightens_by_one_due(
     self: Throttling, seen: Observation, adding: Collection[TopicPartition]
 ) -> None:
-    """Work out what is due once, before anything is awaited."""
+    """Compute what is due only once, before anything is awaited."""
     due = self._due(seen)
     await self._settings.find(due.unread())
     await self._settings.change(list(due.rates()))
@@ -81,7 +81,7 @@ async def _tightens_by_one_due(
 
 
 async def _puts_back_by_old_keys(self: Throttling, keys: Collection[Any]) -> None:
-    """Take it that settings are the run's still once they have been read."""
+    """Assume that settings are still the run's after they have been read."""
     found = await self._settings.read(keys)
     changes = [self._putting_back(key, now) for key, now in found.items()]
     await self._settings.change([change for change in changes if change], puts_back=True)
@@ -96,7 +96,7 @@ def _rests_a_second(
 def _files_what_is_done(
     self: BetweenSteps, track: Track, situation: Situation, _look: Observed
 ) -> list[AnyRunEvent]:
-    """Take note of how a held partition is, and say nothing when that is its end."""
+    """Note the situation of a held partition, and report nothing if it has ended."""
     if track.tp not in self._memory.unanswered:
         self._memory.release(track.tp, Hold.UNANSWERED)
     if track.tp not in self._memory.held(Hold.UNANSWERED):
@@ -106,7 +106,7 @@ def _files_what_is_done(
 
 
 class _Nothing:
-    """No next step is of this kind."""
+    """A type that no next step has."""
 
 
 def _answers_without_a_node(resource: ConfigResource, result: WriteResult) -> Configured:

@@ -1,4 +1,4 @@
-"""Runs on clusters where every call takes its time and may fail: all of it decided by a seed."""
+"""Runs on clusters where every call takes time and may fail, all decided by a seed."""
 
 from __future__ import annotations
 
@@ -62,26 +62,26 @@ from support.runs.witnessed import WitnessedJournal
 from support.simulated.witness import WitnessedWriter
 
 FAULTS_S = 400.0
-"""For so long calls take their time."""
+"""Seconds for which calls are slow and faults happen."""
 LONGEST_S = 8_000.0
-"""By then a run has ended, or is at rest."""
+"""Seconds after which a run has ended, or is at rest."""
 REST_LOOKS, REST_S = 60, 200.0
-"""For so long nothing has happened to a run that is at rest."""
+"""Polls and seconds without an event, after which a run is at rest."""
 THEIR_RATE = "7000000"
 """The rate that somebody else sets."""
 PARTITIONS = (10, 13)
-"""At least and at most, of each of two topics."""
+"""The least and the most partitions of each of two topics."""
 
 
 class SteppedClock(VirtualClock):
-    """A clock whose wall time steps now and then."""
+    """A clock whose wall time sometimes steps."""
 
     def step(self, seconds: float) -> None:
         self._start += timedelta(seconds=seconds)
 
 
 class _Judged(Observer):
-    """Has the judge know of each look."""
+    """Notifies the judge of each poll."""
 
     def __init__(self, run: ChaosRun) -> None:
         super().__init__(run.reader, run.clock)
@@ -104,12 +104,14 @@ class _Judged(Observer):
         return seen
 
     async def aclose(self) -> None:
-        await asyncio.sleep(0)  # what was asked in the instant of a death begins, and is cancelled
+        await asyncio.sleep(
+            0
+        )  # a request made at the instant of a kill begins, and is then cancelled
         await super().aclose()
 
 
 class _Arriving(WitnessedWriter):
-    """Tells of requests as they arrive; that they left was told before."""
+    """Reports requests as they arrive; `ChaosWriter` has reported that they left."""
 
     async def alter_reassignments(
         self,
@@ -134,13 +136,13 @@ class _Arriving(WitnessedWriter):
 
 
 class ChaosRun(TroubledRun):
-    """A run of at least twenty partitions, in the midst of everything at once.
+    """A run of at least twenty partitions, with all kinds of faults at once.
 
-    Where the seed wants two runs, the other one has half of the partitions.
+    If the seed decides on two runs, the other one has half of the partitions.
 
     Args:
         seed: decides everything.
-        folder: where the state directory is.
+        folder: the parent of the state directory.
     """
 
     def __init__(self, seed: int, folder: Path) -> None:
@@ -149,7 +151,7 @@ class ChaosRun(TroubledRun):
         self.state = StateDir(folder / "state")
         self.run_dir = self.state.create_run("run")
         self.turn: asyncio.Lock | None = None
-        """Held by the run that is carried on, where they take turns."""
+        """Held by the run that is being executed, if two runs take turns."""
         self.other: ChaosRun | None = None
         super().__init__(seed, self.run_dir.path)
         self._set_up()
@@ -169,26 +171,26 @@ class ChaosRun(TroubledRun):
         self.commands_asked: list[str] = []
         self.deaths = 0
         self.carried = False
-        """Whether an engine carries it on now."""
+        """Whether the run has an engine now."""
         self.dies = False
-        """Whether the engine is to be killed at its next event."""
+        """Whether the engine will be killed at its next event."""
         self.rival = asyncio.Event()
-        """Another process takes the run from the one that carries it on."""
+        """Set when another process takes the run from its present engine."""
         self.overtaken: list[asyncio.Task[Run]] = []
         self.at_rest = False
-        """Whether nothing happened to it any more, long after the faults had stopped."""
+        """Whether nothing happened to the run for long after the faults had stopped."""
         self.turned_away = False
-        """Whether that is so because it may not go on beside the other run's throttle."""
+        """Whether it is at rest because it may not go on beside the other run's throttle."""
         self.idle: dict[TopicPartition, str] = {}
-        """What it could do, and did not, when it was at rest."""
+        """What the run could have done, and did not, when it was at rest."""
         self.gated_for_good = False
-        """Whether too much outside the run was ill then for any step of it."""
+        """Whether too many partitions outside the run were unhealthy then for any step."""
         self._written_at = (0.0, 0)
-        """The second and the look of the last event."""
+        """The second and the poll number of the last event."""
         self.checks.append(self._something_happens)
 
     def _share(self) -> None:
-        """Let another run have every second partition."""
+        """Hand every second partition to another run."""
         theirs = dict(list(self.targets.items())[1::2])
         self.targets = {tp: to for tp, to in self.targets.items() if tp not in theirs}
         at_once = Fault.CONCURRENT in self.faults.on and self.more.random() < 0.5
@@ -220,14 +222,14 @@ class ChaosRun(TroubledRun):
         return [*super()._acts(topics), *theirs]
 
     def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> OutsideEvent:
-        """Leave what goes wrong with calls to the ports."""
+        """Choose an act, but leave faults of calls to the ports."""
         while True:
             act = super()._act(topics)
             if not isinstance(act, acts.LoseRequest | acts.LoseAnswer | acts.DelayRequest):
                 return act
 
     def _theirs(self) -> list[ScheduledEvent]:
-        """Have somebody else verify, which deletes rates and lists, and set rates."""
+        """Have somebody else run --verify, which deletes rates and lists, or set rates."""
         dice, done = self.more, []
         for _ in range(dice.randint(1, 4)):
             rates = [ConfigChange(_broker(b), FOLLOWER_RATE, ConfigOp.DELETE) for b in BROKERS]
@@ -244,7 +246,7 @@ class ChaosRun(TroubledRun):
         return done
 
     def _commands(self) -> list[tuple[float, Command]]:
-        """Have an operator lift all pauses in the end, and maybe take the rates back."""
+        """Have an operator lift all pauses at the end, and maybe set the first rates again."""
         timed: list[tuple[float, Command]] = [(FAULTS_S + 60.0, Continue())]
         rates = self.options_chosen["throttle"]
         if rates and self.more.random() < 0.5:
@@ -259,7 +261,7 @@ class ChaosRun(TroubledRun):
         check_one_throttle(self.state, self.cluster.spec.name, self.run_dir.name)
 
     async def carry_on(self, owner: Owned = OWNER) -> Run:
-        """Own the run, as an engine's process does, where no other run is in its way."""
+        """Own and execute the run, as an engine's process does, if no other run is in its way."""
         if self.other is not None and self.folded.throttled.rates:
             check_one_throttle(
                 self.state, self.cluster.spec.name, self.run_dir.name, resumed=self.engines > 0
@@ -283,10 +285,10 @@ class ChaosRun(TroubledRun):
         assert isinstance(journal, WitnessedJournal)
         return _chaotic(journal, self)
 
-    # ------------------------------------------------------- what others do meanwhile
+    # ----------------------------------------------------------- the actions of others
 
     def ask(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Have an operator ask something now, in the middle of a call."""
+        """Have an operator send a command now, in the middle of a call."""
         dice, tp = self.more, self.more.choice([*partitions] or list(self.targets))
         kind = dice.choice((CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.TRIM))
         some = tuple(dice.sample(list(self.targets), dice.randint(1, 6)))
@@ -326,7 +328,7 @@ class ChaosRun(TroubledRun):
         self.cluster.at(at_s, lambda: self._asked(called_off))
 
     def tempt(self) -> None:
-        """Have a step stopped of which a new replica is in sync, and the others may fail."""
+        """Have an operator stop a step with a new replica in sync, while the others may fail."""
         for tp in self.folded.flying:
             known = self.cluster.controller.get(tp)
             if known is not None and {*known.adding} & {*known.isr}:
@@ -367,7 +369,7 @@ class ChaosRun(TroubledRun):
     # ----------------------------------------------------------------- from its start to its end
 
     async def to_its_end(self) -> Run:
-        """Carry it on through all that happens, and the other run beside it."""
+        """Execute the run to its end through all faults, with the other run beside it."""
         calm = asyncio.create_task(self._calm())
         carrying = [asyncio.create_task(run.carried_through()) for run in self.runs]
         try:
@@ -383,7 +385,7 @@ class ChaosRun(TroubledRun):
         return self.folded
 
     async def carried_through(self) -> Run:
-        """Carry it on to its end; whoever leaves it, it is resumed a moment later."""
+        """Execute the run to its end; whenever an engine leaves it, resume it a moment later."""
         await self.start()
         beside = [asyncio.create_task(self._ask()), asyncio.create_task(self._rest())]
         try:
@@ -409,7 +411,7 @@ class ChaosRun(TroubledRun):
                 task.cancel()
 
     def _turned_away(self, refusal: RunRefused) -> None:
-        """Have it at rest too, where the other run that is at rest has left a throttle."""
+        """Count this run as at rest, too, if the other run at rest has left a throttle."""
         left = self.other is not None and self.other.at_rest and not self.other.folded.ended
         if left and self.other is not None and self.other.folded.throttled.brokers:
             assert self.other.run_dir.name in str(refusal), refusal
@@ -422,7 +424,7 @@ class ChaosRun(TroubledRun):
             return await self._carried()
 
     async def _carried(self) -> Run:
-        """Carry it on until it is left, or another process takes it."""
+        """Execute the run until its engine leaves it, or another process takes it."""
         self.rival.clear()
         carrying = asyncio.ensure_future(self.carry_on())
         taken = asyncio.create_task(self.rival.wait())
@@ -436,7 +438,7 @@ class ChaosRun(TroubledRun):
             taken.cancel()
 
     async def _overtaken_end(self) -> None:
-        """See that each process that lost the run has noticed."""
+        """Check that each process that lost the run has noticed it."""
         for task in self.overtaken:
             task.cancel()
         for end in await asyncio.gather(*self.overtaken, return_exceptions=True):
@@ -445,11 +447,11 @@ class ChaosRun(TroubledRun):
 
     @property
     def runs(self) -> list[ChaosRun]:
-        """This run, and the other one where there are two."""
+        """This run, and the other one if there are two."""
         return [self, *([self.other] if self.other else [])]
 
     async def _calm(self) -> None:
-        """Deny a topic and step the clock now and then; let the faults end."""
+        """Sometimes deny a topic and step the clock; then end the faults."""
         while self.clock.monotonic() < FAULTS_S:
             await self.clock.sleep(self.more.uniform(5.0, 40.0))
             denies = self.faults.strikes(Fault.DENIED_TOPIC, 0.4)
@@ -464,7 +466,7 @@ class ChaosRun(TroubledRun):
             run.chaos.denied = None
 
     async def _rest(self) -> None:
-        """Have it left once nothing happens to it any more."""
+        """Have the engine leave the run once nothing happens to it any more."""
         busy_s = FAULTS_S + 80.0
         while True:
             await self.clock.sleep(10.0)
@@ -492,11 +494,11 @@ class ChaosRun(TroubledRun):
         return self.at_rest or self.clock.monotonic() >= LONGEST_S
 
     def meddle(self) -> None:
-        """Have somebody remove the run's lock: from then on another process could own it."""
+        """Have somebody remove the run's lock, so that another process could own the run."""
         if not self.carried:
             return
         if self.turn is not None and self.more.random() < 0.3 and self.faults.active:
-            self.dies = True  # so that the other has its turn
+            self.dies = True  # so that the other run has its turn
         if self.faults.strikes(Fault.LOCK_REMOVED, 0.05):
             self.run_dir.lock.unlink(missing_ok=True)
             self.judge.disowned.setdefault(self.engines, self.clock.monotonic())
@@ -504,7 +506,7 @@ class ChaosRun(TroubledRun):
             self._taken_over()
 
     def _taken_over(self) -> None:
-        """Have another process try to own the run: in vain, until the locks are removed."""
+        """Have another process try to own the run; that fails until the locks are removed."""
         with mock.patch.object(ownership, "_PATIENCE_S", 0.0):
             try:
                 take(self.run_dir).release()
@@ -515,12 +517,12 @@ class ChaosRun(TroubledRun):
         self.run_dir.lock.unlink(missing_ok=True)
         self.run_dir.lock_in_folder.unlink(missing_ok=True)
         self.judge.disowned.setdefault(self.engines, self.clock.monotonic())
-        self.carried = False  # until the other has taken it
+        self.carried = False  # until the other process has taken it
         self.rival.set()
 
     @property
     def words(self) -> str:
-        """What happened: the size of the run, the delays, faults, commands and requests."""
+        """A summary: the size of the run, the delays, faults, commands and requests."""
         fired = {fault.value: n for fault, n in sorted(self.faults.fired.items()) if n}
         runs = self.runs
         asked, sent, changed = Counter[str](), Counter[str](), Counter[str]()
@@ -538,7 +540,7 @@ class ChaosRun(TroubledRun):
         )
 
     def check_settings(self) -> None:
-        """See that every setting is as it would be without the runs, once they have ended."""
+        """Check that every setting is as it would be without the runs, once they have ended."""
         runs = self.runs
         if not all(run.folded.ended for run in runs):
             return
@@ -565,9 +567,9 @@ class OtherRun(ChaosRun):
     """A run with half of the partitions of another, in the same state directory.
 
     Args:
-        first: the run that it shares the cluster with.
-        targets: the partitions that it is to move.
-        throttles: whether it may have a throttle: where both are carried on at once, one may.
+        first: the run that shares the cluster.
+        targets: the partitions to move.
+        throttles: whether it may have a throttle: if both runs go on at once, only one may.
     """
 
     def __init__(
@@ -597,7 +599,7 @@ def _topic(name: str) -> ConfigResource:
 
 
 def _chaotic(journal: WitnessedJournal, run: ChaosRun) -> WitnessedJournal:
-    """Have a journal be locked for a while, break, or its engine die, at random appends."""
+    """At random appends, lock the journal for a while, break it, or kill its engine."""
     append, tell, clock = journal.append, journal.answer, run.clock
     assert isinstance(clock, SteppedClock)
 

@@ -1,1 +1,1 @@
-"""Real clusters: load, faults, and what their controllers have on record."""
+"""Support for real clusters: load, faults, and the records of their controllers."""

@@ -1,4 +1,4 @@
-"""Producers and consumers at work while partitions move: nothing acknowledged may be missing."""
+"""Producers and consumers that run while partitions move: no acknowledged message may be lost."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Writing(enum.StrEnum):
 
 
 class AckedMessages:
-    """Writes numbered messages with acks=all, and reads them back, while its `with` lasts.
+    """Writes numbered messages with acks=all and reads them back, inside a `with` block.
 
-    Message n goes to partition n modulo their number.
+    Message n goes to partition n modulo the number of partitions.
 
     Args:
-        connection: to the cluster.
+        connection: the connection to the cluster.
         topic: an existing topic.
-        partitions: how many it has.
-        writing: how.
+        partitions: the topic's number of partitions.
+        writing: how the producer writes.
         every_s: seconds between two messages.
-        group: a consumer group that reads them; else they are read without one.
-        limit_s: how long they are written and read out at the end.
+        group: a consumer group that reads the messages; None to read without a group.
+        limit_s: seconds to flush and to read the remaining messages at the end.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class AckedMessages:
 
     @property
     def missing(self) -> set[int]:
-        """Messages that were acknowledged, and that nobody could read."""
+        """Messages that were acknowledged, but could not be read."""
         return self.acknowledged - self.read
 
     def __enter__(self) -> Self:
-        """Begin to write and to read."""
+        """Start to write and to read."""
         if self._group is None:
             assigned = [TopicPartition(self._topic, n, 0) for n in range(self._partitions)]
             self._consumer.assign(assigned)
@@ -95,7 +95,7 @@ class AckedMessages:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Write no more, and read to the end."""
+        """Stop writing, and read to the end."""
         self._leave.set()
         for thread in self._threads:
             thread.join()
@@ -110,7 +110,7 @@ class AckedMessages:
         while not self._leave.wait(self._every_s):
             try:
                 self._produce(number, self._delivered)
-            except KafkaException as error:  # an idempotent producer is of no use after some errors
+            except KafkaException as error:  # an idempotent producer is unusable after some errors
                 self.failed.append(str(error))
                 self._producer = self._a_producer()
             number += 1
@@ -147,7 +147,7 @@ class AckedMessages:
                 self.acknowledged.update(numbers)
 
     def _commit(self) -> None:
-        """Commit, and try again for as long as it is not known what became of it."""
+        """Commit, and try again while the outcome of the commit is unknown."""
         until = time.monotonic() + self._limit_s
         while True:
             try:
@@ -157,7 +157,7 @@ class AckedMessages:
                     raise
 
     def _aborted(self, error: KafkaError) -> bool:
-        """Abort a transaction; without success, go on with a new producer, and say so."""
+        """Abort a transaction and return whether that worked; if not, make a new producer."""
         if error.txn_requires_abort():
             try:
                 self._producer.abort_transaction(self._limit_s)
@@ -198,4 +198,4 @@ class AckedMessages:
 
 
 def _passed_over(_error: Any, _message: Any) -> None:
-    """Let the commit tell what became of a message."""
+    """Ignore a delivery report: the commit decides what became of the message."""

@@ -1,4 +1,4 @@
-"""What goes over the wire to a cluster while partitions are called off: reassignments and polls."""
+"""The requests to a cluster while partitions are called off: reassignments and polls."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Replicas = tuple[int, ...]
 
 
 class Arrived(NamedTuple):
-    """One request as a broker got it."""
+    """One request as a broker received it."""
 
     at_s: float
-    """In seconds of the wall clock, which the journal's rows have, too."""
+    """Wall-clock time in seconds, as in the rows of the journal."""
     key: int
     targets: Mapping[TopicPartition, Replicas | None]
-    """Of an AlterPartitionReassignments; none for a cancel."""
+    """The targets of an AlterPartitionReassignments; None for a cancel."""
 
 
 class CancelWire(ProxiedCluster):
-    """The proxies of a lab's brokers, and every request that came through, in order."""
+    """The proxies of a lab's brokers, and every request that passed them, in order."""
 
     def __init__(self, lab: Lab) -> None:
         super().__init__({node.id: ("127.0.0.1", node.port) for node in lab.brokers})
@@ -39,11 +39,11 @@ class CancelWire(ProxiedCluster):
         self.arrived.append(Arrived(time.time(), key, targets))
 
     def altered(self, since: int = 0) -> list[tuple[TopicPartition, Replicas | None]]:
-        """Give what was asked of partitions, from a request on."""
+        """Return the targets requested for partitions, starting at request `since`."""
         return [one for arrived in self.arrived[since:] for one in arrived.targets.items()]
 
     def count(self, key: int, *, since: int, until: int) -> int:
-        """Count the requests of a kind between two."""
+        """Count the requests of one kind between two places in the order."""
         return sum(arrived.key == key for arrived in self.arrived[since:until])
 
 

@@ -1,4 +1,4 @@
-"""Certificates made on the fly by openssl: an authority, and servers that it vouches for."""
+"""Certificates made on the fly by openssl: an authority, and the servers that it signs for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ commonName = supplied
 
 
 class Authority:
-    """Signs certificates; `pem` is its own, for clients to trust."""
+    """Signs certificates; `pem` is the authority's own certificate, for clients to trust."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -39,12 +39,12 @@ class Authority:
         )
 
     def server(self, names: str, *, begins_h: float = -1, ends_h: float = 1) -> Path:
-        """Make a server's certificate with its key, and give the file that has both.
+        """Make a server's certificate with its key, and return the file that holds both.
 
         Args:
-            names: as openssl has them: "DNS:kafka-1,IP:127.0.0.1".
-            begins_h: hours from now on which it is valid; negative for before.
-            ends_h: the same for its end.
+            names: the names in openssl's syntax: "DNS:kafka-1,IP:127.0.0.1".
+            begins_h: start of validity in hours from now; negative for the past.
+            ends_h: end of validity in hours from now.
         """
         stem = self._folder / f"server-{len(list(self._folder.iterdir()))}"
         request, both = stem.with_suffix(".csr"), stem.with_suffix(".pem")
@@ -63,7 +63,7 @@ class Authority:
         return both
 
     def context(self, names: str, *, begins_h: float = -1, ends_h: float = 1) -> ssl.SSLContext:
-        """Make what a server with such a certificate shakes hands with."""
+        """Make the TLS context of a server with such a certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.server(names, begins_h=begins_h, ends_h=ends_h))
         return context

@@ -1,4 +1,4 @@
-"""Reassignments that stay under way without any data: one of their targets is a dead broker."""
+"""Reassignments that never complete, without any data: one of their targets is a dead broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Targets = dict[TopicPartition, tuple[int, ...] | None]
 
 @contextmanager
 def hanging_moves(connection: Connection, topic: str, count: int) -> Iterator[None]:
-    """Have `count` partitions of a new topic move from [1], [2] or [3] to [same, 4, 5].
+    """Move `count` partitions of a new topic from [1], [2] or [3] to [same, 4, 5].
 
     Broker 5 must be down: 4 joins the ISR, 5 never does, and a 4.3 cluster waits for it.
     """

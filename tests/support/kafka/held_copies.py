@@ -1,4 +1,4 @@
-"""Copies that do not get along until they are let go, and whether anything meddled meanwhile."""
+"""Copies that make no progress until they are released, and a check that nobody altered them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from support.contract.world import RATE, change, setting
 from support.kafka.metadata_log import Alter, alters, dumped, partitions_among
 
 BYTES_EACH = 512 * 1024
-"""So much in a partition that it does not come in one fetch."""
+"""Bytes per partition: too many for a single fetch."""
 
 
 async def slow_down(world: RealWorld, *brokers: int) -> None:
-    """Have brokers copy next to nothing of the replicas that are listed with `hold`."""
+    """Throttle brokers to almost nothing for the replicas that `hold` lists."""
     rates = (setting(ConfigScope.BROKER, str(b), RATE, ConfigOp.SET, "1000") for b in brokers)
     await change(world, *rates)
 
@@ -27,13 +27,13 @@ async def hold(world: RealWorld, topic: str, *replicas: str) -> None:
 
 
 async def let_go(world: RealWorld, *topics: str) -> None:
-    """Let what was held be copied."""
+    """Release the held replicas of some topics."""
     lists = (setting(ConfigScope.TOPIC, t, FOLLOWER_REPLICAS, ConfigOp.DELETE) for t in topics)
     await change(world, *lists)
 
 
 def altered_while_moving(lab: Lab, *topics: str) -> list[Alter]:
-    """Give what the controller was asked for partitions that moved, but for cancels."""
+    """Return the alters of partitions that were moving already, without cancels."""
     records = list(dumped(lab))
     found = (alter for topic in topics for alter in alters(partitions_among(records, topic)))
     return [alter for alter in found if alter.while_moving and alter.adding]

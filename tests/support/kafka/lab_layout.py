@@ -1,4 +1,4 @@
-"""A lab that is only written down: nothing of it runs."""
+"""A lab that exists only as a layout: none of its nodes runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ktui.lab.layout import Lab, Layout, Node, Security
 
 
 def written_lab(folder: Path, security: Security = Security.PLAINTEXT) -> Lab:
-    """Two brokers on the ports 21001 and 21002, the controller on 21003."""
+    """Return a lab of two brokers on ports 21001 and 21002, and a controller on 21003."""
     passwords = {"admin": "a-secret", "viewer": "v-secret", "nobody": "n-secret"}
     return Lab(
         folder,

@@ -1,4 +1,4 @@
-"""Labs for tests: one where it cannot start fails them with the reason, and skips none."""
+"""Labs for tests. A lab that cannot start fails the tests with the reason, and skips none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ktui.lab.up import LabRequest, up
 
 
 def a_lab(folder: Path, wanted: LabRequest) -> Iterator[Lab]:
-    """Run a lab in a folder, and end it whatever happens: what a fixture yields from."""
+    """Run a lab in a folder, and always end it. Fixtures yield from this generator."""
     started = _started(folder, wanted)
     if isinstance(started, LabError):
         pytest.fail(f"no real Kafka to test on: {started}", pytrace=False)
@@ -33,6 +33,6 @@ def _started(folder: Path, wanted: LabRequest) -> Lab | LabError:
 
 
 def is_before_43(lab: Lab) -> bool:
-    """Whether its Kafka is older than 4.3, where a move waits also for the replicas it keeps."""
+    """Return whether the lab's Kafka is before 4.3: there a move also waits for kept replicas."""
     major, minor, *_ = lab.layout.kafka_version.split(".")
     return (int(major), int(minor)) < (4, 3)

@@ -1,4 +1,4 @@
-"""The controller's own record of what happened: its metadata log, read by Kafka's own tool."""
+"""The controller's own record of events: its metadata log, read with Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Replicas = tuple[int, ...]
 
 
 class PartitionRecord(msgspec.Struct, frozen=True):
-    """A PARTITION_RECORD or PARTITION_CHANGE_RECORD; None is what a change leaves as it was."""
+    """A PARTITION_RECORD or PARTITION_CHANGE_RECORD; None for fields that a change leaves alone."""
 
     offset: int
     tp: TopicPartition
@@ -33,21 +33,21 @@ class PartitionRecord(msgspec.Struct, frozen=True):
     removing: Replicas | None
     isr: Replicas | None
     leader: int | None
-    """Of a change, the new leader: its mere presence bumps the leader epoch."""
+    """In a change, the new leader: its mere presence bumps the leader epoch."""
     created: bool
     unclean: bool
-    """Whether its leader was chosen though it was not in sync: it is to recover first."""
+    """Whether the leader was elected although it was not in sync: it has to recover first."""
 
 
 def partition_records(lab: Lab, topic: str) -> list[PartitionRecord]:
-    """Give every record about the partitions of a topic, in the order of the log."""
+    """Return every record about the partitions of a topic, in the order of the log."""
     return partitions_among(dumped(lab), topic)
 
 
 def partitions_among(
     records: Iterable[tuple[int, dict[str, Any]]], topic: str
 ) -> list[PartitionRecord]:
-    """Pick those about the partitions of a topic."""
+    """Pick the records about the partitions of a topic."""
     names: dict[str, str] = {}
     found = []
     for offset, record in records:
@@ -60,14 +60,14 @@ def partitions_among(
 
 
 class Alter(msgspec.Struct, frozen=True):
-    """A reassignment that began, or that changed one under way."""
+    """A reassignment that began, or that changed one in progress."""
 
     offset: int
     tp: TopicPartition
     target: Replicas
     adding: Replicas
     while_moving: bool
-    """Whether the partition was moving, to something else or back."""
+    """Whether the partition was already moving, to another target or back."""
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class _Standing(msgspec.Struct, frozen=True):
 
 
 def alters(records: Iterable[PartitionRecord]) -> list[Alter]:
-    """Give what was asked for, in turn; one that asks for nothing new leaves no record.
+    """Return the alters in order; an alter that requests nothing new leaves no record.
 
     A cancel counts as an alter while the partition moves.
     """
@@ -109,7 +109,7 @@ def alters(records: Iterable[PartitionRecord]) -> list[Alter]:
 
 
 def elected(records: Iterable[PartitionRecord]) -> list[int]:
-    """Give the leaders that came to lead while the replicas stayed as they were, in turn."""
+    """Return the leaders elected while the replicas stayed the same, in order."""
     changes = (record for record in records if not record.created)
     return [r.leader for r in changes if r.leader is not None and r.replicas is None]
 
@@ -133,12 +133,12 @@ def _partition(offset: int, topic: str, data: dict[str, Any], *, created: bool) 
 
 
 def dumped(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give every record of the log, each with its offset, as Kafka's tool tells it."""
+    """Return every record of the log with its offset, as Kafka's tool prints it."""
     return ((offset, record) for offset, _, record in dumped_with_times(lab))
 
 
 def dumped_with_times(lab: Lab) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Give every record with its offset and its time, ms; the longest log that a controller has."""
+    """Yield every record with its offset and its time in ms, from the longest controller log."""
     longest = max(lab.controllers, key=lambda controller: log_bytes(lab, controller))
     files = ",".join(map(str, _segments(lab, longest)))
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
@@ -154,7 +154,7 @@ def dumped_with_times(lab: Lab) -> Iterator[tuple[int, int, dict[str, Any]]]:
 
 
 def log_bytes(lab: Lab, controller: Node) -> int:
-    """Give how long the log of a controller is; those that have all of it have it alike."""
+    """Return the size of a controller's log in bytes; complete logs have the same size."""
     return sum(segment.stat().st_size for segment in _segments(lab, controller))
 
 

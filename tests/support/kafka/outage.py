@@ -1,4 +1,4 @@
-"""Broken brokers, mended after the test that broke them."""
+"""Broken brokers, repaired after the test that broke them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ktui.lab.readiness import wait_until_ready
 
 
 class Outage:
-    """Breaks brokers of a lab. The fixture that gives it calls `mend` after the test."""
+    """Breaks brokers of a lab. The fixture that provides it calls `mend` after the test."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
 
     def kill(self, broker: int) -> None:
-        """End the broker as a loss of power does."""
+        """Kill the broker as a power loss does."""
         control.kill(self._lab, broker)
 
     def suspend(self, broker: int) -> None:
-        """Let the broker hang."""
+        """Suspend the broker, so that it hangs."""
         control.suspend(self._lab, broker)
 
     def mend(self) -> None:
-        """Wake what hangs, start what has ended, and wait until the cluster has all back."""
+        """Resume hanging brokers, start dead ones, and wait until the cluster has all of them."""
         broken = [n for n in control.status(self._lab) if n.state is not control.NodeState.RUNNING]
         for node in broken:
             act = control.resume if node.state is control.NodeState.SUSPENDED else control.start

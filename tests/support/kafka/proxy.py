@@ -1,8 +1,8 @@
-"""TCP proxies before a cluster's brokers: they watch, and break, what passes.
+"""TCP proxies in front of a cluster's brokers: they observe and break the traffic.
 
-Every broker gets a proxy of its own, and the answers that tell brokers' addresses (Metadata,
-DescribeCluster) are rewritten to name the proxies. So any client, in any process, that begins at
-`bootstrap_servers` talks through them and nothing else. In the clear only.
+Every broker gets its own proxy. Answers with brokers' addresses (Metadata, DescribeCluster) are
+rewritten to name the proxies. So any client, in any process, that starts at `bootstrap_servers`
+talks through them only. Plaintext only, no TLS.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WRITES = frozenset(
 
 
 class BrokerProxy:
-    """The proxy before one broker; every fault can be switched on and off while it runs."""
+    """The proxy of one broker; every fault can be switched on and off while it runs."""
 
     def __init__(self, host: str, port: int) -> None:
         self.upstream = (host, port)
@@ -44,19 +44,19 @@ class BrokerProxy:
         self.seen: Counter[int] = Counter()
         """Requests that arrived, by API key."""
         self.witness: Callable[[int, int, bytes], None] = lambda _key, _version, _frame: None
-        """Told of each request that arrives: its API key, its version, and all of it."""
+        """Called for each request that arrives, with API key, version and the whole frame."""
         self.lose: set[int] = set()
-        """API keys whose requests are passed on, and whose answers are lost with the connection."""
+        """API keys whose requests are forwarded, and whose answers are lost with the connection."""
         self.cut: set[int] = set()
-        """API keys whose next request, one each, ends the connection and is not passed on."""
+        """API keys whose next request (one each) ends the connection and is not forwarded."""
         self.garble: set[int] = set()
-        """API keys whose answers cannot be understood when they arrive."""
+        """API keys whose answers arrive unreadable."""
         self.hanging = False
-        """Whether answers, new connections included, never come."""
+        """Whether no answer ever arrives, also on new connections."""
         self.dead = False
-        """Whether connections are ended as soon as they are made."""
+        """Whether connections are closed as soon as they are made."""
         self.failure: Exception | None = None
-        """What went wrong with the proxy itself."""
+        """An error in the proxy itself."""
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,7 +88,7 @@ class BrokerProxy:
                 await self._relay(reader, writer)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
-        except Exception as error:  # noqa: BLE001 -- told by whoever stops the proxy
+        except Exception as error:  # noqa: BLE001 -- `ProxiedCluster` raises it on exit
             self.failure = error
         finally:
             self._tasks.discard(task)
@@ -156,12 +156,12 @@ async def _put(writer: asyncio.StreamWriter, frame: bytes) -> None:
 
 
 class ProxiedCluster:
-    """All the proxies of one cluster, in a thread of their own. A context manager.
+    """All proxies of one cluster, in their own thread. A context manager.
 
     Args:
         brokers: the address of each broker by its id.
-        highest: the highest version of an API that the brokers seem to have, by its key, to make
-            them look like older ones; None takes the API away.
+        highest: by API key, the highest version that the brokers seem to support, to make them
+            look older; None removes the API.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class ProxiedCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where a client begins that is to talk through the proxies."""
+        """The bootstrap servers for a client that should talk through the proxies."""
         return ",".join(f"127.0.0.1:{proxy.port}" for proxy in self.brokers.values())
 
     @property
@@ -208,15 +208,15 @@ class ProxiedCluster:
 
     @property
     def writes_seen(self) -> list[str]:
-        """The names of the requests that would have changed the cluster."""
+        """The names of the requests that arrived and change a cluster."""
         return sorted(ApiKey(key).name for key in self.seen if key in WRITES)
 
     def close_connections(self, broker: int) -> None:
-        """End every connection to one broker; new ones are taken."""
+        """Close every connection to one broker; new ones are accepted."""
         self._loop.call_soon_threadsafe(self.brokers[broker].close_connections)
 
     def kill(self, broker: int) -> None:
-        """Make one broker look dead: connections end, and new ones end at once."""
+        """Make one broker look dead: close its connections, and new ones at once."""
         self.brokers[broker].dead = True
         self.close_connections(broker)
 

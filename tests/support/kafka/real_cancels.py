@@ -1,4 +1,4 @@
-"""Partitions called off at a chosen stage of a run on a real cluster, held against the preview."""
+"""Partitions called off at a chosen stage of a run on a real cluster, compared with the preview."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Replicas = tuple[int, ...]
 
 
 class Tripwire:
-    """A way to change a cluster that stops its user at one answer, until something was done."""
+    """A `ClusterWriter` that calls partitions off at one chosen answer before it returns it."""
 
     def __init__(self, writer: ClusterWriter, called: CalledOff) -> None:
         self._writer = writer
@@ -85,17 +85,17 @@ class Tripwire:
 
 
 class CalledOff:
-    """A run of two topics, called off at one stage of its first partition.
+    """A run of two topics, called off at a chosen stage of its first partition.
 
-    `subject` has two partitions; `other` has one, which comes after them, but where the subject
-    is to be queued still.
+    `subject` has two partitions. `other` has one, which comes after them, unless the subject should
+    still be queued.
 
     Args:
         case: what is called off, and when.
         world: the cluster.
-        lab: the same.
-        folder: where the journal is.
-        prefix: what the names of its topics begin with.
+        lab: the lab of the same cluster.
+        folder: the folder of the journal.
+        prefix: the prefix of the topics' names.
     """
 
     def __init__(self, case: Case, world: RealWorld, lab: Lab, folder: Path, prefix: str) -> None:
@@ -118,18 +118,18 @@ class CalledOff:
         self.run = RealRun(lab, folder, targets, limits, poll_s=0.3)
         self.run.through = lambda writer: Tripwire(writer, self)
         self.sent: list[tuple[TopicPartition, Replicas | None]] = []
-        """What was asked of the cluster, in order; no brokers for a cancel."""
+        """The reassignments sent to the cluster, in order; None for a cancel."""
         self.sent_before = 0
-        """How much of it was sent before the run was called off."""
+        """How many of `sent` were sent before the run was called off."""
         self.foreseen: dict[TopicPartition, Foreseen] = {}
 
     def at(self, request: Request) -> int | None:
-        """Give the answer to such a request at which to call off."""
+        """Return the number of the answer to this kind of request at which to call off, or None."""
         at = self._moment.at
         return at[1] if isinstance(at, tuple) and at[0] is request else None
 
     async def made(self) -> None:
-        """Make the topics, with something in them."""
+        """Create the topics, with data."""
         await self._world.create_topic(self.subject, [ORIGINAL] * 2)
         await self._world.create_topic(self.other, [ORIGINAL])
         for topic, partitions in ((self.subject, [0, 1]), (self.other, [0])):
@@ -139,7 +139,7 @@ class CalledOff:
         await self._hold()
 
     async def played(self) -> None:
-        """Carry the run to its end, and call it off on the way."""
+        """Execute the run to its end, and call it off on the way."""
         await self.run.start()
         if self.case.stage is Stage.DONE and self.case.scope is Scope.ALL:
             await self.run.carry_on()
@@ -156,7 +156,7 @@ class CalledOff:
             await asyncio.wait_for(going, LIMIT_S)
 
     async def call_off(self) -> None:
-        """Foresee what becomes of each partition, and call them off."""
+        """Preview what happens to each partition, and call them off."""
         with self._journal() as journal:
             folded = Run("run").fold(journal.entries())
         command = self._command()
@@ -168,7 +168,7 @@ class CalledOff:
         self.run.ask(command)
 
     async def differences(self) -> list[str]:
-        """Say what is otherwise than it was foreseen; rolled back, than it was before the run."""
+        """List differences from the preview; for a rollback, from the state before the run."""
         found = await described(self._world.connection, self.subject)
         found |= await described(self._world.connection, self.other)
         told = []
@@ -180,7 +180,7 @@ class CalledOff:
         return told + self._sent_otherwise()
 
     async def left(self) -> tuple[Replicas, int | None]:
-        """Give how the first partition is now."""
+        """Return the first partition's replicas and leader now."""
         state = (await described(self._world.connection, self.subject))[self.tp]
         return state.replicas, state.leader
 
@@ -221,7 +221,7 @@ class CalledOff:
                 return CallOff(self.case.kind)
 
     async def _look(self, partitions: frozenset[TopicPartition]) -> Observed:
-        """Look at partitions with a fresh eye, until the settings of their topics are known."""
+        """Poll partitions with a new observer, until the settings of their topics are known."""
         observer = Observer(self._world.reader, SystemClock())
         topics = {tp.topic for tp in partitions}
 
@@ -235,7 +235,7 @@ class CalledOff:
             await observer.aclose()
 
     async def _in_state(self) -> bool:
-        """Whether the first partition is in the state that is waited for, and the rest is held."""
+        """Return whether the first partition is in the expected state, and the rest is held."""
         tracks, wanted = self.run.run.tracks, self._moment.partitions
         held = [t for t in self.run.run.flying.values() if t.step and t.step.answered]
         there = bool(tracks) and tracks[self.tp].state is self._moment.at

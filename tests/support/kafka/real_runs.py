@@ -1,4 +1,4 @@
-"""Runs of plans on a real cluster, carried on by an engine in this process."""
+"""Runs of plans on a real cluster, executed by an engine in this process."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Replicas = tuple[int, ...]
 
 
 class RealRun:
-    """A run on a lab, its journal in a folder.
+    """A run on a lab, with its journal in a folder.
 
     Args:
-        lab: where it moves partitions.
-        folder: where the journal is.
+        lab: the lab whose partitions move.
+        folder: the folder of the journal.
         targets: the plan.
-        limits: those in force at the start.
-        options: what was chosen for it.
+        limits: the limits in force at the start.
+        options: the options of the run.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RealRun:
         self.engine: Engine | None = None
         self.run = Run("run")
         self.through: Callable[[ClusterWriter], ClusterWriter] = lambda writer: writer
-        """What the engine writes through."""
+        """Wraps the writer that the engine uses."""
 
     async def start(self) -> None:
         reader = KafkaReader(self.connection)
@@ -96,7 +96,7 @@ class RealRun:
         return await self.carry_on()
 
     def ask(self, command: Command) -> None:
-        """Ask something of the live run, as another shell does."""
+        """Send a command to the live run, as another shell does."""
         with Journal.open(self.path, self.clock) as journal:
             journal.ask(command, "another shell")
 
@@ -107,7 +107,7 @@ class RealRun:
 
 
 async def described(connection: Connection, topic: str) -> dict[TopicPartition, PartitionState]:
-    """Give the partitions of a topic as they are by now."""
+    """Return the present partitions of a topic."""
     reader = KafkaReader(connection)
     try:
         return dict((await reader.describe_topics({topic}, fresh=True)).partitions)

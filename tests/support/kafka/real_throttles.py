@@ -1,4 +1,4 @@
-"""Throttles on a real cluster: every setting that there is, and how fast brokers copy."""
+"""Throttles on a real cluster: all settings, and how fast brokers copy."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from support.contract.real_world import RealWorld
 from support.contract.world import change
 
 MESSAGE_BYTES = 8192
-"""What `ktui.kafka.workload.fill` writes, one message."""
+"""Bytes of one message that `ktui.kafka.workload.fill` writes."""
 _LIMIT_S = 20.0
 _SETTLED_S = 5.0
 _UNSET = (None, -1)
 _KINDS = ConfigResource.Type
 
 Settings = dict[str, dict[str, tuple[str | None, int]]]
-"""By topic or broker, and name: the value, and Kafka's number for where it comes from."""
+"""By topic or broker, and by name: the value, and Kafka's number for its source."""
 
 
 def all_settings(connection: Connection) -> Settings:
-    """Give every setting of every topic and broker, as another client than ours reads it."""
+    """Return every setting of every topic and broker, read by a client other than ktui's."""
     admin = AdminClient({**connection.for_confluent()}, logger=redirect_client_log("librdkafka"))
     seen = admin.list_topics(timeout=_LIMIT_S)
     asked = [ConfigResource(_KINDS.TOPIC, name) for name in seen.topics]
@@ -53,9 +53,9 @@ def _values(entries: Mapping[str, Any]) -> dict[str, tuple[str | None, int]]:
 def changed(
     connection: Connection, before: Settings, expected: Mapping[str, str | None] | None = None
 ) -> dict[str, str | None]:
-    """Give each setting that is otherwise than before, as it is now.
+    """Return the present value of each setting that differs from before.
 
-    Brokers hear of a change a moment after it was answered: what is expected is waited for.
+    Brokers learn of a change a moment after it was answered: so wait for the expected changes.
     """
     found: dict[str, str | None] = {}
 
@@ -79,7 +79,7 @@ def _otherwise(before: Settings, now: Settings) -> dict[str, str | None]:
 
 
 async def others_set(world: RealWorld, *changes: ConfigChange) -> Settings:
-    """Set what is not the run's, and give all settings once the brokers tell of it."""
+    """Set something that is not the run's; return all settings once the brokers report it."""
     unset = all_settings(world.connection)
     await change(world, *changes)
     expected = {
@@ -90,7 +90,7 @@ async def others_set(world: RealWorld, *changes: ConfigChange) -> Settings:
 
 
 class Copies:
-    """Follows how much each broker has copied of some partitions, in bytes, from its start on."""
+    """Measures how many bytes of some partitions each broker has copied."""
 
     def __init__(self, reader: KafkaReader, tps: Collection[TopicPartition]) -> None:
         self._reader = reader
@@ -102,7 +102,7 @@ class Copies:
         return time.monotonic() - self._began_s
 
     async def onto(self, broker: int) -> int:
-        """Give what the broker holds by its own log ends."""
+        """Return the bytes that the broker holds, by its own log ends; 0 if it cannot be asked."""
         try:
             answer = await self._reader.log_offsets(broker, ends=self._tps)
         except ClusterError:

@@ -1,4 +1,4 @@
-"""Kafka's own kafka-reassign-partitions, as a peer to compare with."""
+"""Kafka's own kafka-reassign-partitions, as a reference to compare with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAIN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 def command(lab: Lab, *arguments: str) -> list[str]:
-    """Give the command line of the tool, on the lab's own Java and jars."""
+    """Return the command line of the tool, with the lab's own Java and jars."""
     path = ":".join(str(Path(entry)) for entry in lab.layout.class_path)
     bootstrap = lab.bootstrap_servers
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
@@ -31,7 +31,7 @@ def command(lab: Lab, *arguments: str) -> list[str]:
 
 
 def listed(lab: Lab) -> dict[TopicPartition, Reassignment]:
-    """Run `--list` and read what it says."""
+    """Run `--list` and parse the output."""
     done = subprocess.run(command(lab, "--list"), capture_output=True, text=True, check=True)
     found: dict[TopicPartition, Reassignment] = {}
     for line in done.stdout.splitlines():

@@ -1,4 +1,4 @@
-"""What a run on a real cluster comes to in the end, held against what was asked of it."""
+"""The outcome of a run on a real cluster, compared with what was requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Replicas = tuple[int, ...]
 
 
 def steps_against_cancels(events: Iterable[AnyRunEvent], brokers: Collection[int]) -> list[str]:
-    """Name the steps that carried a partition on after it was called off."""
+    """List the steps that moved a partition on after it was called off."""
     kinds: dict[TopicPartition, CancelKind] = {}
     originals: dict[TopicPartition, Replicas] = {}
     wrong = []
@@ -37,13 +37,13 @@ def otherwise_than_told(
     *,
     leaders: bool = True,
 ) -> list[str]:
-    """Name the partitions that are not as the run says, or not at rest.
+    """List the partitions that differ from the run's journal, or that still move.
 
     Args:
-        tracks: what the run says.
-        found: what the cluster says.
-        listed: what is being reassigned.
-        leaders: whether they are to be as told, too; no broker broke after the run was done.
+        tracks: the partitions as the run has them.
+        found: the partitions as the cluster has them.
+        listed: the partitions that are being reassigned.
+        leaders: whether leaders must agree, too: only if no broker failed after the run was done.
     """
     wrong = []
     for tp, track in tracks.items():

@@ -1,4 +1,4 @@
-"""A reassignment with real data, throttled so that it can be watched."""
+"""A reassignment with real data, throttled so that it can be observed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def slow_move(
     mebibytes: int = 12,
     bytes_s: int = 700_000,
 ) -> Iterator[list[TopicPartition]]:
-    """Have new partitions with data move from (2, 1, 3) to (4, 1, 3), slowly."""
+    """Move new partitions with data from (2, 1, 3) to (4, 1, 3), slowly."""
     tps = [TopicPartition(topic, number) for number in range(partitions)]
     adding = [Replica(tp, 4) for tp in tps]
     create_topic(connection, topic, [ORIGINAL] * partitions)

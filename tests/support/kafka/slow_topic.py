@@ -1,4 +1,4 @@
-"""A topic to be moved so slowly that there is time to break something meanwhile."""
+"""A topic that moves so slowly that a test has time to break something."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTITIONS = 4
 
 
 class SlowTopic:
-    """Partitions with data, whose copies to broker 4 take a minute until they are let go."""
+    """Partitions with data, whose copies to broker 4 take a minute unless `let_go` is called."""
 
     def __init__(self, lab: Lab, name: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""The throttles of a topic in the controller's own record, in order with the steps they are for."""
+"""The throttles of a topic in the controller's own log, in order with the steps they are for."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from ktui.lab.layout import Lab
 from support.kafka.metadata_log import PartitionRecord, alters, dumped, partitions_among
 
 _TOPIC, _BROKER = 2, 4
-"""Kafka's numbers for the kinds of resource."""
+"""Kafka's numbers for the kinds of config resources."""
 _LISTS = (FOLLOWER_REPLICAS, LEADER_REPLICAS)
 
 Listed = frozenset[str]
 
 
 class ListRecord(msgspec.Struct, frozen=True):
-    """A topic's list of throttled replicas was changed."""
+    """A change of a topic's list of throttled replicas."""
 
     offset: int
     key: str
     listed: Listed
-    """What it holds from then on."""
+    """The entries of the list from then on."""
 
 
 class ThrottleLog:
-    """What befell a topic's partitions and lists, and the brokers' rates."""
+    """The history of a topic's partitions and lists, and of the brokers' rates."""
 
     def __init__(self, lab: Lab, topic: str) -> None:
         self._take(topic, list(dumped(lab)))
 
     @classmethod
     def among(cls, records: Sequence[tuple[int, dict[str, Any]]], topic: str) -> Self:
-        """Make it of records of the log that are read already."""
+        """Build it from records of the log that were read already."""
         log = cls.__new__(cls)
         log._take(topic, records)
         return log
@@ -66,18 +66,18 @@ class ThrottleLog:
             self.rates[int(name)].append((offset, data["value"]))
 
     def listed(self, offset: int, key: str, partition: int) -> Listed:
-        """Give the entries of a partition just before a record."""
+        """Return the entries of a partition just before a record."""
         before = [r.listed for r in self.lists if r.key == key and r.offset < offset]
         own = f"{partition}:"
         return frozenset(e for e in (before[-1] if before else ()) if e.startswith(own))
 
     def rate(self, offset: int, broker: int) -> str | None:
-        """Give the rate of a broker just before a record."""
+        """Return the rate of a broker just before a record."""
         before = [value for at, value in self.rates[broker] if at < offset]
         return before[-1] if before else None
 
     def in_sync(self, offset: int, partition: int) -> frozenset[int]:
-        """Give the ISR of a partition just before a record."""
+        """Return the ISR of a partition just before a record."""
         before = [
             r.isr
             for r in self.partitions
@@ -87,15 +87,15 @@ class ThrottleLog:
 
 
 def held_to_the_rules(log: ThrottleLog, rate: str, *, most: int) -> int:
-    """See that each step was throttled before it began, and none when it cut or elected.
+    """Check that each step was throttled before it began, and none when it cut or elected.
 
     Args:
-        log: of a topic whose lists were empty before, and of which only a run moved anything.
-        rate: what every broker that got a replica was to be throttled to.
+        log: the log of a topic whose lists were empty before, and that only a run has moved.
+        rate: the expected throttle of every broker that received a replica.
         most: how many replicas may have been in flight at once.
 
     Returns:
-        How many alters were sent that add replicas.
+        The number of alters that add replicas.
     """
     _lists_only_what_comes(log, most)
     adding = 0
@@ -114,7 +114,7 @@ def held_to_the_rules(log: ThrottleLog, rate: str, *, most: int) -> int:
 
 
 def _lists_only_what_comes(log: ThrottleLog, most: int) -> None:
-    """See that no more was listed than is in flight, and nothing that was in sync already."""
+    """Check that the list never exceeds what is in flight, and has no replica already in sync."""
     before: Listed = frozenset()
     for record in log.lists:
         assert ALL not in record.listed

@@ -1,4 +1,4 @@
-"""A real browser without a window, that tests look at pages with."""
+"""A real headless browser, in which tests open pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ return document.readyState === 'complete' && [...document.querySelectorAll('.dra
 
 
 class Browser:
-    """Shows one page at a time, from a file; keys and media as a person would have them."""
+    """Shows one page at a time, from a file, with keys and media settings like a person's."""
 
     def __init__(self, driver: webdriver.Chrome) -> None:
         self._driver = driver
@@ -35,18 +35,18 @@ class Browser:
 
     def load(self, page: Path) -> None:
         """Load a page."""
-        self.said()  # by earlier pages
+        self.said()  # drop the messages of earlier pages
         self._driver.get(page.as_uri())
 
     def be(self, width: int, *, dark: bool) -> None:
-        """Be so wide, and of a person who wants dark or light pages."""
+        """Set the width of the window, and the preference for dark or light pages."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
     def ask(self, script: str, *arguments: object) -> Any:
-        """Run a script in the page; gives what it returns."""
+        """Run a script in the page, and return its result."""
         return self._driver.execute_script(script, *arguments)
 
     def wait_until(self, script: str) -> None:
@@ -58,13 +58,13 @@ class Browser:
         ActionChains(self._driver).send_keys(*keys).perform()
 
     def said(self) -> list[str]:
-        """Give what the page has put on the console: errors, warnings, what was forbidden."""
+        """Return the page's console messages since the last call: errors, warnings, violations."""
         logged: Any = self._driver.get_log("browser")  # type: ignore[no-untyped-call]  # selenium's
         return [str(entry["message"]) for entry in logged]
 
     @contextmanager
     def without(self, name: str) -> Iterator[None]:
-        """Be a browser that lacks something of the window's, as an old one does."""
+        """Remove a property of `window`, as in an old browser."""
         source = {"source": f"delete window.{name}"}
         told = self._driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)
         try:
@@ -75,7 +75,7 @@ class Browser:
 
 @contextmanager
 def a_browser() -> Iterator[Browser]:
-    """Start a browser, and end it."""
+    """Start a browser, and close it at the end."""
     driver = shutil.which("chromedriver")
     assert driver is not None, "chromedriver is missing: scripts/ensure-browser.sh installs it"
     options = webdriver.ChromeOptions()

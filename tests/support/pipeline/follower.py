@@ -1,4 +1,4 @@
-"""A follower of recordings in a thread, and what it told."""
+"""A follower of recordings in a thread, and a record of its reports."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ktui.pipeline.run.follow import Follower
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest
 
 PATIENCE_S = 300.0
-"""How long a test waits for what has to come, on a machine that does much else."""
+"""Seconds that a test waits for an expected report, on a busy machine."""
 
 
 class Heard:
-    """Keeps what a follower tells.
+    """Keeps the reports of a follower.
 
     Args:
-        fails: called with each outcome; what it raises, the follower meets.
-        begins: called with what is begun.
+        fails: called with each outcome; its exceptions are raised in the follower.
+        begins: called with the name of each activity that begins.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class Heard:
 
     @property
     def versions(self) -> list[int]:
-        """The versions that were written."""
+        """The versions of the lake that were written."""
         return [each.manifest.version for each in self.outcomes if each.written]
 
     def until(self, heard: Callable[[], bool]) -> None:
-        """Wait until something was told; fail where the follower ends before."""
+        """Wait until something was reported; fail if the follower ends before that."""
         with self._told:
             self._told.wait_for(lambda: heard() or self.over, PATIENCE_S)
             if self.failure is not None:
@@ -87,7 +87,7 @@ class Heard:
 def a_follower(
     spark: SparkSession, heard: Heard, lake: Path, *recordings: Path, **more: Any
 ) -> Follower:
-    """Give a follower that looks four times a second."""
+    """Return a follower that checks four times a second."""
     return Follower(
         spark, PipelineRequest(tuple(map(str, recordings)), str(lake), **more), 0.25, heard
     )
@@ -97,7 +97,7 @@ def a_follower(
 def followed(
     spark: SparkSession, heard: Heard, lake: Path, *recordings: Path, **more: Any
 ) -> Iterator[Follower]:
-    """Follow recordings meanwhile; what ends the follower before is raised by `Heard.until`."""
+    """Follow recordings in a thread; `Heard.until` raises an error that ends the follower early."""
     follower = a_follower(spark, heard, lake, *recordings, **more)
 
     def follow() -> None:

@@ -1,4 +1,4 @@
-"""`ktui pipeline run --follow`, as a process of its own."""
+"""`ktui pipeline run --follow`, in its own process."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Self
 from ktui.lab.processes import wait_for
 
 LIMIT_S = 900.0
-"""Spark takes its time to start on a machine that does much else."""
+"""Spark starts slowly on a busy machine."""
 _SMALL = "-Xmx1g -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class FollowerProcess:
-    """Follows recordings into a lake, each second; what is played is left out.
+    """Follows recordings into a lake, every second, without backtests, simulations or insights.
 
     Args:
-        folder: has its `lake`, `recorded` and `state`, and what it says in `said.txt`.
+        folder: the parent of `lake`, `recorded` and `state`, and of its output, `said.txt`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -48,12 +48,12 @@ class FollowerProcess:
         return self._said.read_text()
 
     def says(self, words: str) -> None:
-        """Wait until it has said something."""
+        """Wait until its output contains `words`."""
         wait_for(lambda: words in self.said or self._process.poll() is not None, seconds=LIMIT_S)
         assert words in self.said
 
     def kill(self) -> None:
-        """Kill it where it stands, with all that it has started."""
+        """Kill it at once, with all processes that it has started."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()

@@ -1,4 +1,4 @@
-"""Insights of a made-up cluster, with one of everything."""
+"""Insights about a made-up cluster, with at least one of everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small recordings of moving partitions, and what a lake has of them."""
+"""Small recordings of moving partitions, and their rows in a lake."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOVING = tuple(TopicPartition("orders", number) for number in range(3))
 
 
 def looks(count: int, *, from_s: float = 0.0, **more: Any) -> Iterator[Observation]:
-    """One look a second at three partitions, to each of which broker 4 is added."""
+    """Yield one observation per second of three partitions, to each of which broker 4 is added."""
     for second in range(count):
         at_s = from_s + second
         ends = {(tp, 4): round(1_000 * at_s) for tp in MOVING}
@@ -34,7 +34,7 @@ def looks(count: int, *, from_s: float = 0.0, **more: Any) -> Iterator[Observati
 def record(
     folder: Path, observations: Iterator[Observation], *, close: bool = True, **how: Any
 ) -> Path:
-    """Record observations as one session; give its folder."""
+    """Record observations as one session, and return its folder."""
     recorder = Recorder(folder, VirtualClock(START, leaping=True), program="tests", **how)
     for seen in observations:
         recorder.look(seen)
@@ -53,7 +53,7 @@ def into_lake(spark: SparkSession, lake: Path, *recordings: Path, **more: Any) -
 def rows(
     spark: SparkSession, lake: Path, table: Table, columns: Sequence[str], **where: Any
 ) -> list[tuple[Any, ...]]:
-    """Give some columns of a table's rows, sorted."""
+    """Return some columns of a table's rows, sorted."""
     found = Lake.open(spark, str(lake)).table(table)
     for name, value in where.items():
         found = found.where(found[name] == value)

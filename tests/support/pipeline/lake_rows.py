@@ -1,4 +1,4 @@
-"""The tables of a lake as rows that can be held against others, whatever their order."""
+"""The tables of a lake as rows that can be compared with others, in any order."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ TABLES = (
     stage_schemas.BROKERS_BY_MINUTE,
 )
 _ELSEWHERE = {"ms", "segment"}
-"""Columns that tell where a row was read, and no more."""
+"""Columns that only show where a row was read."""
 
 
 def piped(spark: SparkSession, recordings: Path, lake: Path) -> dict[str, Rows]:
-    """Run the pipeline, and give every table of the lake."""
+    """Run the pipeline, and return every table of the lake."""
     run(spark, PipelineRequest((str(recordings),), str(lake)))
     return lake_rows(spark, lake)
 
 
 def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
-    """Give every table as the stages make it, with no lake between: of many clusters at once.
+    """Return every table as the stages compute it, without a lake, for many clusters at once.
 
-    Each has exactly the columns, the types and the nulls that its schema names.
+    Each table must have exactly the columns, types and nulls that its schema names.
     """
     found_files = segments.find(spark, [str(recordings)]).files
     read, _ = segments.new_segments(spark, found_files, ())
@@ -72,7 +72,7 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
     found = {}
     for table, rows in (*settled, *derived_tables(samples, events)):
         whole = fit_to_table(rows, table)
-        inside = table is schemas.SAMPLES  # Spark forgets which fields inside an array are whole
+        inside = table is schemas.SAMPLES  # Spark forgets which fields inside an array are not null
         assertSchemaEqual(whole.schema, table.schema, ignoreNullable=inside)
         found[table.name] = rows_of(whole, table.name)
     for kept in (decoded, copies, sessions, samples, events):
@@ -81,13 +81,13 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
 
 
 def lake_rows(spark: SparkSession, lake: Path) -> dict[str, Rows]:
-    """Give every table of a lake."""
+    """Return every table of a lake."""
     opened = Lake.open(spark, str(lake))
     return {table.name: rows_of(opened.table(table), table.name) for table in TABLES}
 
 
 def rows_of(table: DataFrame, name: str) -> Rows:
-    """Give the rows of a table, their times in milliseconds."""
+    """Return the rows of a table, with times in milliseconds."""
     wanted = [_column(field) for field in table.schema if field.name not in _ELSEWHERE]
     return [_plain(row, name) for row in table.select(*wanted).collect()]
 
@@ -122,7 +122,7 @@ def _plain(row: Row, name: str) -> dict[str, Any]:
 
 
 def without(tables: dict[str, Rows], *columns: str) -> dict[str, Rows]:
-    """Leave columns out."""
+    """Return the tables without some columns."""
     return {
         name: [{key: row[key] for key in row if key not in columns} for row in rows]
         for name, rows in tables.items()
@@ -130,7 +130,7 @@ def without(tables: dict[str, Rows], *columns: str) -> dict[str, Rows]:
 
 
 def assert_same(made: Rows, expected: Rows, what: str) -> None:
-    """Hold rows to others, in any order; figures that are not whole to one part in 10^9."""
+    """Compare rows with others, in any order; floats may differ by one part in 10^9."""
     left, right = _by_whole(made), _by_whole(expected)
     extra = [key for key in left if len(left[key]) != len(right.get(key, ()))]
     missing = [key for key in right if len(right[key]) != len(left.get(key, ()))]
@@ -143,7 +143,7 @@ def assert_same(made: Rows, expected: Rows, what: str) -> None:
 
 
 def _by_whole(rows: Iterable[dict[str, Any]]) -> dict[str, list[tuple[float, ...]]]:
-    """Give the figures that are not whole by all that is, as text."""
+    """Return the floats of the rows by all their other values, as text."""
     found: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
     for row in rows:
         whole = {
@@ -156,6 +156,6 @@ def _by_whole(rows: Iterable[dict[str, Any]]) -> dict[str, list[tuple[float, ...
 
 
 def _some(keys: list[str], others: list[str]) -> str:
-    """Quote a few, and what is nearest to them on the other side."""
+    """Quote a few keys, and a few of the other side."""
     near = sorted(others)[:3]
     return "\n".join(["", *sorted(keys)[:3], "the other side has", *near])

@@ -1,4 +1,4 @@
-"""A made-up run that a report can tell of: one stall, and limits that change."""
+"""A made-up run for a report: with one stall, and limits that change."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ktui.pipeline.report.figures.figure import Figure, Missing
 BEGAN = int(datetime(2026, 5, 4, 13, 0, tzinfo=UTC).timestamp() * 1000)
 MINUTE = 60_000
 STALLED = 7
-"""The partition that stands still for a while."""
+"""The partition that stalls for a while."""
 
 
 def a_run(partitions: int = 24, topic: str = "orders") -> ReportFacts:
-    """Give what the lake has of a run of so many partitions, four of them at a time."""
+    """Return the lake's facts about a run of `partitions` partitions, four of them at a time."""
     ended = BEGAN + (partitions // 4 + 3) * 2 * MINUTE
     run = RunRecord(
         cluster_id="cluster-one", run="drain-4", run_id="drain-4@2026-05-04", began=BEGAN,
@@ -54,13 +54,13 @@ def a_run(partitions: int = 24, topic: str = "orders") -> ReportFacts:
 
 
 def drawn(found: Figure | Missing) -> Figure:
-    """Give a figure that could be drawn."""
+    """Return a figure, which must not be missing."""
     assert isinstance(found, Figure)
     return found
 
 
 def a_provenance(*lost: UnusableLine) -> Provenance:
-    """Give what such a report rests on."""
+    """Return the provenance of such a report."""
     return Provenance(
         made_at=datetime(2026, 5, 5, tzinfo=UTC),
         version="0.1.0",

@@ -1,4 +1,4 @@
-"""A lake as the pipeline leaves it, written without Spark: the tables that a report reads."""
+"""A lake as the pipeline leaves it, written without Spark, with the tables that a report reads."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def write_lake(folder: Path, rows: Mapping[str, Rows]) -> Path:
     """Write a lake.
 
     Args:
-        folder: where.
-        rows: by table; a column that a row has not is null, or empty where it may not be null.
+        folder: the folder of the lake.
+        rows: rows by table; a missing column is null, or empty if it may not be null.
     """
     tables = {name: _write(folder, _TABLES[name], list(of)) for name, of in rows.items()}
     read = SegmentRead("recordings/one/000000.jsonl.gz", 1000, 0, CHECKSUM)
@@ -61,7 +61,7 @@ def write_lake(folder: Path, rows: Mapping[str, Rows]) -> Path:
 
 
 def rows_of(facts: ReportFacts) -> dict[str, list[dict[str, Any]]]:
-    """Give the rows of all tables that say these facts of one run, but for its limits."""
+    """Return the rows of all tables that express these facts of one run, except its limits."""
     run = facts.runs[0]
     of_run = {"cluster_id": facts.cluster_id, "run": run.run, "run_id": run.run_id}
     samples = {(s.key, s.t): s for s in (*facts.slowest, *facts.stalled)}

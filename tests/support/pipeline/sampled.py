@@ -1,4 +1,4 @@
-"""Samples and run events made by hand, for the tests of what is worked out from them."""
+"""Samples and run events made by hand, for tests of the tables derived from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLUSTER = "cluster"
 RUN = "drain-3"
 RUN_ID = "run-1"
 BEGINNING_MS = 1_800_000_000_000
-"""Second 0 of every story here; it is the beginning of a minute."""
+"""Second 0 of every story here, in ms; it is the beginning of a minute."""
 
 Figures = Mapping[int, int]
 Row = dict[str, Any]
@@ -48,7 +48,7 @@ def moment(t: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=t)
 
 
-def sample(  # noqa: PLR0913 - what a sample says
+def sample(  # noqa: PLR0913 - the columns of a sample
     at: float,
     *,
     replicas: Sequence[int] = (4, 1, 2, 3),
@@ -61,7 +61,7 @@ def sample(  # noqa: PLR0913 - what a sample says
     read: float | None = None,
     **more: Any,
 ) -> Row:
-    """Give a sample at a second; by default 1 leads the partition and 4 is being added to it."""
+    """Return a sample at a second; by default 1 leads the partition and 4 is being added."""
     read_t = ms(at if read is None else read)
     row: Row = {
         "cluster_id": CLUSTER,
@@ -99,12 +99,12 @@ def sample(  # noqa: PLR0913 - what a sample says
 
 
 def resting(at: float, replicas: Sequence[int] = (4, 2, 3), **more: Any) -> Row:
-    """Give a sample of a partition that is not being reassigned."""
+    """Return a sample of a partition that is not being reassigned."""
     return sample(at, replicas=replicas, isr=replicas, adding=(), removing=(), **more)
 
 
 class Told:
-    """The stories of one module: each is of a topic of its own, so that one job plays them all."""
+    """The stories of one module. Each has its own topic, so that one job computes them all."""
 
     def __init__(self) -> None:
         self._samples: list[Row] = []
@@ -112,25 +112,25 @@ class Told:
         self._topics = 0
 
     def topic(self) -> str:
-        """Give a new topic."""
+        """Return the name of a new topic."""
         self._topics += 1
         return f"story-{self._topics}"
 
     def seen(self, *samples: Row, topic: str | None = None) -> str:
-        """Take in what was seen of a topic's partitions, and give the topic."""
+        """Add samples of a topic's partitions, and return the topic."""
         topic = topic or self.topic()
         self._samples += ({"topic": topic} | row for row in samples)
         return topic
 
     def ran(self, *events: tuple[float, AnyRunEvent], run_id: str, run: str = RUN) -> str:
-        """Take in a run's events, each with its second, and give the run's id."""
+        """Add a run's events, each with its second, and return the run's id."""
         for entry, (at, event) in enumerate(events, start=1):
             body = encode(event).decode()
             self.recorded(at, entry, body, run_id=run_id, run=run)
         return run_id
 
     def recorded(self, at: float, entry: int, body: str, *, run_id: str, run: str = RUN) -> None:
-        """Take in one event of a run, as the journal has it."""
+        """Add one event of a run, as the journal has it."""
         when = moment(ms(at))
         self._events.append(
             {

@@ -21,7 +21,7 @@ from ktui.lab.processes import wait_for
 HOME = Path(pyspark.__file__).parent
 WORKERS = 2
 LIMIT_S = 900.0
-"""Longer than any step takes on a machine with much else to do."""
+"""Seconds: longer than any step takes on a busy machine."""
 _SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _DEFAULTS = f"""
 spark.executor.memory 512m
@@ -40,18 +40,18 @@ spark.scheduler.minRegisteredResourcesRatio 1.0
 spark.scheduler.maxRegisteredResourcesWaitingTime {LIMIT_S:.0f}s
 """
 _STRANGE = ("PYTHONPATH", "PYTHONHOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-"""What the tests' own environment may have, and the cluster must not."""
+"""Variables that the tests' own environment may have, and the cluster must not."""
 
 
 class SparkCluster:
-    """A master and its workers, each with one core and a process group of its own.
+    """A master and its workers, each with one core and its own process group.
 
     Args:
-        folder: for logs, settings and what executors put aside.
+        folder: the folder for logs, settings and the executors' temporary files.
 
     Attributes:
-        url: the master's.
-        environment: for programs that use the cluster; they find its settings by it.
+        url: the URL of the master.
+        environment: the environment of programs that use the cluster; it leads to its settings.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -76,7 +76,7 @@ class SparkCluster:
         self._workers: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        """Start all of it, and wait until every worker is known to the master."""
+        """Start the master and the workers, and wait until the master knows every worker."""
         self._master = self._spawn("master", "Master", "--port", "0")
         self.url = self._told("master", r"Starting Spark master at (spark://\S+)")[0]
         self.start_workers()
@@ -95,7 +95,7 @@ class SparkCluster:
             _end(self._workers.pop())
 
     def kill_executors(self) -> int:
-        """Kill -9 all executors that there are; give how many."""
+        """Kill -9 all executors; return how many there were."""
         listed = subprocess.run(
             ["ps", "-A", "-ww", "-o", "pid=,pgid=,args="],
             capture_output=True,
@@ -118,7 +118,7 @@ class SparkCluster:
             _end(self._master)
 
     def tasks(self) -> Mapping[str, int]:
-        """Count the tasks that each executor has done for the application before."""
+        """Count the tasks that each executor has completed for the last application."""
         log = max(self._events.iterdir(), key=lambda path: path.stat().st_mtime_ns)
         events = map(json.loads, log.read_text().splitlines())
         return Counter(
@@ -145,7 +145,7 @@ class SparkCluster:
         return self._folder / f"{name}.log"
 
     def _told(self, name: str, pattern: str, times: int = 1) -> list[str]:
-        """Wait until a log has a pattern so often; give what was found."""
+        """Wait until a log has a pattern `times` times; return the matches."""
         found: list[str] = []
 
         def there() -> bool:
@@ -164,7 +164,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
-    """Give a cluster that runs; it is ended in any case."""
+    """Run a cluster, and always end it."""
     cluster = SparkCluster(folder)
     try:
         cluster.start()
@@ -210,7 +210,7 @@ def _place_of(module: str) -> Path:
 
 
 def imports(python: Path, modules: Iterable[str]) -> list[str]:
-    """Name those of some modules that a Python can import."""
+    """Return those of some modules that a Python can import."""
     code = (
         "from importlib.util import find_spec; import sys; print(*filter(find_spec, sys.argv[1:]))"
     )

@@ -1,4 +1,4 @@
-"""Files of recordings into rows: each line once, in normalised time, with who is shadowed."""
+"""Recording files read into rows: each line once, in normalised time, shadowed rows marked."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ Span = tuple[int, int]
 
 
 class _Copy(msgspec.Struct):
-    """A line of a session as it stands in one file."""
+    """A line of a session as one file has it."""
 
     line: AnyLine
     digest: str
     seen: Observation | None
-    """What a look tells; None where it does not follow on those before it."""
+    """The observation of a poll; None if its delta does not continue the lines before it."""
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """The smallest of several copies counts."""
+        """The sort key of several copies; the smallest counts."""
         return isinstance(self.line, PollLine) and self.seen is None, self.digest
 
 
 class _Session(msgspec.Struct):
     cluster_id: str
     copies: dict[int, _Copy] = {}
-    """By seq: the one that counts."""
+    """By seq: the copy that counts."""
 
     @property
     def shift(self) -> int:
-        """What makes a monotonic millisecond a normalised one."""
+        """Add this to a monotonic millisecond to normalise it."""
         anchor = self.copies[min(self.copies)].line
         return anchor.at - anchor.ms
 
@@ -77,12 +77,12 @@ def read(folder: Path) -> Recorded:
 
 
 def _unzipped(path: Path) -> bytes:
-    """Give what is whole of a file that may have been cut short."""
+    """Return the intact beginning of a file that may have been cut short."""
     return zlib.decompressobj(wbits=31).decompress(path.read_bytes())
 
 
 def _take(content: bytes, sessions: dict[str, _Session]) -> Iterator[int]:
-    """Take in a segment, and give the numbers of the lines that are of no use."""
+    """Read a segment into the sessions, and yield the numbers of the unusable lines."""
     session: _Session | None = None
     decoder, known = Decoder(""), set[int]()
     lines = content.split(b"\n")
@@ -180,7 +180,7 @@ def _rates(observation: Observation, brokers: Iterable[int]) -> Iterator[Rates]:
 
 
 def _shadow(sessions: Mapping[str, _Session], samples: list[Sample], polls: list[Poll]) -> None:
-    """Mark what a better session of the same cluster has in its span, too."""
+    """Mark the rows that lie in the span of a better session of the same cluster."""
     clusters: dict[str, list[tuple[bool, int, str, Span]]] = defaultdict(list)
     for name, session in sessions.items():
         at = sorted(look.ms + session.shift for look, _ in session.looks)
@@ -205,7 +205,7 @@ def _shadow(sessions: Mapping[str, _Session], samples: list[Sample], polls: list
 
 
 def _events(sessions: Mapping[str, _Session]) -> Iterator[Happened]:
-    """Give each event once: as it was recorded first."""
+    """Yield each event once: as it was recorded first."""
     found: dict[tuple[str, str, int], Happened] = {}
     for name, session in sessions.items():
         for line in (copy.line for copy in session.copies.values()):

@@ -1,4 +1,4 @@
-"""What the events of a run tell of each of its partitions."""
+"""The history of each partition of a run, from the run's events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from support.pipeline_oracle.tables import Happened, Partition
 
 
 class RunStep(msgspec.Struct):
-    """A step of a partition, and the time that it took."""
+    """A step of a partition, with its begin and end."""
 
     run_id: str
     run: str
@@ -46,26 +46,26 @@ class RunStep(msgspec.Struct):
 
 
 class Moment(NamedTuple):
-    """An event that concerns a partition."""
+    """An event that concerns one partition."""
 
     t: int
     event: AnyRunEvent
     at_rest: bool
-    """Whether nothing more will be done for it, after the event."""
+    """Whether nothing more will be done for the partition after the event."""
 
 
 class OneOfRun(msgspec.Struct):
-    """A partition of a run: what happened to it."""
+    """The history of one partition of a run."""
 
     tp: TopicPartition
     moments: list[Moment] = []
     steps: list[RunStep] = []
     limits: Limits | None = None
-    """Those in force at its first step; None where nothing tells."""
+    """The limits in force at the partition's first step; None if they are unknown."""
     planned_t: int | None = None
-    """When its track was made."""
+    """When the partition's track was made."""
     before: int = 0
-    """How many of the moments were before that."""
+    """How many of the moments came before `planned_t`."""
 
     @property
     def at_rest(self) -> bool:
@@ -86,25 +86,25 @@ class RunTold(msgspec.Struct):
     limit_changes: int = 0
 
     def key(self, tp: TopicPartition) -> Partition:
-        """Name the incarnation that the run has moved."""
+        """Return the incarnation of a partition that the run has moved."""
         track = self.fold.tracks.get(tp)
         topic_id = None if track is None else track.planned.topic_id
         return Partition(self.cluster_id, tp.topic, topic_id, tp.partition)
 
     def is_over(self, one: OneOfRun) -> bool:
-        """Whether nothing more will be done for a partition, as far as is known."""
+        """Return whether nothing more will be done for a partition, as far as is known."""
         track = self.fold.tracks.get(one.tp)
         open_ = one.steps[-1].over == math.inf
         return not open_ and (track is None or track.state.ended)
 
 
 def closes(event: AnyRunEvent) -> bool:
-    """Whether an event ends a step: it is over, or the partition at its end."""
+    """Return whether an event ends a step: the step is over, or its partition has ended."""
     return isinstance(event, StepOver) or (isinstance(event, NowIn) and event.state.ended)
 
 
 def told(events: Iterable[Happened]) -> list[RunTold]:
-    """Fold each run."""
+    """Fold the events of each run."""
     by_run: defaultdict[tuple[str, str], list[Happened]] = defaultdict(list)
     for event in events:
         by_run[event.cluster_id, event.run_id].append(event)
@@ -121,7 +121,7 @@ def _run(events: list[Happened]) -> RunTold:
         if {*_named(event)} <= run.fold.tracks.keys():
             run.fold.apply(JournalEntry(happened.entry, from_wall_ms(happened.at), event))
         elif isinstance(event, CancelAsked | Joined):
-            continue  # the recording has not the journal's beginning
+            continue  # the recording lacks the beginning of the journal
         limits_known = limits_known or isinstance(event, Started | LimitsChanged)
         run.limit_changes += isinstance(event, LimitsChanged)
         if isinstance(event, Started):
@@ -140,7 +140,7 @@ def _run(events: list[Happened]) -> RunTold:
 
 
 def _named(event: AnyRunEvent) -> tuple[TopicPartition, ...]:
-    """Give the partitions that an event is about."""
+    """Return the partitions that an event is about."""
     if isinstance(event, CancelAsked | Joined):
         return event.partitions
     one: TopicPartition | None = getattr(event, "tp", None)
@@ -148,7 +148,7 @@ def _named(event: AnyRunEvent) -> tuple[TopicPartition, ...]:
 
 
 def _note(run: RunTold, one: OneOfRun, t: int, event: AnyRunEvent) -> None:
-    """Keep an event that is about a partition, or brings it to rest."""
+    """Record an event that is about a partition, or brings it to rest."""
     concerns = one.tp in _named(event)
     track = run.fold.tracks.get(one.tp)
     if track is not None:
@@ -168,11 +168,11 @@ def _note(run: RunTold, one: OneOfRun, t: int, event: AnyRunEvent) -> None:
 
 
 Wait = tuple[str, int, int, bool]
-"""A state that only the run knows of: its name, began, ended, and whether it was so still."""
+"""A state that only the run knows: its name, begin, end, and whether it was still lasting."""
 
 
 def waits(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
-    """Give a partition's waits, in no order."""
+    """Yield a partition's waits, in no particular order."""
     for name, began, ended, still in (*_queued(run, one), *_electing(run, one), *_between(one)):
         yield name, began, max(began, ended), still
 

@@ -1,4 +1,4 @@
-"""Drains on simulated clusters that are recorded as their engine sees and journals them."""
+"""Recordings of drains on simulated clusters, as the engine sees and journals them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class _Looks(Observer):
 
 
 class _RecordedRun(PlannedRun):
-    """A run whose looks and events go into a recording."""
+    """A run whose polls and events go into a recording."""
 
     name: str
     recorder: Recorder
     asked: Mapping[float, Command]
-    """By the second of the run."""
+    """The commands by the second of the run."""
 
     async def to_its_end(self) -> Run:
         asking = [asyncio.create_task(self._ask(*each)) for each in self.asked.items()]
@@ -80,7 +80,7 @@ class _RecordedRun(PlannedRun):
             self.recorder.run_event(self.name, run_id, entry.seq, entry.at, encode(entry.event))
 
 
-def drained(  # noqa: PLR0913 - each by its name, and none but what a test is about
+def drained(  # noqa: PLR0913 - keyword-only, and each is varied by some test
     folder: Path,
     *,
     sizes: Collection[int],
@@ -93,19 +93,19 @@ def drained(  # noqa: PLR0913 - each by its name, and none but what a test is ab
     asked: Mapping[float, Command] | None = None,
     **options: Any,
 ) -> Run:
-    """Drain brokers 1 to 3 of partitions of these sizes, one a topic, and record it.
+    """Drain brokers 1 to 3 of partitions of these sizes, one per topic, and record the run.
 
     Args:
-        folder: a new folder in it, of the run's name, gets the journal and the recording.
-        sizes: bytes.
-        limits: those in force.
-        name: the run's.
-        cluster: its id.
-        net_in: what each broker takes in, bytes a second.
-        inbound: what is written to each partition, bytes a second.
-        hours: how late it begins, so that runs of one cluster follow each other.
-        asked: what is asked of it, by its second.
-        options: further ones of the run.
+        folder: the parent of a new folder, named after the run, for journal and recording.
+        sizes: the partitions' sizes in bytes.
+        limits: the limits in force.
+        name: the run's name.
+        cluster: the cluster's id.
+        net_in: the bytes per second that each broker can receive.
+        inbound: the bytes per second that are written to each partition.
+        hours: the delay of the start, so that runs of one cluster follow each other.
+        asked: the commands to the run, by the second of the run.
+        options: further options of the run.
     """
     folder = folder / name
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Files that have a segment's name, and something wrong with them."""
+"""Files that have a segment's name and some fault."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from support.pipeline.lake_recordings import looks, record
 
 
 def summed(text: bytes) -> bytes:
-    """A line as some other program may write it, with its checksum and its newline."""
+    """Return a line as another program may write it, with its checksum and its newline."""
     text = text.rstrip().removesuffix(b"}")
     return text + b',"crc":"%08x"}\n' % crc32(text)
 
 
 def unsummed(line: bytes) -> bytes:
-    """A line of a recording without its checksum, so that it can be changed."""
+    """Return a line of a recording without its checksum, so that it can be changed."""
     return line[: line.rindex(b',"crc"')] + b"}"
 
 
 def put_faulty(folder: Path, scratch: Path) -> dict[str, str]:
-    """Put files into a folder of which each has another fault; give what is to be told, by name."""
+    """Write files with one fault each into a folder; return the message expected for each name."""
     folder.mkdir(parents=True, exist_ok=True)
     (segment,) = record(scratch / "whole", looks(5)).iterdir()
     content = segment.read_bytes()

@@ -1,4 +1,4 @@
-"""Recordings full of names that are nobody's business, made up: each name has MARK in it."""
+"""Recordings full of made-up private names: each name contains MARK."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
 
 
 def events() -> st.SearchStrategy[AnyRunEvent]:
-    """Make up an event of any kind there is."""
+    """Generate an event of any kind."""
     return st.one_of(*(_of(inspect.type_info(kind), "") for kind in get_args(AnyRunEvent)))
 
 
 def _of(kind: inspect.Type, field: str) -> st.SearchStrategy[Any]:
-    """Make up what a field holds, by its type, and a text by its name."""
+    """Generate the value of a field by its type, and of a text field by its name."""
     match kind:
         case inspect.StructType():
             return _record(kind)
@@ -98,13 +98,13 @@ def _record(kind: inspect.StructType) -> st.SearchStrategy[Any]:
 
 
 def _resource(made: ConfigResource) -> ConfigResource:
-    """Name a broker by its number."""
+    """Name a broker resource by the broker's number."""
     return made if made.scope is ConfigScope.TOPIC else ConfigResource(made.scope, "4")
 
 
 @st.composite
 def named_observations(draw: st.DrawFn, at_s: float) -> Observation:
-    """Make up what a poll has seen of a cluster, each text of which is a name or has some."""
+    """Generate an observation of a cluster, in which each text is a name or contains some."""
     partitions = {
         TopicPartition(topic, number): PartitionState(
             TopicPartition(topic, number), f"id-{MARK}-{topic}", (1, 2, 3), (1, 2), 1

@@ -14,7 +14,7 @@ from support.simulated.observations import START
 
 
 class _Shifted(VirtualClock):
-    """Wall time, and a monotonic clock that began at another second."""
+    """A clock whose monotonic time starts at another second."""
 
     def __init__(self, from_s: float) -> None:
         super().__init__(START)
@@ -27,13 +27,13 @@ class _Shifted(VirtualClock):
 def a_recording(
     folder: Path, history: Iterable[Observation], *, monotonic_from_s: float = 0.0, **how: Any
 ) -> Path:
-    """Record observations at their own seconds, and give the folder.
+    """Record observations at their own seconds, and return the folder.
 
     Args:
-        folder: where to.
-        history: as `an_observation` makes them, of START and later.
-        monotonic_from_s: the second that the machine's clock showed at START.
-        how: what else the recorder takes.
+        folder: the folder to record into.
+        history: observations as `an_observation` makes them, of START and later.
+        monotonic_from_s: the second that the machine's monotonic clock showed at START.
+        how: further arguments of the recorder.
     """
     clock = _Shifted(monotonic_from_s)
     recorder = Recorder(folder, clock, **{"program": "a test", **how})
@@ -46,7 +46,7 @@ def a_recording(
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Give the files of the recordings under a folder."""
+    """Return the files of the recordings under a folder."""
     return sorted(folder.rglob("*.jsonl.gz"))
 
 

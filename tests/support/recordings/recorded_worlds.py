@@ -1,4 +1,4 @@
-"""Recordings of simulated clusters on which others move partitions: all decided by a seed."""
+"""Recordings of simulated clusters on which others move partitions, all decided by a seed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ BROKERS = range(1, 7)
 TOPICS = ("orders", "payments")
 _DENIED = ("describe_topics", "list_reassignments", "log_offsets", "log_dirs", "describe_cluster")
 _GAPS = (*(1.0, 2.0, 3.0, 5.0, 5.0) * 8, *(10.0, 15.0) * 3, 29.0, 30.0, 31.0, 59.0, 60.0, 61.0)
-"""Seconds between polls: on both sides of what counts as stalled, and as near."""
+"""Seconds between polls, on both sides of the limits for stalled and for near."""
 
 
 class World:
-    """A cluster of a few partitions, all that befalls it, and the sessions that look at it.
+    """A cluster of a few partitions, all its events, and the sessions that observe it.
 
     Args:
         seed: decides everything.
@@ -47,7 +47,7 @@ class World:
         self.tapes = [self._tape(number) for number in range(dice.choice((1, 1, 2, 2, 3)))]
 
     def _tape(self, number: int) -> Tape:
-        """Begin a session, on a machine whose clocks are others than the cluster's."""
+        """Begin a session, on a machine whose clocks differ from the cluster's."""
         dice = self.dice
         ahead = {"ms": dice.randint(0, 10**9), "at": dice.choice((0, 0, -40_000, 3_500))}
         return Tape(self.cluster_id, f"{dice.getrandbits(128):032x}-{number}", **ahead)
@@ -102,7 +102,7 @@ class World:
         return dice.choice(some)
 
     def recorded(self) -> list[Tape]:
-        """Let everything happen, and give what each session saw of it."""
+        """Play everything, and return what each session recorded."""
         asyncio.run(self._record())
         return [tape for tape in self.tapes if tape.items]
 
@@ -139,5 +139,5 @@ class World:
 
 
 def tapes_of(seeds: Iterable[int]) -> list[Tape]:
-    """Give the recordings of some worlds."""
+    """Return the recordings of some worlds."""
     return [tape for seed in seeds for tape in World(seed).recorded()]

@@ -1,4 +1,4 @@
-"""Recordings of hand-made observations, and what is read of them."""
+"""Recordings of hand-made observations, and helpers to read them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ K = TypeVar("K")
 
 
 class Recording:
-    """A recorder, its clock, and what it was shown."""
+    """A recorder, its clock, and the observations it was shown."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class Recording:
         self.shown: list[Observation] = []
 
     def looks(self, count: int, every_s: float = 1.0, **more: Any) -> None:
-        """Show so many observations, each a while after the one before."""
+        """Show the recorder `count` observations, `every_s` seconds apart."""
         for _ in range(count):
             seen = copying(self.clock.monotonic(), **more)
             self.shown.append(seen)
@@ -38,13 +38,13 @@ class Recording:
             self.clock.pass_time(every_s)
 
     def die(self) -> None:
-        """What the system does when the recorder's process dies."""
+        """Abandon the session, as the system does when the recorder's process dies."""
         if self.recorder._session is not None:
             self.recorder._session.abandon()
 
 
 def copying(at_s: float, **more: Any) -> Observation:
-    """Two partitions move, and what they have copied differs from second to second."""
+    """Return an observation of two moving partitions; the data copied differs each second."""
     done = round(at_s * 1_000)
     return an_observation(
         [a_move(T0), a_move(T1)],
@@ -55,25 +55,25 @@ def copying(at_s: float, **more: Any) -> Observation:
 
 
 def the_session(path: Path) -> Session:
-    """The only session in a folder."""
+    """Return the only session in a folder."""
     (session,) = find_sessions(path)
     return session
 
 
 def happenings(path: Path) -> list[PlayedItem]:
-    """All that the only session in a folder tells."""
+    """Return all items of the only session in a folder."""
     return list(play_session(the_session(path)))
 
 
 def seen_in(path: Path) -> list[Observation]:
-    """The observations of the only session in a folder, of which nothing may be damaged."""
+    """Return the observations of the only session in a folder; no line may be damaged."""
     told = happenings(path)
     assert [each for each in told if isinstance(each, Damage)] == []
     return [each.observation for each in told if isinstance(each, PlayedPoll)]
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files somewhere in a folder, by name."""
+    """Return the files anywhere under a folder, sorted by name."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
@@ -90,7 +90,7 @@ def look_lines(content: bytes | Path) -> Iterator[PollLine]:
 
 
 def to_the_millisecond(seen: Observation) -> Observation:
-    """An observation as a recording has it."""
+    """Return an observation as a recording keeps it."""
 
     def rounded(readings: Mapping[K, Reading]) -> dict[K, Reading]:
         return {key: Reading(r.value, to_s(to_ms(r.at_s))) for key, r in readings.items()}

@@ -1,4 +1,4 @@
-"""Recordings of runs in trouble: of engines that are killed now and then, and of views beside."""
+"""Recordings of runs in trouble: of engines that are sometimes killed, and of views beside them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from support.runs.cancelled_troubled import ThrottledAndCalledOff
 from support.runs.engine_runs import OWNER
 
 _LONGEST_S = 250.0
-"""By then the engine leaves a run; what is in flight stays open."""
+"""Seconds after which the engine leaves a run; steps in flight stay open."""
 
 
 class RecordedRun(ThrottledAndCalledOff):
-    """A run whose every engine records a session, and which views may look at, too.
+    """A run of which every engine records a session, and which views may observe, too.
 
     Args:
         seed: decides everything.
-        folder: where the journal is.
+        folder: the folder of the journal.
     """
 
     def __init__(self, seed: int, folder: Path) -> None:
@@ -40,7 +40,7 @@ class RecordedRun(ThrottledAndCalledOff):
         self.cluster.spec = msgspec.structs.replace(self.cluster.spec, name=self.cluster_id)
         self.tapes: list[Tape] = []
         self._mine: Tape | None = None
-        """That of the engine."""
+        """The tape of the engine."""
 
     def _options(self) -> dict[str, Any]:
         poll_s = self.chosen.choice((3.0, 5.0, 8.0, 15.0))
@@ -52,7 +52,7 @@ class RecordedRun(ThrottledAndCalledOff):
         return "drain", f"{self.cluster_id}-drain"
 
     def tape(self) -> Tape:
-        """Begin a session, on a machine whose clocks are others than the cluster's."""
+        """Begin a session, on a machine whose clocks differ from the cluster's."""
         dice = self.chosen
         ahead = {"ms": dice.randint(0, 10**9), "at": dice.choice((0, 0, 0, -2_500, 40_000))}
         self.tapes.append(Tape(self.cluster_id, f"{dice.getrandbits(128):032x}", **ahead))
@@ -61,7 +61,9 @@ class RecordedRun(ThrottledAndCalledOff):
     async def carry_on(self, owner: Owned = OWNER) -> Run:
         if self.chosen.random() < 0.9 or self._mine is None:
             tape = self._mine = self.tape()
-            if self.chosen.random() < 0.9:  # else the journal's beginning is missing, or elsewhere
+            if (
+                self.chosen.random() < 0.9
+            ):  # otherwise the journal's beginning is missing, or in another session
                 for entry in self.entries():
                     tape.happened(self.clock, self.named, entry)
         return await super().carry_on(owner)
@@ -77,7 +79,7 @@ class RecordedRun(ThrottledAndCalledOff):
         return _Taped(self, self._mine)
 
     async def _ask(self) -> None:
-        """Ask what operators ask, let views look, and have the run left in the end."""
+        """Send the operators' commands, let views poll, and have the engine leave the run last."""
         views = [asyncio.create_task(self._view()) for _ in range(self.chosen.choice((0, 1, 2)))]
         began_s = self.clock.monotonic()
         try:
@@ -94,7 +96,7 @@ class RecordedRun(ThrottledAndCalledOff):
                 view.cancel()
 
     async def _view(self) -> None:
-        """Look from elsewhere for a while."""
+        """Poll from another machine for a while."""
         dice, tape = self.chosen, self.tape()
         interest = dice.choice((NO_INTEREST, Interest(topics=frozenset({"orders"}))))
         observer = Observer(self.cluster.reader(), self.clock)
@@ -110,7 +112,7 @@ class RecordedRun(ThrottledAndCalledOff):
 
 
 class _Taped(Observer):
-    """Records what an engine sees, and has the run know of it."""
+    """Records what an engine sees, and passes it to the run."""
 
     def __init__(self, run: RecordedRun, tape: Tape) -> None:
         super().__init__(run.reader, run.clock)
@@ -128,7 +130,9 @@ class _Taped(Observer):
         return seen
 
     async def aclose(self) -> None:
-        await asyncio.sleep(0)  # what was asked in the instant of a death begins, and is cancelled
+        await asyncio.sleep(
+            0
+        )  # a request made at the instant of a kill begins, and is then cancelled
         await super().aclose()
 
 
@@ -140,14 +144,14 @@ async def _polled(tape: Tape, observer: Observer, interest: Interest, clock: Any
 
 
 def recorded(seed: int, folder: Path) -> list[Tape]:
-    """Carry a run to its end, and give what each session saw of it."""
+    """Execute a run to its end, and return what each session recorded."""
     run = RecordedRun(seed, folder)
     asyncio.run(run.to_its_end())
     return [tape for tape in run.tapes if tape.items]
 
 
 def tapes_of_runs(seeds: Iterable[int]) -> list[Tape]:
-    """Give the recordings of some runs."""
+    """Return the recordings of some runs."""
     found: list[Tape] = []
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:

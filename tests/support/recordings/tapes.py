@@ -1,4 +1,4 @@
-"""What a session recorded, kept so that it can be written to files in one way and in another."""
+"""A session's items, kept in memory so that they can be written to files in several ways."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GARBAGE = (
 
 
 class Item(NamedTuple):
-    """One line, but for its number, and when it was recorded."""
+    """One line without its number, and when it was recorded."""
 
     at: int
     ms: int
@@ -37,13 +37,13 @@ class Item(NamedTuple):
 
 
 class Tape:
-    """One session, in order.
+    """The items of one session, in order.
 
     Args:
-        cluster_id: of its cluster.
-        session: its name.
-        ms: by how much its monotonic clock is ahead of the simulation's.
-        at: by how much its wall clock is.
+        cluster_id: the id of the cluster.
+        session: the session's name.
+        ms: milliseconds by which the session's monotonic clock is ahead of the simulation's.
+        at: milliseconds by which the session's wall clock is ahead.
     """
 
     def __init__(self, cluster_id: str, session: str, *, ms: int = 0, at: int = 0) -> None:
@@ -75,7 +75,7 @@ class Tape:
         self._add(at, ms, line)
 
     def end(self) -> None:
-        """Record that it was closed in good order."""
+        """Record that the session was closed cleanly."""
         if self.items:
             at, ms, _ = self.items[-1]
             self.items.append(Item(at, ms, End(seq=0, at=at, ms=ms)))
@@ -89,12 +89,12 @@ class Tape:
         wholes: Collection[int] = (),
         steps: Mapping[int, int] = NOTHING,
     ) -> list[list[bytes]]:
-        """Give the lines of each segment.
+        """Return the lines of each segment.
 
         Args:
-            cuts: the items before which another segment begins.
-            wholes: those that are told whole.
-            steps: by how many milliseconds the wall clock is set at which item.
+            cuts: the items before which a new segment begins.
+            wholes: the items that are written whole, not as a delta.
+            steps: by item, the milliseconds by which the wall clock jumps there.
         """
         found: list[list[bytes]] = []
         encoder, seq, ahead = Encoder(), 0, 0
@@ -135,14 +135,14 @@ def _line(item: Item, encoder: Encoder, seq: int, *, whole: bool, ahead: int) ->
 
 
 class Recording(NamedTuple):
-    """Files as they come to lie in a folder: name and lines, newlines and all."""
+    """A file of a recording: its name under the folder, and its lines with their newlines."""
 
     name: str
     lines: list[bytes]
 
 
 def cut_at_random(tape: Tape, dice: random.Random) -> list[Recording]:
-    """Write a tape down in some segments, some of its looks whole."""
+    """Encode a tape in random segments, with some of its polls whole."""
     count = len(tape.items)
     cuts = {dice.randrange(count) for _ in range(dice.choice((0, 0, 1, 2)))} if count else ()
     wholes = {n for n in range(count) if dice.random() < 0.1}
@@ -158,7 +158,7 @@ def files_of(tape: Tape, segments: list[list[bytes]]) -> list[Recording]:
 
 
 def with_garbage(files: list[Recording], dice: random.Random) -> Iterator[Recording]:
-    """Put lines that are none between the others, after the head."""
+    """Insert garbage lines between the others, after the head."""
     for name, segment in files:
         held = list(segment)
         for _ in range(dice.choice((0, 1, 3))):
@@ -167,7 +167,7 @@ def with_garbage(files: list[Recording], dice: random.Random) -> Iterator[Record
 
 
 def with_losses(files: list[Recording], dice: random.Random) -> Iterator[Recording]:
-    """Lose a line here and there, spoil one, repeat one, and cut a file short."""
+    """Lose, spoil or repeat a line of some files, or cut a file short."""
     for name, segment in files:
         held = list(segment)
         fate, number = dice.random(), dice.randrange(len(held))

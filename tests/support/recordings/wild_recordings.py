@@ -1,4 +1,4 @@
-"""Recordings of what no cluster would do, on the edges of every rule: all decided by a seed."""
+"""Recordings of impossible clusters, at the edges of every rule, all decided by a seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PASSED_MS = (
 
 
 class _Clock:
-    """Stands where it is put."""
+    """A clock that moves only when a test sets it."""
 
     ms = 0
 
@@ -35,7 +35,7 @@ class _Clock:
 
 
 class Wild:
-    """A few partitions that change at random, and sessions that see some of it."""
+    """A few partitions that change at random, and sessions that record some of the changes."""
 
     def __init__(self, seed: int) -> None:
         self.dice = dice = random.Random(f"wild {seed}")  # noqa: S311 - a test's dice
@@ -61,10 +61,10 @@ class Wild:
             for _ in range(dice.choice((1, 1, 2, 2, 3)))
         ]
         self._hearing = dice.sample(self.tapes, dice.randint(1, len(self.tapes)))
-        """Those that record what happens in runs."""
+        """The sessions that record the events of runs."""
 
     def recorded(self) -> list[Tape]:
-        """Give what each session saw."""
+        """Play everything, and return what each session recorded."""
         dice = self.dice
         for _ in range(dice.randint(5, 40)):
             self._happen()
@@ -92,7 +92,7 @@ class Wild:
             self._tell(run)
 
     def _tell(self, run: WildRun) -> None:
-        """Have what happens in a run told in one session, or in several; some of it in none."""
+        """Record events of a run in one session or several; some of them in none."""
         dice = self.dice
         for _ in range(dice.choice((0, 0, 1, 1, 2, 4))):
             number, event = run.next()
@@ -122,7 +122,7 @@ class Wild:
         )
 
     def _moved_on(self, state: PartitionState) -> PartitionState:
-        """Have a move end as it was to, be cancelled, or a replica come into the ISR."""
+        """Complete a move, cancel it, or change the ISR."""
         dice = self.dice
         ended: dict[str, Any] = {"adding": (), "removing": ()}
         changes: tuple[dict[str, Any], ...] = (
@@ -137,7 +137,7 @@ class Wild:
         return PartitionState(**{**values, **dice.choice(changes)})
 
     def _read(self, tp: TopicPartition) -> None:
-        """Have some figures read, a moment ago; some of them stand still, or fall."""
+        """Read some figures, now or a moment ago; some of them stand still, or fall."""
         dice, ms = self.dice, self.clock.ms
         for broker in BROKERS:
             for figures, most in ((self._ends, 100), (self._sizes, 10_000)):
@@ -175,5 +175,5 @@ class Wild:
 
 
 def wild_tapes(seeds: Iterable[int]) -> list[Tape]:
-    """Give some recordings."""
+    """Return the recordings of some seeds."""
     return [tape for seed in seeds for tape in Wild(seed).recorded()]

@@ -1,4 +1,6 @@
-"""A real run's journal, held to the rules of pacing and of cancels by what its engines had seen."""
+"""A check of a real run's journal against the rules of pacing and of cancels.
+
+It judges each decision by what the run's engines had seen."""
 
 from __future__ import annotations
 
@@ -24,17 +26,17 @@ from support.runs.held_to_rules import Rules
 Seen = tuple[datetime, Observation]
 
 _OLD = timedelta(seconds=35)
-"""A decision rests on a look of its last 30 s; without one the recording was cut off."""
+"""A decision rests on a poll of the last 30 s; without one the recording was cut off."""
 
 
 class Replayed:
-    """A run that went, entry by entry; stands where the rules expect a run that is watched.
+    """A past run, replayed entry by entry in place of the live run that the rules expect.
 
     Args:
-        entries: its journal.
-        looks: what its engines saw, each with the moment at which it was over.
-        brokers: of the cluster.
-        least: min.insync.replicas that all its topics have at least.
+        entries: the run's journal.
+        looks: the observations of the run's engines, each with the time when its poll was over.
+        brokers: the brokers of the cluster.
+        least: the least min.insync.replicas of all topics.
     """
 
     def __init__(
@@ -59,13 +61,13 @@ class Replayed:
         )
         self.targets: dict[Any, Any] = {}
         self.unseen = 0
-        """Decisions whose look was lost with the engine that made it."""
+        """Decisions whose poll was lost with the engine that made it."""
         watched: Any = self
         self.rules = Rules(watched, least)
         self._cancels = CancelRules(watched)
 
     def problems(self) -> Iterator[str]:
-        """Play it, and name each decision that is against a rule."""
+        """Replay the run, and yield each decision that breaks a rule."""
         for _, group in itertools.groupby(self._entries, key=lambda entry: entry.at):
             written = list(group)
             yield from self._held(written)
@@ -97,7 +99,7 @@ class Replayed:
 
 
 def recorded_looks(folder: Path) -> list[Seen]:
-    """Give what a run's engines have recorded of what they saw."""
+    """Return the observations that a run's engines have recorded."""
     try:
         sessions = find_sessions(folder)
     except FileProblem:

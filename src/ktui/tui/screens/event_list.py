@@ -1,4 +1,4 @@
-"""Events as lines, oldest first: ten thousand scroll like ten, on Textual's Line API."""
+"""A list of events, oldest first. Textual's Line API lets ten thousand scroll like ten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WIDEST_SUBJECT = 40
 
 
 class EventRow(msgspec.Struct, frozen=True):
-    """One line on the screen: an event's first, or a further one of a long event."""
+    """One line on the screen: the first line of an event, or a further line of a long event."""
 
     event: Event
     text: str
@@ -32,7 +32,7 @@ class EventRow(msgspec.Struct, frozen=True):
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """How wide the parts of a line are; rows are cut anew when it changes."""
+    """The widths of the parts of a line, in cells; rows are wrapped again when they change."""
 
     width: int
     dated: bool
@@ -40,7 +40,7 @@ class Columns(msgspec.Struct, frozen=True):
 
     @property
     def time(self) -> int:
-        """Cells of the time, with the day where the events span more than one."""
+        """Cells of the time, with the date if the events span more than one day."""
         return 15 if self.dated else 8
 
     @property
@@ -50,7 +50,7 @@ class Columns(msgspec.Struct, frozen=True):
 
 
 class EventList(ScrollView, can_focus=True):
-    """Shows events; stays at the newest unless the reader has scrolled up."""
+    """Shows events; stays at the newest unless the operator has scrolled up."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "event--time", "event--subject", "event--news", "event--warning", "event--trouble",
@@ -75,7 +75,7 @@ class EventList(ScrollView, can_focus=True):
     ]
 
     class Moved(Message):
-        """The reader has scrolled, or lines came in below."""
+        """The operator has scrolled, or lines were added below."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,35 +84,35 @@ class EventList(ScrollView, can_focus=True):
         self._widest = 0
         self._settling = False
         self.follows = True
-        """Whether newer lines will be shown: until the reader scrolls away from the newest."""
+        """Whether the list scrolls to new lines: True until the operator leaves the newest line."""
         self._columns = Columns(0, dated=False, subject=0)
 
     @property
     def lines_below(self) -> int:
-        """How many lines are below the last one in sight."""
+        """How many lines are below the last visible one."""
         return max(0, len(self._rows) - self.scroll_offset.y - self.size.height)
 
     def show(self, events: Sequence[Event]) -> None:
-        """Show these events; what was in sight stays, or the newest if that was in sight."""
-        fallen, added = _difference(self.events, events)
+        """Show these events. Visible lines stay; the list follows if the newest was visible."""
+        dropped_events, added = _difference(self.events, events)
         self.events = events
         widest = max((cell_len(subject(event)) for event in added), default=0)
-        self._widest = widest if fallen is None else max(widest, self._widest)
-        if fallen is None or self._measure() != self._columns:
-            self._cut()
-            dropped = 0
+        self._widest = widest if dropped_events is None else max(widest, self._widest)
+        if dropped_events is None or self._measure() != self._columns:
+            self._wrap()
+            dropped_lines = 0
         else:
-            dropped = _line_count(self._rows, fallen)
-            self._rows[:dropped] = []
+            dropped_lines = _line_count(self._rows, dropped_events)
+            self._rows[:dropped_lines] = []
             self._rows.extend(_rows(added, self._columns))
-        self._settle(dropped=dropped)
+        self._settle(dropped_lines=dropped_lines)
 
     def on_resize(self) -> None:
-        """Cut the lines anew for the new width."""
-        self._cut()
-        self._settle(dropped=0)
+        """Wrap the lines again for the new width."""
+        self._wrap()
+        self._settle(dropped_lines=0)
 
-    def _cut(self) -> None:
+    def _wrap(self) -> None:
         self._columns = self._measure()
         self._rows = list(_rows(self.events, self._columns))
 
@@ -122,19 +122,21 @@ class EventList(ScrollView, can_focus=True):
         subject_width = min(self._widest, _WIDEST_SUBJECT, max(8, width // 4))
         return Columns(width, dated=len(days) > 1, subject=subject_width)
 
-    def _settle(self, dropped: int) -> None:
+    def _settle(self, dropped_lines: int) -> None:
         self._settling = True
         self.virtual_size = Size(self._columns.width, len(self._rows))
         if self.follows:
             self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True, force=True)
-        elif dropped:
-            self.scroll_to(y=max(0, self.scroll_offset.y - dropped), animate=False, immediate=True)
+        elif dropped_lines:
+            self.scroll_to(
+                y=max(0, self.scroll_offset.y - dropped_lines), animate=False, immediate=True
+            )
         self._settling = False
         self.refresh()
         self.post_message(self.Moved())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Follow the newest or not, as the reader scrolls, and tell the screen."""
+        """Follow the newest or stop, as the operator scrolls, and notify the screen."""
         super().watch_scroll_y(old_value, new_value)
         if not self._settling:
             self.follows = new_value >= self.max_scroll_y
@@ -170,7 +172,7 @@ class EventList(ScrollView, can_focus=True):
 
 
 def subject(event: Event) -> str:
-    """Say whom an event is about: a partition, a broker, or the cluster."""
+    """Return the subject of an event: a partition, a broker, or the cluster."""
     if event.tp is not None:
         return str(event.tp)
     return "cluster" if event.broker is None else f"broker {event.broker}"
@@ -192,19 +194,18 @@ def _rows(events: Iterable[Event], columns: Columns) -> Iterable[EventRow]:
 
 
 def _difference(old: Sequence[Event], new: Sequence[Event]) -> tuple[int | None, Sequence[Event]]:
-    """Find how many events fell off the front and which came at the end; None: all is different."""
+    """Find how many events fell off the front, and which were added; None if all are different."""
     if not old or not new:
         return None, new
     last, first = old[-1], new[0]
     end = next((i for i in range(len(new), 0, -1) if new[i - 1] is last), None)
-    fallen = next((i for i, event in enumerate(old) if event is first), None)
-    if end is None or fallen is None or len(old) - fallen != end:
+    dropped_events = next((i for i, event in enumerate(old) if event is first), None)
+    if end is None or dropped_events is None or len(old) - dropped_events != end:
         return None, new
-    return fallen, new[end:]
+    return dropped_events, new[end:]
 
 
 def _line_count(rows: Sequence[EventRow], events: int) -> int:
-    """Count the lines of the first so many events."""
     left = events + 1
     for number, row in enumerate(rows):
         left -= row.first

@@ -1,4 +1,4 @@
-"""The Events screen: everything that happened, to read, filter and export."""
+"""The Events screen: every event, to read, filter and export."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SEVERITIES = ("news", "warning", "trouble")
 
 
 def write_events(events: Sequence[Event], folders: Sequence[Path], now: datetime) -> Path:
-    """Write to a new file in the first folder that takes it, and give its path.
+    """Write the events to a new JSON-lines file in the first writable folder; return its path.
 
     Raises:
-        OSError: no folder takes it; the last one's reason.
+        OSError: no folder is writable; the reason is that of the last folder.
     """
     text = b"".join(_line(event) for event in events)
     for folder in folders[:-1]:
@@ -78,7 +78,7 @@ NOTHING_YET = (
 
 
 class EventsScreen(Screen[None]):
-    """Shows `Progress.events`; the app hands each new progress to `show`."""
+    """Shows `Progress.events`; the app passes each new progress to `show`."""
 
     CSS = """
     EventsScreen {
@@ -102,11 +102,11 @@ class EventsScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._events: Sequence[Event] = ()
-        self._wanted = ""
+        self._filter_text = ""
         self._counts: Sequence[tuple[str, str]] = ()
 
     def compose(self) -> ComposeResult:
-        """Lay out the top, the filter, the events and the keys."""
+        """Lay out the header, the filter, the events and the keys."""
         yield StatusHeader()
         yield Static(id="events-title", markup=False)
         yield TextField(
@@ -119,11 +119,11 @@ class EventsScreen(Screen[None]):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Say that there is nothing until there is."""
+        """Show the empty state until there are events."""
         self._refresh()
 
     def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Take in the events of a new progress; they stay true whether or not it is current."""
+        """Show the events of a new progress; they stay true even if it is no longer current."""
         del outage
         if progress.events is self._events:
             return
@@ -134,7 +134,7 @@ class EventsScreen(Screen[None]):
     @property
     def shown(self) -> Sequence[Event]:
         """The events that pass the filter, oldest first."""
-        words = self._wanted.casefold().split()
+        words = self._filter_text.casefold().split()
         if not words:
             return self._events
         return [event for event in self._events if _matches(event, words)]
@@ -152,7 +152,7 @@ class EventsScreen(Screen[None]):
     def _why_empty(self) -> Content:
         if not self._events:
             return Content(NOTHING_YET)
-        return Content(f"No event has {self._wanted!r} in it. Escape clears the filter.")
+        return Content(f"No event has {self._filter_text!r} in it. Escape clears the filter.")
 
     @on(EventList.Moved)
     def _refresh_title(self) -> None:
@@ -167,7 +167,7 @@ class EventsScreen(Screen[None]):
         )
 
     def _place(self, events: EventList) -> list[tuple[str, str]]:
-        parts = [(f"   filter: {self._wanted}", "$header")] if self._wanted else []
+        parts = [(f"   filter: {self._filter_text}", "$header")] if self._filter_text else []
         if events.lines_below and not events.follows:
             below = as_count(events.lines_below, "line")
             parts.append((f"   {below} below, end: follow", "$dim"))
@@ -180,9 +180,9 @@ class EventsScreen(Screen[None]):
         line.focus()
 
     def action_back(self) -> None:
-        """Clear the filter if there is one, else go back."""
+        """Clear the filter if there is one; otherwise go back."""
         line = self.query_one("#events-filter", Input)
-        if line.has_class("-closed") and not self._wanted:
+        if line.has_class("-closed") and not self._filter_text:
             self.dismiss()
             return
         line.value = ""
@@ -194,7 +194,7 @@ class EventsScreen(Screen[None]):
 
     @on(Input.Changed, "#events-filter")
     def _filter_changed(self, event: Input.Changed) -> None:
-        self._wanted = event.value.strip()
+        self._filter_text = event.value.strip()
         self._refresh()
 
     @on(Input.Submitted, "#events-filter")

@@ -1,4 +1,4 @@
-"""Every key, made from the bindings themselves, and every sign."""
+"""The help screen: every key, generated from the bindings, and every sign."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _LANE_SIGNS = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """Lists the keys of every screen by group, then the signs of the list."""
+    """Lists the keys of every screen by group, then the signs of replicas, lanes and timelines."""
 
     CSS = """
     HelpScreen {
@@ -88,7 +88,7 @@ class HelpScreen(ModalScreen[None]):
         self._groups = groups
 
     def compose(self) -> ComposeResult:
-        """Lay the help out in one text that scrolls."""
+        """Lay out the help as one scrolling text."""
         with VerticalScroll() as scroll:
             scroll.border_title = "help"
             scroll.border_subtitle = "esc closes"

@@ -1,4 +1,4 @@
-"""The Runs screen: every run that the state directory remembers."""
+"""The Runs screen: every run in the state directory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
 
 EVERY_S = 5.0
-"""Between two looks: each reads the journals of all runs."""
+"""Seconds between two reads; each reads the journals of all runs."""
 NONE_YET = "There are no runs yet. n starts a plan, and so does: ktui start PLAN"
 _NOT_RESUMED = {
     RunState.ENDED: "has ended",
@@ -36,12 +36,12 @@ _NOT_RESUMED = {
 }
 _HEADINGS = ("run", "state", "done", "failed", "called off", "started")
 _AROUND = 2
-"""Cells that the table puts about each cell."""
+"""Cells of padding that the table adds to each cell."""
 _LEAST_NAME = 12
 
 
 class RunTable(DataTable[Text]):
-    """A row a run; enter shows it."""
+    """One row per run; enter shows it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -51,12 +51,12 @@ class RunTable(DataTable[Text]):
 
 
 class RunsScreen(Screen[None]):
-    """Shows the runs; the app's `attach` and `resume` do what is asked for.
+    """Shows the runs; the app's `attach_to`, `resume_run` and `roll_back_run` act on one.
 
     Args:
-        state_dir: where the runs are.
-        place: what is told of where they are.
-        may_resume: why none can be resumed from here; None if it can.
+        state_dir: the folder of the runs.
+        place: the text that shows where that folder is.
+        may_resume: why no run can be resumed from here; None if one can.
     """
 
     CSS = """
@@ -92,10 +92,10 @@ class RunsScreen(Screen[None]):
         self._runs: Mapping[str, RunSummary] = {}
         self._read = False
         self._refused: tuple[str, str] | None = None
-        """The run that was to be resumed last, and why it was not."""
+        """The run whose last request was refused, and why."""
 
     def compose(self) -> ComposeResult:
-        """Lay out the top, the table, what is known of the run under the cursor, the keys."""
+        """Lay out the header, the table, the facts of the run under the cursor, and the keys."""
         yield StatusHeader()
         yield Static(id="runs-title", markup=False)
         yield Static("Reading the journals of all runs …", id="runs-empty", markup=False)
@@ -107,15 +107,15 @@ class RunsScreen(Screen[None]):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Read the runs, and again from time to time."""
+        """Read the runs now, and again every `EVERY_S` seconds."""
         self._draw()
-        self._look()
-        self.set_interval(EVERY_S, self._look)
+        self._read_soon()
+        self.set_interval(EVERY_S, self._read_soon)
 
-    def _look(self) -> None:
-        self.run_worker(self._take(), exclusive=True, exit_on_error=False)
+    def _read_soon(self) -> None:
+        self.run_worker(self._read_runs(), exclusive=True, exit_on_error=False)
 
-    async def _take(self) -> None:
+    async def _read_runs(self) -> None:
         try:
             runs = await asyncio.to_thread(all_runs, self._state_dir)
         except RunProblem as problem:
@@ -186,7 +186,7 @@ class RunsScreen(Screen[None]):
         app.attach_to(self._state_dir.run(run.name))
 
     def action_resume(self) -> None:
-        """Have a process go on with the run under the cursor."""
+        """Start a process that resumes the run under the cursor."""
         run = self.selected
         if run is None:
             return
@@ -202,7 +202,7 @@ class RunsScreen(Screen[None]):
         app.resume_run(self._state_dir.run(run.name))
 
     def action_roll_back(self) -> None:
-        """Show the run under the cursor, and what its rollback would come to."""
+        """Show the run under the cursor, and preview its rollback."""
         run = self.selected
         if run is None:
             return
@@ -219,9 +219,9 @@ class RunsScreen(Screen[None]):
 
 
 def _widths(rows: Iterable[Sequence[tuple[str, str]]], room: int) -> list[int]:
-    """Give each column what it needs, and the name what is left of that."""
-    told = [_HEADINGS, *([words for words, _ in row] for row in rows)]
-    name, *others = [max(map(cell_len, column)) for column in zip(*told, strict=True)]
+    """Return the widths of the columns: the name gets the cells that the others leave."""
+    cells = [_HEADINGS, *([words for words, _ in row] for row in rows)]
+    name, *others = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     left = room - 1 - sum(others) - _AROUND * len(_HEADINGS)  # 1 for the scroll bar
     return [max(_LEAST_NAME, min(name, left)), *others]
 

@@ -1,4 +1,4 @@
-"""What screens are handed by the app."""
+"""The data that the app passes to its screens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Shows(Protocol):
     """A screen that draws progress."""
 
     def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Take in a new progress, or why the one known is not current any more."""
+        """Show a new progress, or why the known one is no longer current."""
         ...
 
 
@@ -24,5 +24,5 @@ class ShowsRun(Protocol):
     """A screen that draws a run."""
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Take in how the run is now, and which partitions stand otherwise than before."""
+        """Show the present state of the run; `touched` are the partitions that changed in it."""
         ...

@@ -1,1 +1,1 @@
-"""The Brokers screen: what the reassignments ask of each broker."""
+"""The Brokers screen: the load that reassignments put on each broker."""

@@ -1,4 +1,4 @@
-"""Everything known of one broker, as lines: what has no column, its log dirs, what failed."""
+"""The panel of one broker: facts without a column, log dirs and failed reads, as lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BAR = 20
 
 
 def broker_panel(view: BrokerView, width: int) -> list[Content]:
-    """Lay it all out in `width` cells."""
+    """Lay out everything known about a broker in `width` cells."""
     rack = None if view.broker is None else view.broker.rack
     title = [Piece(f"broker {view.id}", bold=True), Piece("   "), standing(view)]
     pairs = [
@@ -33,14 +33,14 @@ def broker_panel(view: BrokerView, width: int) -> list[Content]:
         ("leads", Content(_partitions(view.leaders))),
         ("holds", Content(_replicas(view.replicas))),
     ]
-    why = [Content.styled(words, "$dim")] if (words := _explained(view)) else []
-    dirs = sorted(view.log_dirs, key=_by_trouble)
+    why = [Content.styled(words, "$dim")] if (words := _broker_note(view)) else []
+    dirs = sorted(view.log_dirs, key=_trouble_first)
     failed = [Content.styled(f"! {each.sentence}", "$warning") for each in view.failures]
     lines = [content(title), *why, *facts(pairs, width), *failed]
     return [*lines, *map(_log_dir, dirs)]
 
 
-def _explained(view: BrokerView) -> str:
+def _broker_note(view: BrokerView) -> str:
     if view.broker is None:
         return (
             "Not registered: only replica lists name it. It was removed, or has not come back yet."
@@ -65,7 +65,7 @@ def _replicas(count: int | None) -> str:
     return "being counted" if count is None else figures.as_count(count, "replica")
 
 
-def _by_trouble(log_dir: LogDir) -> tuple[bool, bool, str]:
+def _trouble_first(log_dir: LogDir) -> tuple[bool, bool, str]:
     return (log_dir.error is None, not log_dir.cordoned, log_dir.path)
 
 

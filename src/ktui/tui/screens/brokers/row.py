@@ -1,4 +1,4 @@
-"""What the Brokers screen says of one broker in its row, column by column."""
+"""One broker's row on the Brokers screen, column by column."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ktui.tui.draw.cells import Piece
 
 _BAR = 5
 _TIGHT, _FULL = 0.80, 0.90
-"""Shares of a disk from which it is shown as filling up, and as all but full."""
+"""Used shares of a disk from which it is shown as filling up, and as almost full."""
 
 
 class BrokerView(msgspec.Struct, frozen=True):
-    """Everything known of one broker at one moment."""
+    """Everything known about one broker at one moment."""
 
     id: int
     broker: Broker | None
-    """None for one that only a replica list names."""
+    """None for a broker that only a replica list names."""
     load: BrokerLoad
     log_dirs: tuple[LogDir, ...] = ()
     config: BrokerConfig | None = None
@@ -33,7 +33,7 @@ class BrokerView(msgspec.Struct, frozen=True):
 
     @property
     def disk(self) -> tuple[int, int] | None:
-        """Bytes used and in all, over its log dirs that tell."""
+        """Used and total bytes, summed over the log dirs that report both; None if none does."""
         used = [used_of(log_dir) for log_dir in self.log_dirs]
         known = [each for each in used if each is not None]
         return (sum(u for u, _ in known), sum(t for _, t in known)) if known else None
@@ -47,7 +47,7 @@ class BrokerView(msgspec.Struct, frozen=True):
 def broker_views(
     observation: Observation, loads: Mapping[int, BrokerLoad]
 ) -> dict[int, BrokerView]:
-    """Gather what is known of each broker that is registered or named by a replica list."""
+    """Collect what is known about each broker that is registered or named by a replica list."""
     named = {b for state in observation.partitions.values() for b in state.replicas}
     ids = sorted(observation.brokers.keys() | loads.keys() | named)
     return {
@@ -71,7 +71,7 @@ def _view(broker: int, observation: Observation, load: BrokerLoad) -> BrokerView
 
 
 class BrokerColumn(msgspec.Struct, frozen=True):
-    """One column: its heading, its width, and from which width of the screen on it is shown."""
+    """One column: its heading, its width in cells, and the screen width from which it is shown."""
 
     heading: str
     width: int
@@ -81,7 +81,7 @@ class BrokerColumn(msgspec.Struct, frozen=True):
 
 
 def standing(view: BrokerView) -> Piece:
-    """Say whether a broker is alive; the panel says in which way it is not."""
+    """Return whether a broker is alive; the panel explains why it is down."""
     if view.broker is not None and view.broker.alive:
         return Piece("alive", "in-sync")
     return Piece("down", "stalled", bold=True)
@@ -120,14 +120,14 @@ def _disk_cell(view: BrokerView) -> list[Piece]:
 
 
 def used_of(log_dir: LogDir) -> tuple[int, int] | None:
-    """Give the bytes used and in all of a log dir's volume, where the broker tells."""
+    """Return the used and total bytes of a log dir's volume; None if they are not reported."""
     if not log_dir.total_bytes or log_dir.usable_bytes is None:
         return None
     return max(0, log_dir.total_bytes - log_dir.usable_bytes), log_dir.total_bytes
 
 
 def disk_bar(used: int, total: int, width: int) -> list[Piece]:
-    """Draw how full a disk is: coloured once it fills up, so that quiet disks stay quiet."""
+    """Draw how full a disk is; only disks that fill up are coloured, so that others stay quiet."""
     share = min(1.0, used / total)
     halves = round(share * width * 2)
     bar = "━" * (halves // 2) + "╸" * (halves % 2)
@@ -141,7 +141,7 @@ def _throttle(view: BrokerView) -> list[Piece]:
 
 
 def throttle(config: BrokerConfig | None) -> str:
-    """Give the replication throttle, inbound (follower side) and outbound (leader side)."""
+    """Return the replication throttle as text: inbound (follower side), outbound (leader side)."""
     if config is None:
         return figures.UNKNOWN
     if not _throttled(config):
@@ -166,7 +166,7 @@ def _rack(view: BrokerView) -> list[Piece]:
 
 
 def address(view: BrokerView) -> str:
-    """Give host:port, or that there is none."""
+    """Return host:port, or a note that the broker is not registered."""
     if view.broker is None:
         return "not registered"
     return f"{view.broker.host}:{view.broker.port}"

@@ -1,4 +1,4 @@
-"""The Brokers screen: what the reassignments ask of each broker, and what each has to give."""
+"""The Brokers screen: the load that reassignments put on each broker, and its capacity."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ _KEYS: list[BindingType] = [
 
 
 class BrokerTable(DataTable[Text]):
-    """A row a broker; enter chooses one, a click only moves the cursor."""
+    """One row per broker; enter chooses one, a click only moves the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = _KEYS
 
 
 class BrokersScreen(Screen[None]):
-    """Shows the brokers; the app hands each new progress to `show`.
+    """Shows the brokers; the app passes each new progress to `show`.
 
-    Where the app has a `filter_by_broker(id)`, enter goes back to the list, filtered.
+    If the app has a `filter_by_broker(id)`, enter goes back to the list, filtered by broker.
     """
 
     CSS = """
@@ -97,7 +97,7 @@ class BrokersScreen(Screen[None]):
         self._drawn: dict[int, list[list[Piece]]] = {}
 
     def compose(self) -> ComposeResult:
-        """Lay out the top, the table, what is known of the broker under the cursor, the keys."""
+        """Lay out the header, the table, the panel of the broker under the cursor, and the keys."""
         yield StatusHeader()
         yield Static(id="brokers-title", markup=False)
         yield Static(NOTHING_YET, id="brokers-empty", markup=False)
@@ -114,7 +114,7 @@ class BrokersScreen(Screen[None]):
         self._redraw()
 
     def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Take in a new progress, or why the one known is not current any more."""
+        """Show a new progress, or why the known one is no longer current."""
         if progress.last is None:
             return
         self._outage = outage
@@ -162,7 +162,7 @@ class BrokersScreen(Screen[None]):
 
     @on(Resize)
     def _redraw(self, _: Any = None) -> None:
-        """Make the table anew: its columns follow the width, its colours the theme."""
+        """Rebuild the table: its columns follow the width, its colours the theme."""
         table = self._table
         broker = self.selected
         self._columns = tuple(c for c in COLUMNS if self.size.width >= c.from_width)
@@ -172,7 +172,7 @@ class BrokersScreen(Screen[None]):
             heading = Text(column.heading, justify="right" if column.numeric else "left")
             table.add_column(heading, width=column.width, key=column.heading)
         self._draw()
-        self._to(broker)
+        self._restore_cursor(broker)
 
     def _draw(self) -> None:
         self._draw_rows()
@@ -185,24 +185,23 @@ class BrokersScreen(Screen[None]):
 
     def _draw_rows(self) -> None:
         table, broker = self._table, self.selected
-        gone, come = (
+        removed, added = (
             self._drawn.keys() - self._views.keys(),
             self._views.keys() - self._drawn.keys(),
         )
-        for each in gone:
+        for each in removed:
             table.remove_row(str(each))
             del self._drawn[each]
-        for each in sorted(come):
+        for each in sorted(added):
             table.add_row(*(Text() for _ in self._columns), key=str(each))
             self._drawn[each] = [[] for _ in self._columns]
         for each, view in self._views.items():
             self._draw_row(each, view)
-        if gone or come:
+        if removed or added:
             table.sort(key=lambda row: int(row[0].plain))
-            self._to(broker)
+            self._restore_cursor(broker)
 
     def _draw_row(self, broker: int, view: BrokerView) -> None:
-        """Update the cells that have changed, and no others."""
         drawn = self._drawn[broker]
         for place, column in enumerate(self._columns):
             pieces = _fitted(column.cell(view), column)
@@ -212,7 +211,7 @@ class BrokersScreen(Screen[None]):
                 cell = _text(pieces, self.app.theme_variables)
                 self._table.update_cell(str(broker), column.heading, cell)
 
-    def _to(self, broker: int | None) -> None:
+    def _restore_cursor(self, broker: int | None) -> None:
         """Keep the cursor on its broker, wherever its row now is."""
         if broker is not None and broker in self._drawn:
             self._table.move_cursor(row=self._table.get_row_index(str(broker)), scroll=False)
@@ -227,7 +226,7 @@ class BrokersScreen(Screen[None]):
             panel.update(self._current(Content("\n").join(lines)))
 
     def _current(self, words: Content) -> Content:
-        """Draw without colours what is not current."""
+        """Draw stale text without colours."""
         return words if self._outage is None else Content.styled(words.plain, "$dim")
 
     def _title(self) -> Content:
@@ -257,7 +256,7 @@ def _fitted(pieces: list[Piece], column: BrokerColumn) -> list[Piece]:
 
 
 def _text(pieces: list[Piece], variables: Mapping[str, str]) -> Text:
-    """Make a cell, which leaves what is behind it to the row."""
+    """Build a cell without a background, so that the row's background shows through."""
     styled = (
         (piece.text, role_style(variables, piece.role or "foreground", bold=piece.bold))
         for piece in pieces

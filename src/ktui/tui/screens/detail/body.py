@@ -1,4 +1,4 @@
-"""What the Detail screen says of one partition, as lines: facts, alarms, lanes, lag and events."""
+"""The body of the Detail screen, as lines: facts, alarms, lanes, lag and events of a partition."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from ktui.tui.screens.watch.words import WaitingWords, as_told
 from ktui.tui.widgets.facts import facts
 
 _BESIDE = 60
-"""With so many cells left of the time axis, the events stand beside the curve, else below it."""
+"""Cells left of the time axis from which the events stand beside the curve; below it otherwise."""
 _LEAST_CURVE, _MOST_CURVE = 6, 16
 _EVENT_COLOURS = ("$foreground", "$warning", "$error")
 
 
 class OfRun(NamedTuple):
-    """What the run says of the partition."""
+    """What the run knows about the partition."""
 
     track: Track
     taken: Sequence[TakenStep]
-    """The steps that were begun."""
+    """The steps that have begun."""
     steps: Sequence[Content]
-    """Lines."""
+    """All steps of the partition, as lines."""
     events: Sequence[Event]
     waits: WaitingWords | None = None
-    """What it waits for."""
+    """What the partition waits for."""
     stalled_s: float | None = None
-    """The monotonic second since which the run tells that its step stalls."""
+    """The monotonic second since which the run reports the partition's step as stalled."""
     sign: SignAt | None = None
-    """Of when an operator called it off."""
+    """The sign for the moment at which an operator called the partition off."""
 
 
 def detail_body(
@@ -58,13 +58,13 @@ def detail_body(
     height: int,
     of_run: OfRun | None = None,
 ) -> list[Content]:
-    """Lay everything out in `width` cells; the curve grows with what `height` leaves for it."""
+    """Lay everything out in `width` cells; the curve takes the rows that `height` leaves for it."""
     if of_run is not None:
         timeline = _with_run(timeline, of_run)
     lines = [
         *facts([_span(timeline, of_run, observation.at), *_facts(timeline, of_run)], width),
         *_alarms(timeline, observation.monotonic_s, of_run),
-        *([] if of_run is None else [*_waits(of_run, width), *_extra(of_run, width)]),
+        *([] if of_run is None else [*_waits(of_run, width), *_extra_replicas(of_run, width)]),
         Content(""),
         *([] if of_run is None else [*of_run.steps, Content("")]),
     ]
@@ -72,20 +72,19 @@ def detail_body(
     begin, end = map(figures.as_time, times)
     sign = None if of_run is None else of_run.sign
     table = lane_table(timeline, observation.brokers, width, (begin, end), sign)
-    lines += [*table.lines, *_lanes_begin(timeline, of_run), Content("")]
+    lines += [*table.lines, *_lanes_note(timeline, of_run), Content("")]
     return lines + _curve_and_events(timeline, table, width, height - len(lines))
 
 
 def _waits(of_run: OfRun, width: int) -> list[Content]:
-    """Say in full what it waits for."""
     if of_run.waits is None:
         return []
     lines = Content(of_run.waits.sentence).wrap(width)
     return [Content(""), *(line.stylize(f"${of_run.waits.role}") for line in lines)]
 
 
-def _extra(of_run: OfRun, width: int) -> list[Content]:
-    """Say that a stop has left more replicas than there were, and than there were to be."""
+def _extra_replicas(of_run: OfRun, width: int) -> list[Content]:
+    """Warn if a stop left more replicas than the partition had before, and than its target has."""
     track = of_run.track
     most = max(len(track.original), len(track.planned.target))
     if track.state is not State.STOPPED or len(track.replicas) <= most:
@@ -98,8 +97,8 @@ def _extra(of_run: OfRun, width: int) -> list[Content]:
     return [Content(""), *(line.stylize("$warning") for line in lines)]
 
 
-def _lanes_begin(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
-    """Say that the lanes are of a later step: each is a reassignment of its own to Kafka."""
+def _lanes_note(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
+    """Note that the lanes cover a later step only: to Kafka each step is its own reassignment."""
     first = of_run.taken[0].over_at if of_run is not None and of_run.taken else None
     if not timeline.lanes or first is None or timeline.began_at <= first:
         return []
@@ -108,14 +107,14 @@ def _lanes_begin(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
 
 
 def _with_run(timeline: Timeline, of_run: OfRun) -> Timeline:
-    """Give the whole way's original, and where it goes, not a step's; and what happened on it."""
+    """Use the original, the goal and the events of the whole move, not those of one step."""
     track, state = of_run.track, timeline.state
-    goes_to = goal(track, track.replicas, state.isr, state.leader)
+    destination = goal(track, track.replicas, state.isr, state.leader)
     return msgspec.structs.replace(
         timeline,
         original=track.original,
         original_ordered=True,
-        target=goes_to.replicas,
+        target=destination.replicas,
         events=tuple(heapq.merge(of_run.events, timeline.events, key=attrgetter("at"))),
     )
 
@@ -135,15 +134,15 @@ def _curve_and_events(timeline: Timeline, table: LaneTable, width: int, room: in
 
 
 def _height(room: int) -> int:
-    """Give an even number of rows, so that half of the scale falls on one."""
+    """Return an even number of rows, so that half of the scale falls on a row."""
     return min(_MOST_CURVE, max(_LEAST_CURVE, room)) // 2 * 2
 
 
 def _side_by_side(left: Sequence[Content], right: Sequence[Content], width: int) -> list[Content]:
     pairs = itertools.zip_longest(left, right, fillvalue=Content(""))
     return [
-        Content.assemble(one.truncate(width, ellipsis=True, pad=True), other)
-        for one, other in pairs
+        Content.assemble(left_line.truncate(width, ellipsis=True, pad=True), right_line)
+        for left_line, right_line in pairs
     ]
 
 
@@ -157,7 +156,7 @@ def _lag(timeline: Timeline) -> list[Content]:
 
 
 def _target(timeline: Timeline, of_run: OfRun | None) -> Content:
-    """Give the target; of one that was called off the plan's, and that it does not go there."""
+    """Return the target; for a cancelled partition the plan's target, marked as called off."""
     if of_run is None or of_run.track.cancel is None:
         return Content(_brokers(timeline.target))
     return Content(f"{_brokers(of_run.track.planned.target)}  (called off)")
@@ -193,7 +192,7 @@ def _span(timeline: Timeline, of_run: OfRun | None, now: datetime) -> tuple[str,
     if of_run is not None and of_run.taken:
         return _span_of_run(of_run, now)
     begin = figures.as_time(timeline.began_at)
-    if timeline.phase is Phase.SETTLED:  # without lanes nobody has looked at it but the run
+    if timeline.phase is Phase.SETTLED:  # without lanes only the run has polled it
         return "watched" if timeline.lanes else "known", Content(f"since {begin}")
     seconds = ((timeline.ended_at or now) - timeline.began_at).total_seconds()
     took = figures.as_seen(seconds, whole=timeline.seen_from_start)
@@ -204,7 +203,7 @@ def _span(timeline: Timeline, of_run: OfRun | None, now: datetime) -> tuple[str,
 
 
 def _span_of_run(of_run: OfRun, now: datetime) -> tuple[str, Content]:
-    """Give the time from the first step on, which none of the reassignments alone tells."""
+    """Return the time since the first step, which no single reassignment shows."""
     began, over = of_run.taken[0].at, of_run.taken[-1].over_at
     ended = over if of_run.track.state.ended else None
     took = figures.as_duration(((ended or now) - began).total_seconds())

@@ -23,14 +23,14 @@ LagPoints = Sequence[tuple[float, int]]
 
 
 class LagCurve(msgspec.Struct, frozen=True):
-    """Heights in eighths of a row, one a cell, and what the full height stands for."""
+    """Heights in eighths of a row, one per cell, and the messages at full height."""
 
     levels: tuple[int, ...]
     top: int
 
 
 def draw(points: LagPoints, axis: TimeAxis, height: int) -> LagCurve:
-    """Draw the worst lag in each cell of time; what lies between two readings is on a line."""
+    """Compute the worst lag in each cell of time, interpolating linearly between two readings."""
     values = [_worst(points, axis, cell) for cell in range(axis.cells)]
     top = nice_ceiling(max((value for value in values if value is not None), default=0))
     return LagCurve(
@@ -39,7 +39,7 @@ def draw(points: LagPoints, axis: TimeAxis, height: int) -> LagCurve:
 
 
 def lag_curve(points: LagPoints, axis: TimeAxis, height: int) -> list[Content]:
-    """Give the lines of the curve, each with the scale in its first `SCALE_WIDTH` cells."""
+    """Draw the curve as lines, each with the scale in its first `SCALE_WIDTH` cells."""
     curve = draw(points, axis, height)
     scale = {0: curve.top, height // 2: curve.top // 2}
     lines = [
@@ -55,7 +55,7 @@ def lag_curve(points: LagPoints, axis: TimeAxis, height: int) -> list[Content]:
 
 
 def _row(levels: Sequence[int], row: int) -> str:
-    """Draw one row, counted from the axis."""
+    """Draw one row; rows count up from the axis."""
     return "".join(_BLOCKS[min(_STEPS, max(0, level - _STEPS * row))] for level in levels)
 
 
@@ -66,20 +66,20 @@ def _scale(value: int | None) -> list[tuple[str, str]]:
 
 
 def nice_ceiling(value: int) -> int:
-    """Give a round number that is not below `value`, and whose half is round too."""
+    """Return a round number that is at least `value`, and whose half is round too."""
     if value <= _SMALL:
         return max(2, value + value % 2)
     power: int = 10 ** (int(math.log10(value)) - 1)
-    return next(nice * power for nice in _NICE if nice * power >= value)
+    return next(step * power for step in _NICE if step * power >= value)
 
 
 def _level(value: int, top: int, height: int) -> int:
-    """Eighths of a row above the axis; a lag above nothing is never drawn as nothing."""
+    """Return eighths of a row above the axis; a lag above zero is never drawn as zero."""
     return max(value > 0, round(value / top * height * _STEPS))
 
 
 def _worst(points: LagPoints, axis: TimeAxis, cell: int) -> int | None:
-    """The highest value within a cell; None outside of what was read."""
+    """Return the highest value within a cell; None before the first and after the last reading."""
     begin = axis.start_s + cell * axis.cell_s
     end = begin + axis.cell_s
     first, after = (bisect.bisect_left(points, at, key=_second) for at in (begin, end))

@@ -1,4 +1,4 @@
-"""One lane per broker that was ever a replica: its part, its figures and its history in time."""
+"""One lane per broker that was ever a replica: its role, its figures and its history in time."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ ROLE_COLOURS = {
 _CATCHING_UP = (Role.ADDING, Role.OUT_OF_SYNC)
 _NOT_TO_LEAD = (Role.LEADER, Role.GONE)
 _WIDE, _WIDER = 110, 150
-"""From these widths on a lane's figures stand on its own line, and its host beside its rack."""
+"""From the first width a lane's figures fit on its own line; from the second also its host."""
 _GAP = 2
 
 
 class LaneColumn(msgspec.Struct, frozen=True):
-    """One column of the lanes' table; figures are to the right."""
+    """One column of the lanes' table; figures are right-aligned."""
 
     heading: str
     cells: Sequence[Content]
     least: int = 0
-    """Cells that it takes at least, so that a figure's length does not shift what follows."""
+    """The least cells of the column, so that a figure's length does not shift what follows."""
     right: bool = False
 
     @property
     def width(self) -> int:
-        """Cells of its widest entry."""
+        """Cells of the widest entry, or `least` if that is more."""
         widest = max(cell.cell_length for cell in self.cells)
         return max(cell_len(self.heading), self.least, widest)
 
 
 class LaneTable(msgspec.Struct, frozen=True):
-    """The lanes as lines, and where their time axis lies for what is drawn below them."""
+    """The lanes as lines, and the position of their time axis for the curve drawn below them."""
 
     lines: tuple[Content, ...]
     axis: TimeAxis | None
@@ -64,9 +64,9 @@ def lane_table(
     now: tuple[str, str],
     sign: SignAt | None = None,
 ) -> LaneTable:
-    """Lay the lanes out in `width` cells; `now` is the axis's begin and end as local times.
+    """Lay the lanes out in `width` cells; `now` is the begin and end of the axis as local times.
 
-    Each lane has the sign of something that has happened to the partition.
+    Each lane shows `sign`, an event of the whole partition, at its time.
     """
     lanes = list(timeline.lanes.values())
     if not lanes:
@@ -139,7 +139,7 @@ def _cell(content: Content, column: LaneColumn) -> Content:
 
 
 def _brokers(lanes: Sequence[Lane], preferred: int | None) -> list[Content]:
-    """Give each broker's id with the signs of the partition list, the ids one below another."""
+    """Return each broker's id with the signs of the partition list, and the ids aligned."""
     signs = [_sign(lane, preferred) for lane in lanes]
     most = max(2, *map(len, signs))
     digits = max(len(str(lane.broker)) for lane in lanes)

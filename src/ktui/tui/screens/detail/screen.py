@@ -34,9 +34,9 @@ Neighbour = Callable[[TopicPartition, int], TopicPartition | None]
 
 
 class DetailScreen(Screen[None]):
-    """Shows one partition; the app hands each new progress to `show`.
+    """Shows one partition; the app passes each new progress to `show`.
 
-    Where the app has a `neighbour(tp, step)`, [ and ] walk through its list.
+    If the app has a `neighbour(tp, step)`, [ and ] walk through the app's list.
     """
 
     CSS = """
@@ -74,7 +74,7 @@ class DetailScreen(Screen[None]):
         self._attached: AttachedRun | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out the top, the body that scrolls, and the keys."""
+        """Lay out the header, the scrolling body, and the keys."""
         yield StatusHeader()
         yield Static(id="detail-title", markup=False)
         with VerticalScroll():
@@ -86,7 +86,7 @@ class DetailScreen(Screen[None]):
         self._draw()
 
     def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Take in a new progress. What has vanished from it stays as it was last seen."""
+        """Show a new progress. A partition that has vanished from it stays as it was last seen."""
         self._progress, self._outage = progress, outage
         timeline = progress.timelines.get(self.tp) or self._unseen()
         if timeline is not None:
@@ -95,12 +95,12 @@ class DetailScreen(Screen[None]):
             self._draw()
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Take in how the run is now; it is drawn with `show`."""
+        """Keep the present state of the run; the next `show` draws it."""
         del touched
         self._attached = attached
 
     def _unseen(self) -> Timeline | None:
-        """Give what the run knows of a partition that nobody has looked at."""
+        """Return the run's own timeline of a partition that no poll has covered."""
         return None if self._attached is None else self._attached.rows.unseen(self.tp)
 
     def action_back(self) -> None:
@@ -108,13 +108,13 @@ class DetailScreen(Screen[None]):
         self.dismiss()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey [ and ] where the list ends."""
+        """Grey out [ and ] at the ends of the list."""
         if action != "step":
             return True
         return None if self._neighbour(int(str(parameters[0]))) is None else True
 
     def action_step(self, step: int) -> None:
-        """Show the next partition of the list, or the one before."""
+        """Show the next partition of the list, or the previous one."""
         tp = self._neighbour(step)
         if tp is None:
             return
@@ -133,7 +133,7 @@ class DetailScreen(Screen[None]):
         body.update(self._current(Content("\n").join(self._body())))
 
     def _current(self, words: Content) -> Content:
-        """Draw without colours what is not current."""
+        """Draw stale text without colours."""
         return words if self._outage is None else Content.styled(words.plain, "$dim")
 
     @property
@@ -150,7 +150,7 @@ class DetailScreen(Screen[None]):
 
     def _body(self) -> list[Content]:
         if self._timeline is None or self._observation is None:
-            return [Content.styled(self._absent(), "$dim")]
+            return [Content.styled(self._absent_text(), "$dim")]
         notice = self._notice(self._observation.at)
         width, height = max(40, self.size.width - 3), self.size.height - 4 - len(notice)
         of_run = self._of_run(width)
@@ -168,7 +168,7 @@ class DetailScreen(Screen[None]):
         stalled_s, sign = moment.stalled_s(track), moment.called_off(track)
         return OfRun(track, taken, steps, attached.events_of(self.tp), waits, stalled_s, sign)
 
-    def _absent(self) -> str:
+    def _absent_text(self) -> str:
         if self._progress.last is None:
             return "Waiting for the first answer of the cluster."
         return (

@@ -1,4 +1,4 @@
-"""The steps of one partition of the run, done and to come, with the replicas that each asks for."""
+"""The steps of one partition of the run, done and to come, with the replicas each requests."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class _Line(NamedTuple):
 def run_steps(
     name: str, track: Track, taken: Sequence[TakenStep], limits: Limits, width: int
 ) -> list[Content]:
-    """Give a heading, and a line a step.
+    """Draw a heading, and one line per step.
 
     Args:
-        name: the run's.
+        name: the run's name.
         track: the partition.
-        taken: its steps that were begun.
-        limits: those in force: they decide how it goes on.
-        width: cells of the longest line.
+        taken: the partition's steps that have begun.
+        limits: the limits in force: they decide the steps to come.
+        width: the most cells of a line.
     """
     lines = [*_begun(taken), *_to_come(track, limits, len(taken))]
     if not lines:

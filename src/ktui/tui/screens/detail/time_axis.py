@@ -1,4 +1,4 @@
-"""The time from the start of a move to now, as the cells that lanes and the lag curve share."""
+"""The time axis from the start of a move to now, in cells that lanes and lag curve share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ktui.progress.timeline import Slots
 
 
 class TimeAxis(msgspec.Struct, frozen=True):
-    """So many cells, each of `slots_per_cell` slots of a lane's history, the last holding now.
+    """An axis of `cells` cells, each `slots_per_cell` slots of a lane's history, the last with now.
 
     A cell is a whole number of slots, so that a lane grows to the right and does not crawl.
     """
@@ -23,7 +23,7 @@ class TimeAxis(msgspec.Struct, frozen=True):
 
     @classmethod
     def over(cls, histories: Sequence[Slots], width: int) -> TimeAxis | None:
-        """Fit the longest history into `width` cells; None when there is no history yet."""
+        """Fit the longest history into `width` cells; None if there is no history yet."""
         longest = max(histories, key=lambda slots: len(slots.marks), default=None)
         if longest is None or not longest.marks or width <= 0:
             return None
@@ -37,13 +37,13 @@ class TimeAxis(msgspec.Struct, frozen=True):
         )
 
     def marks(self, slots: Slots) -> bytes:
-        """Give one mark a cell: the most telling of its slots."""
+        """Return one mark per cell: the most significant mark of its slots."""
         each = self.slots_per_cell
         groups = (slots.marks[at : at + each] for at in range(0, len(slots.marks), each))
-        return bytes(_most_telling(group) for group in groups)
+        return bytes(_most_significant(group) for group in groups)
 
 
-def _most_telling(marks: bytes) -> int:
+def _most_significant(marks: bytes) -> int:
     mark = marks[0]
     for later in marks[1:]:
         mark = merge_marks(mark, later)

@@ -1,4 +1,4 @@
-"""What the operator may allow, to be ticked."""
+"""Check boxes for what the operator may allow."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from ktui.planning.check.findings import Allowances
 
 
 class Allowance(Checkbox):
-    """A check box that is told from an empty one without colours."""
+    """A check box whose state is visible without colours."""
 
-    def __init__(self, label: str, **how: Any) -> None:
+    def __init__(self, label: str, **options: Any) -> None:
         self.BUTTON_INNER = " "
-        super().__init__(label, **how)
+        super().__init__(label, **options)
 
     def watch_value(self) -> None:
-        """Tick it, or not."""
+        """Draw the tick, or none."""
         self.BUTTON_INNER = "x" if self.value else " "
         super().watch_value()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Keep letters from the footer: on this screen none of them is a command."""
+        """Hide letter keys from the footer: on this screen no letter is a command."""
         del key
         return character is not None and character.isalpha()
 
 
 class PlanAllowances(Vertical):
-    """A check box each."""
+    """One check box per allowance of a plan."""
 
     DEFAULT_CSS = "PlanAllowances { height: auto; }"
 
     def compose(self) -> ComposeResult:
-        """Lay them out."""
+        """Lay out the check boxes."""
         yield Allowance("allow replication factor changes", id="allow-factor")
         yield Allowance("allow fewer replicas than min.insync.replicas", id="allow-below")
 
     @property
     def allowed(self) -> Allowances:
-        """What is allowed."""
+        """The allowances that are ticked."""
         return Allowances(
             replication_factor_change=self.query_one("#allow-factor", Checkbox).value,
             below_min_isr=self.query_one("#allow-below", Checkbox).value,

@@ -1,4 +1,4 @@
-"""The limits of a run to be typed over: what is in force, what is in flight, and what is wrong."""
+"""A form for the limits of a run: those in force, new values, what is in flight, and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NUMBER = "A number from 1, or none for no limit."
 
 
 class LimitInput(TextField):
-    """One limit, new."""
+    """The field for the new value of one limit."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "accept", key_display="↵"),
@@ -44,11 +44,11 @@ class LimitInput(TextField):
 
 
 class LimitsForm(Vertical):
-    """Says which limits are typed, and what is wrong with one that cannot be.
+    """A form that returns the limits typed, and explains an invalid one.
 
     Args:
-        base: what holds where nothing is typed; None while that is not known.
-        heading: what the column of that is called.
+        base: the limits that hold for empty fields; None while they are not known.
+        heading: the heading of the column of those limits.
         in_use: whether there is a column of what is in flight.
     """
 
@@ -75,10 +75,10 @@ class LimitsForm(Vertical):
     _NOTES_FROM = 108
 
     class Changed(Message):
-        """Something else is typed."""
+        """The text of a field has changed."""
 
     class Submitted(Message):
-        """The operator wants what is typed."""
+        """The operator has pressed enter to accept the limits typed."""
 
     def __init__(
         self,
@@ -91,10 +91,10 @@ class LimitsForm(Vertical):
         super().__init__(disabled=disabled, classes="" if in_use else "-no-use")
         self._base, self._heading = base, heading
         self._wrong: dict[str, str] = {}
-        """What is wrong, by option."""
+        """The error of each invalid field, by option."""
 
     def compose(self) -> ComposeResult:
-        """Lay out a row a limit, and the line that explains one."""
+        """Lay out one row per limit, and the line that explains the focused limit."""
         with Horizontal(classes="heading"):
             for words, name in (
                 ("limit", "label"), (self._heading, "now"), ("new", "new"), ("in flight", "use"),
@@ -113,16 +113,16 @@ class LimitsForm(Vertical):
         yield Static(id="limits-hint", markup=False)
 
     def on_mount(self) -> None:
-        """Say what is in force."""
+        """Show the limits in force."""
         self.show(self._base, None, {})
         self._note({})
 
     def on_resize(self) -> None:
-        """Leave the meanings to the line below where there is no room for them."""
+        """Hide the meanings if there is no room; the line below then explains one limit."""
         self.set_class(self.size.width < self._NOTES_FROM, "-narrow")
 
     def show(self, base: Limits | None, coming: Limits | None, in_use: Mapping[str, str]) -> None:
-        """Take in the limits in force, those asked for and not yet in force, and what is used."""
+        """Show the limits in force, those requested but not in force yet, and what is in use."""
         self._base = base
         for option in OPTIONS:
             row = self.query_one(f"#of-{option}")
@@ -134,7 +134,7 @@ class LimitsForm(Vertical):
 
     @property
     def typed(self) -> dict[str, int | str | None]:
-        """What is typed, by option; a field that is empty stays as it is."""
+        """The text typed, by option; an empty field leaves its limit as it is."""
         return dict(self._typed())
 
     def _typed(self) -> Iterator[tuple[str, str]]:
@@ -144,7 +144,7 @@ class LimitsForm(Vertical):
                 yield option, text
 
     def limits(self) -> Limits | None:
-        """Give the limits as they are typed; None, and the form says why, where they cannot be."""
+        """Return the limits typed; None if one is invalid, and the form then shows why."""
         wrong = dict(filter(None, (_wrong({each: text}) for each, text in self._typed())))
         good = {option: text for option, text in self._typed() if option not in wrong}
         if (clash := _wrong(good, self._base)) is not None:
@@ -154,12 +154,12 @@ class LimitsForm(Vertical):
 
     @property
     def problem(self) -> str:
-        """What is wrong: the field in use with its reason, else the first, and which others."""
+        """The error of the focused field or of the first invalid one, and the other fields."""
         if not self._wrong:
             return ""
-        told = self._focused if self._focused in self._wrong else next(iter(self._wrong))
-        others = ", ".join(_name(option) for option in self._wrong if option != told)
-        return f"{_name(told)}: {self._wrong[told]}{f'. Wrong, too: {others}' if others else ''}"
+        shown = self._focused if self._focused in self._wrong else next(iter(self._wrong))
+        others = ", ".join(_name(option) for option in self._wrong if option != shown)
+        return f"{_name(shown)}: {self._wrong[shown]}{f'. Wrong, too: {others}' if others else ''}"
 
     def clear(self) -> None:
         """Empty every field."""
@@ -180,7 +180,7 @@ class LimitsForm(Vertical):
 
     @property
     def _focused(self) -> str:
-        """The option whose field is in use; empty for none."""
+        """The option whose field has the focus; empty for none."""
         focused = self.app.focused if self.is_attached else None
         return (focused.id or "").removeprefix("new-") if focused is not None else ""
 
@@ -193,7 +193,7 @@ class LimitsForm(Vertical):
         return f"{_name(option)}: {_MEANINGS[option]}. {_NUMBER}"
 
     @on(DescendantFocus)
-    def _explain(self) -> None:
+    def _explain_focused(self) -> None:
         self._note(self._wrong)
 
     @on(Input.Changed)
@@ -209,7 +209,7 @@ class LimitsForm(Vertical):
 
 
 def _wrong(options: Mapping[str, str], base: Limits | None = None) -> tuple[str, str] | None:
-    """Give the first option that cannot be used, and why; None where all can."""
+    """Return the first invalid option, and why; None if all are valid."""
     try:
         parse_limits(options, base)
     except LimitsProblem as problem:

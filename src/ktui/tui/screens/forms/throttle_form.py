@@ -1,4 +1,4 @@
-"""A throttle to be typed, and what is wrong with one that cannot be."""
+"""A form for a throttle, which explains an invalid one."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ HINT = "50MB a second into each broker, 50MB,3=20MB with broker 3's own, or none
 
 
 class RateInput(TextField):
-    """The rates, new."""
+    """The field for the new rates."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "accept", key_display="↵"),
     ]
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Keep letters from the footer: while something is typed none of them is a command."""
+        """Hide printable keys from the footer: none is a command while the operator types."""
         del key
         return character is not None and character.isprintable()
 
 
 class ThrottleForm(Vertical):
-    """Takes rates as `ktui throttle` does, and says while they are typed what is wrong.
+    """Accepts rates in the syntax of `ktui throttle`, and shows errors while they are typed.
 
     Args:
-        label: what stands before the field.
-        with_leaders: whether it can be chosen that leaders are throttled, too.
+        label: the text before the field.
+        with_leaders: whether there is a check box to throttle leaders, too.
         disabled: whether nothing can be typed.
     """
 
@@ -58,17 +58,17 @@ class ThrottleForm(Vertical):
     """
 
     class Changed(Message):
-        """Something else is typed."""
+        """The rates or the check box have changed."""
 
     class Submitted(Message):
-        """The operator wants what is typed."""
+        """The operator has pressed enter to accept the rates typed."""
 
     def __init__(self, label: str, *, with_leaders: bool = False, disabled: bool = False) -> None:
         super().__init__(disabled=disabled)
         self._label, self._with_leaders = label, with_leaders
 
     def compose(self) -> ComposeResult:
-        """Lay out the field, and the line that explains it."""
+        """Lay out the field, the line that explains it, and the warnings."""
         with Horizontal():
             yield Static(self._label, classes="label")
             yield RateInput(id="throttle-rate")
@@ -79,7 +79,7 @@ class ThrottleForm(Vertical):
 
     @property
     def text(self) -> str:
-        """What is typed."""
+        """The text typed."""
         return self.query_one(RateInput).value.strip()
 
     @text.setter
@@ -88,16 +88,16 @@ class ThrottleForm(Vertical):
 
     @property
     def leaders(self) -> bool:
-        """Whether leaders are to be throttled, too."""
+        """Whether leaders should be throttled, too."""
         return any(box.value for box in self.query(Allowance))
 
     def rates(self) -> ThrottleRates | None:
-        """Give the rates that are typed; None where there are none, or they cannot be."""
+        """Return the rates typed; None if nothing is typed, or something invalid."""
         return None if not self.text or self.problem else parse_throttle_rates(self.text)
 
     @property
     def problem(self) -> str:
-        """What is wrong with what is typed; empty where nothing is."""
+        """The error in the text typed; empty if there is none."""
         try:
             rates = parse_throttle_rates(self.text or "none")
         except ThrottleProblem as problem:
@@ -107,7 +107,7 @@ class ThrottleForm(Vertical):
         return ""
 
     def tell(self, warnings: Sequence[str]) -> None:
-        """Say what the throttle that is typed would mean, where it is typed."""
+        """Show warnings about the throttle typed, below its field."""
         words = Content("\n").join(Content.styled(f"! {each}", "$warning") for each in warnings)
         self.query_one("#throttle-told", Static).update(words)
 

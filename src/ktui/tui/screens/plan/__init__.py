@@ -1,1 +1,1 @@
-"""The dialogs in which a plan is chosen, started or added to a run."""
+"""The dialogs to choose a plan, start it, or add it to a run."""

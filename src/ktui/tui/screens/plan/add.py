@@ -1,4 +1,4 @@
-"""The screen on which a plan is chosen, looked at, and added to the run that is live."""
+"""The screen to choose a plan, preview it, and add it to the live run."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ktui.tui.widgets.text_field import TextField
 
 
 class AddForm(Vertical):
-    """What is to be allowed, and the run's name, which cannot be typed until a plan was read."""
+    """Allowances, and the run's name, which cannot be typed before a plan was read."""
 
     def compose(self) -> ComposeResult:
-        """Lay it out in the order in which it is read."""
+        """Lay out the form in reading order."""
         yield Static("allowances", classes="title")
         yield PlanAllowances()
         yield Static("add", classes="title")
@@ -43,28 +43,28 @@ class AddForm(Vertical):
         yield Static(id="plan-said", markup=False)
 
     def open(self) -> None:
-        """Let the run's name be typed."""
+        """Enable the field of the run's name."""
         self.query_one("#plan-again", Input).disabled = False
 
     @property
     def allowed(self) -> Allowances:
-        """What is allowed of the plan."""
+        """What the operator allows the plan."""
         return self.query_one(PlanAllowances).allowed
 
 
-_FOLLOWING = "following"
+_REFRESH = "following"
 
 
 class AddScreen(PlanScreen):
-    """Gives the extra plan that the operator has decided to add.
+    """Returns the extra plan that the operator has decided to add.
 
-    The app hands it the run after each poll.
+    The app passes the run to `show_run` after each poll.
 
     Args:
-        engines: looks at the cluster.
-        state_dir: where runs are remembered.
-        attached: the run.
-        path: the file, where it was typed before.
+        engines: reads the cluster.
+        state_dir: the folder of all runs.
+        attached: the run that the plan is added to.
+        path: the plan's file, if it was typed before.
     """
 
     TITLE_WORDS = "add a plan to run {}"
@@ -81,53 +81,53 @@ class AddScreen(PlanScreen):
         super().__init__(engines, state_dir, taker=attached.name, path=path)
         self._attached = attached
         self._extra: Extra | None = None
-        self._turn = 0
-        """How often it was begun to work out what becomes of the plan."""
-        self._behind = False
-        """Whether the run has gone on since, so that something else becomes of it."""
+        self._preview_number = 0
+        """How many previews of the plan were started; older ones are discarded."""
+        self._outdated = False
+        """Whether the run has changed since the last preview."""
 
     def above(self) -> Iterator[Widget]:
-        """Give the lines of the run."""
+        """Return the banner of the run."""
         yield RunLines()
 
     def choices(self) -> Iterator[Widget]:
-        """Give what may become of partitions that the run moves elsewhere."""
+        """Return the choice of what to do with partitions that the run moves elsewhere."""
         yield Picked("on conflict", [each.words for each in CONFLICTS], id="plan-conflict")
         yield Static(CONFLICTS[0].means, id="conflict-means", classes="means", markup=False)
 
     def form(self) -> Widget:
-        """Give what is to be allowed, and the run's name."""
+        """Return the form of allowances and the run's name."""
         return AddForm(classes="form")
 
     def open_form(self, chosen: ChosenPlan) -> None:
-        """Let the run's name be typed."""
+        """Enable the field of the run's name."""
         del chosen
         self.query_one(AddForm).open()
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Take in how the run is now, and work out anew what has changed with it."""
+        """Show the present state of the run, and preview the plan again if it changed."""
         if attached is None or attached.name != self._attached.name:
             self.dismiss(None)
             return
-        anew, self._attached = attached.run is not self._attached.run, attached
-        self._tell_run()
-        otherwise = self._extra is not None and not self._extra.holds_for(touched)
-        self._behind = self._behind or anew or otherwise
-        if self._behind and not {"plan", "figures", _FOLLOWING} & self._under_way:
-            self._behind = False
-            self.run_worker(self.work_out(), group=_FOLLOWING, exit_on_error=False)
+        run_changed, self._attached = attached.run is not self._attached.run, attached
+        self._show_run_lines()
+        outdated = self._extra is not None and not self._extra.holds_for(touched)
+        self._outdated = self._outdated or run_changed or outdated
+        if self._outdated and not {"plan", "figures", _REFRESH} & self._under_way:
+            self._outdated = False
+            self.run_worker(self.work_out(), group=_REFRESH, exit_on_error=False)
 
     async def look_around(self) -> None:
-        """Say what keeps every plan from being added."""
-        self._tell_run()
+        """Show why no plan can be added now."""
+        self._show_run_lines()
 
-    def _tell_run(self) -> None:
+    def _show_run_lines(self) -> None:
         self.query_one(RunLines).show(self._attached.status)
-        self.tell_before(self._keeps_out)
+        self.tell_before(self._obstacle)
 
     @property
-    def _keeps_out(self) -> str:
-        """Why the run takes no plan now; empty where it does."""
+    def _obstacle(self) -> str:
+        """Why the run accepts no plan now; empty if it does."""
         return messages.takes_no_plans(self._attached.status) or self.gate_words
 
     @on(Choices.Chosen, "#plan-conflict")
@@ -137,17 +137,17 @@ class AddScreen(PlanScreen):
         self.soon()
 
     async def work_out(self) -> None:
-        """Work out what becomes of the plan's partitions, and what it comes to."""
+        """Preview what happens to the plan's partitions, and what the plan would do."""
         chosen, run = self._chosen, self._attached.run
         if chosen is None:
             return
         allowed = self.query_one(AddForm).allowed
-        turn = self._turn = self._turn + 1
-        extra, told = await asyncio.to_thread(judged, chosen, run, self._conflict, allowed)
-        if turn != self._turn or chosen is not self._chosen:
-            return  # something else was chosen meanwhile
+        number = self._preview_number = self._preview_number + 1
+        extra, lines = await asyncio.to_thread(judged, chosen, run, self._conflict, allowed)
+        if number != self._preview_number or chosen is not self._chosen:
+            return  # something else was chosen in the meantime
         self._extra = extra
-        self.report(told)
+        self.report(lines)
         self.say("", "")
         if run.throttled.rates:
             self.measure(chosen)
@@ -169,14 +169,14 @@ class AddScreen(PlanScreen):
         else:
             self.dismiss(extra)
 
-    def _problem(self, extra: Extra | None, again: str) -> str | None:
-        """Say why the plan cannot be added now."""
-        if self._keeps_out:
-            return self._keeps_out
+    def _problem(self, extra: Extra | None, typed_name: str) -> str | None:
+        """Return why the plan cannot be added now; None if it can."""
+        if self._obstacle:
+            return self._obstacle
         if self._chosen is None or extra is None:
             return "No plan was read yet: type its path above, and press enter there."
         if {"figures", "plan"} & self._under_way or extra.on_conflict is not self._conflict:
             return "What becomes of it is being worked out; press enter again."
         name = self._attached.name
-        confirmed = None if again == name else f"Type {name} to add the plan, or esc to leave."
+        confirmed = None if typed_name == name else f"Type {name} to add the plan, or esc to leave."
         return forbids(extra) or confirmed

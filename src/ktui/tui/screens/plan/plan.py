@@ -1,4 +1,4 @@
-"""A screen on which a plan is chosen, and looked at before anything is sent."""
+"""A screen to choose a plan, and preview it before anything is sent."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
 _SIDE_BY_SIDE = 144
-"""From this width on the figures stand beside what is typed, else between."""
+"""The screen width in cells from which the figures stand beside the form; above it otherwise."""
 _SOON_S = 0.2
-"""Typing may pause so long before figures are worked out anew."""
+"""Pause in typing, in seconds, after which the figures are computed again."""
 
 
 class OtherWay(msgspec.Struct, frozen=True):
-    """The plan is to be carried out the other way: added to a run, or as a run of its own."""
+    """The operator chose the other way to execute the plan: in a run, or as a run of its own."""
 
     path: str
-    """Its file, as far as it was typed."""
+    """The plan's file, as far as it was typed."""
 
 
 PlanOutcome = RunDir | Extra | OtherWay
-"""The folder of the run that was started; an extra plan that is to be added; or neither yet."""
+"""The folder of the run that was started; an extra plan to add; or the other screen to open."""
 
 
 class PlanScreen(Screen[PlanOutcome | None]):
-    """Gives what the operator has decided on; None where it was left.
+    """Returns what the operator has decided; None if the operator left the screen.
 
     Args:
-        engines: looks at the cluster.
-        state_dir: where runs are remembered.
-        taker: the live run that the view is attached to; empty where plans cannot be added.
-        path: the file, where it was typed before.
+        engines: reads the cluster.
+        state_dir: the folder of all runs.
+        taker: the live run that the view is attached to; empty if plans cannot be added.
+        path: the plan's file, if it was typed before.
     """
 
     DEFAULT_CSS = """
@@ -90,11 +90,11 @@ class PlanScreen(Screen[PlanOutcome | None]):
         Binding("tab", "app.focus_next", "next field", tooltip="Go to the next field"),
     ]
     TITLE_WORDS: ClassVar[str]
-    """What the screen is for; with the run that is live."""
+    """The title of the screen; `{}` stands for the live run."""
     BEFORE: ClassVar[str]
-    """What is told where the figures will be, before a plan was chosen."""
+    """The text in place of the figures, before a plan was chosen."""
     ADDS: ClassVar[bool]
-    """Whether it is about adding the plan to a run."""
+    """Whether the screen adds the plan to a run."""
 
     def __init__(
         self, engines: Engines, state_dir: StateDir, *, taker: str = "", path: str = ""
@@ -104,7 +104,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
         self._chosen: ChosenPlan | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out the file, the figures, what is to be chosen and typed, and the keys."""
+        """Lay out the file, the figures, the choices, the form, and the keys."""
         yield StatusHeader()
         yield from self.above()
         with VerticalScroll(id="plan-body", can_focus=False):
@@ -127,56 +127,58 @@ class PlanScreen(Screen[PlanOutcome | None]):
                 yield self.form()
         yield FooterKeys()
 
-    # -------------------------------------------------- what each of the screens tells itself
+    # ----------------------------------------------------- what each of the screens defines
 
     def above(self) -> Iterator[Widget]:
-        """Give what stands above all that scrolls."""
+        """Return the widgets above the scrolling part."""
         yield from ()
 
     def choices(self) -> Iterator[Widget]:
-        """Give what is chosen before the figures are read."""
+        """Return the choices that stand above the figures."""
         yield from ()
 
     def form(self) -> Widget:
-        """Give what is typed and ticked, with the class `form`."""
+        """Return the form, with the CSS class `form`."""
         raise NotImplementedError
 
     def open_form(self, chosen: ChosenPlan) -> None:
-        """Let it be typed into: a plan was read."""
+        """Enable the form: a plan was read."""
         raise NotImplementedError
 
     async def look_around(self) -> None:
-        """See what keeps any plan from being carried out, and tell it."""
+        """Show what prevents any plan from being executed now."""
         raise NotImplementedError
 
     async def work_out(self) -> None:
-        """Work out what the plan does, by what is chosen and typed, and tell it."""
+        """Preview the plan with what is chosen and typed, and show the result."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------- the plan
 
     def on_mount(self) -> None:
-        """Say first what keeps every plan from being carried out; read one that is named."""
+        """Show what prevents any plan from being executed; read the plan if its path is known."""
         if self._path:
             self._read_soon()
-            self.query("#plan-way").focus()  # it was just chosen, and may be once more
+            self.query(
+                "#plan-way"
+            ).focus()  # the operator has just used this choice, and may change it back
         else:
             self.run_worker(self.look_around(), group="live", exit_on_error=False)
 
     def tell_before(self, words: str) -> None:
-        """Say what keeps plans from being carried out, or is to be known before."""
-        told = self.query_one("#plan-live", Static)
-        told.update(Content(words))
-        told.set_class(not words, "-away")
+        """Show what prevents plans from being executed, or a note to read before."""
+        note = self.query_one("#plan-live", Static)
+        note.update(Content(words))
+        note.set_class(not words, "-away")
 
     @property
     def gate_words(self) -> str:
-        """Say that the cancel gate is shut; empty while it is open."""
+        """The sentence that the cancel gate is shut; empty while it is open."""
         gate = services(self).cancel_gate
         return messages.GATE_SHUT.format(gate) if gate else ""
 
     def on_key(self, event: Key) -> None:
-        """Let no letter that a field has no use for be a command of the app."""
+        """Stop letters that no field uses, so that they do not become commands of the app."""
         if event.character is not None and event.character.isalpha():
             event.stop()
 
@@ -199,7 +201,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
             self.run_worker(self._read(typed), group="plan", exclusive=True, exit_on_error=False)
 
     async def _read(self, typed: str) -> None:
-        """Read the plan, and look at what it is about; whatever is wrong is told in full."""
+        """Read the plan and the cluster; show any error in full."""
         self._chosen = None
         await self.look_around()
         self.report([(f"Reading {typed}, and looking at the cluster …", "$dim")])
@@ -218,16 +220,18 @@ class PlanScreen(Screen[PlanOutcome | None]):
 
     @on(Checkbox.Changed)
     def soon(self) -> None:
-        """Work it out anew, once typing pauses."""
+        """Preview the plan again once typing pauses."""
         if self._chosen is not None:
-            self.run_worker(self._later(), group="figures", exclusive=True, exit_on_error=False)
+            self.run_worker(
+                self._work_out_later(), group="figures", exclusive=True, exit_on_error=False
+            )
 
-    async def _later(self) -> None:
+    async def _work_out_later(self) -> None:
         await asyncio.sleep(_SOON_S)
         await self.work_out()
 
     def measure(self, chosen: ChosenPlan) -> None:
-        """Look at what a throttle is held against, and work the figures out anew; once."""
+        """Measure the inbound rates that limit a throttle, and preview again. This happens once."""
         if not chosen.measured and "measuring" not in {w.group for w in self.workers}:
             self.run_worker(self._measure(chosen), group="measuring", exit_on_error=False)
 
@@ -241,15 +245,15 @@ class PlanScreen(Screen[PlanOutcome | None]):
             self._chosen = measured
             await self.work_out()
 
-    def report(self, told: Sequence[ColouredLine]) -> None:
-        """Tell what was found, and what it comes to."""
+    def report(self, lines: Sequence[ColouredLine]) -> None:
+        """Show the preview: findings and figures."""
         parts = [
-            Content.styled(words, colour) if colour else Content(words) for words, colour in told
+            Content.styled(words, colour) if colour else Content(words) for words, colour in lines
         ]
         self.query_one("#plan-report", Static).update(Content("\n").join(parts))
 
     def say(self, words: str, colour: str) -> None:
-        """Answer what was asked for, below what is typed."""
+        """Show an answer below the form."""
         said = Content.styled(words, colour) if words else Content("")
         line = self.query_one("#plan-said", Static)
         line.update(said)

@@ -1,4 +1,4 @@
-"""The screen on which a plan is chosen, looked at, and started as a run."""
+"""The screen to choose a plan, preview it, and start it as a run."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ktui.tui.widgets.text_field import TextField
 
 
 class StartForm(Vertical):
-    """Limits, throttle, what is to be allowed, and the name; disabled until a plan was read."""
+    """Limits, throttle, allowances, and the run's name; disabled until a plan was read."""
 
     def compose(self) -> ComposeResult:
-        """Lay it out in the order in which it is read."""
+        """Lay out the form in reading order."""
         yield Static("limits", classes="title")
         yield LimitsForm(None, heading="default", in_use=False, disabled=True)
         yield Static("throttle", classes="title")
@@ -51,12 +51,12 @@ class StartForm(Vertical):
         yield Static(id="plan-said", markup=False)
 
     def open(self, limits: Limits, throttle: str, name: str) -> None:
-        """Let it be typed into; what is typed there already stays.
+        """Enable the form; text typed before stays.
 
         Args:
-            limits: those of a run that names none.
-            throttle: that of a run that names none.
-            name: what the run may be called.
+            limits: the default limits of a run.
+            throttle: the default throttle of a run.
+            name: the suggested name of the run.
         """
         self.query_one(LimitsForm).show(limits, None, {})
         throttles, field = self.query_one(ThrottleForm), self.query_one("#start-name", Input)
@@ -69,27 +69,27 @@ class StartForm(Vertical):
 
     @property
     def allowed(self) -> Allowances:
-        """What is allowed of the plan."""
+        """What the operator allows the plan."""
         return self.query_one(PlanAllowances).allowed
 
     @property
     def concurrent(self) -> bool:
-        """Whether another live run is allowed."""
+        """Whether another live run is allowed beside this one."""
         return self.query_one("#allow-concurrent", Checkbox).value
 
     @property
     def name_typed(self) -> str:
-        """The run's name."""
+        """The run's name, as typed."""
         return self.query_one("#start-name", Input).value.strip()
 
     @property
     def problem(self) -> str:
-        """What is wrong with a limit or the throttle; empty where nothing is."""
+        """The error in a limit or the throttle; empty if there is none."""
         return self.query_one(LimitsForm).problem or self.query_one(ThrottleForm).problem
 
 
 class StartScreen(PlanScreen):
-    """Gives the folder of the run that was started."""
+    """Returns the folder of the run that was started."""
 
     TITLE_WORDS = "start a plan"
     BEFORE = (
@@ -100,32 +100,32 @@ class StartScreen(PlanScreen):
 
     _findings: Sequence[Finding] = ()
     _live = ""
-    """The run that is live on the cluster."""
+    """The name of the run that is live on the cluster; empty if there is none."""
     _starting = False
 
     def form(self) -> Widget:
-        """Give limits, throttle, what is to be allowed, and the name."""
+        """Return the form of limits, throttle, allowances and the run's name."""
         return StartForm(classes="form")
 
     async def look_around(self) -> None:
-        """Say that the cancel gate is shut, which run is live, or why the one shown is not."""
+        """Show that the cancel gate is shut, which run is live, or why the run shown is not."""
         cluster_id = services(self).cluster_id or ""
         try:
             live, _ = await asyncio.to_thread(unfinished, self._state_dir, cluster_id)
-        except RunProblem:  # told by whatever is done with the state directory next
+        except RunProblem:  # the next use of the state directory reports it
             return
         self._live = live[0].name if live else ""
         self.query_one("#allow-concurrent").set_class(not live, "-away")
         shown = services(self).run_status
-        told = [
+        notes = [
             self.gate_words,
             messages.beside(self._live, self._taker) if live else "",
             messages.takes_no_plans(shown) if shown is not None else "",
         ]
-        self.tell_before("\n".join(filter(None, told)))
+        self.tell_before("\n".join(filter(None, notes)))
 
     def open_form(self, chosen: ChosenPlan) -> None:
-        """Let it be typed into."""
+        """Enable the form with the default limits, throttle and name."""
         limits = self._engines.limits(chosen.brokers_alive)
         self._form.open(limits, self._engines.throttle, default_name(chosen.path))
 
@@ -139,16 +139,16 @@ class StartScreen(PlanScreen):
         self.soon()
 
     async def work_out(self) -> None:
-        """Work the figures out under the limits and the throttle that are typed."""
+        """Preview the plan under the limits and the throttle typed."""
         limits, chosen = self.query_one(LimitsForm).limits(), self._chosen
         if limits is None or chosen is None or self._form.problem:
-            self.say("", "")  # the form says what is wrong, where it is typed
+            self.say("", "")  # the form shows the error beside its field
             return
         rates = self._throttle.rates() or NO_THROTTLE
         leaders = self._throttle.leaders
         allowed = self._form.allowed
-        self._findings, told = await chosen.judged(limits, rates, allowed, leaders=leaders)
-        self.report(told)
+        self._findings, lines = await chosen.judged(limits, rates, allowed, leaders=leaders)
+        self.report(lines)
         self._throttle.tell(of_throttle(self._findings))
         self.say("", "")
         if rates:
@@ -161,8 +161,8 @@ class StartScreen(PlanScreen):
     @on(LimitsForm.Submitted)
     @on(ThrottleForm.Submitted)
     @on(Input.Submitted, "#start-name")
-    def _to_the_end(self) -> None:
-        """Go to where the run is started, and say how."""
+    def _go_to_start(self) -> None:
+        """Focus the field that starts the run, and explain how."""
         name = self._form.name_typed
         self.set_focus(self.query_one("#plan-again", Input))
         self.say(f"Type {name} and press enter to start the run.", "$dim")
@@ -175,7 +175,7 @@ class StartScreen(PlanScreen):
         if problem or limits is None or self._chosen is None:
             self.say(problem or "", "$error")
             return
-        wanted = NewRun(
+        new_run = NewRun(
             name=name,
             plan=self._chosen.plan,
             plan_name=self._chosen.path.name,
@@ -186,10 +186,10 @@ class StartScreen(PlanScreen):
             concurrent=form.concurrent,
         )
         self._starting = True
-        self.run_worker(self._start(wanted), group="start", exit_on_error=False)
+        self.run_worker(self._start(new_run), group="start", exit_on_error=False)
 
     def _problem(self, name: str, again: str) -> str | None:
-        """Say why the run cannot be started now."""
+        """Return why the run cannot be started now; None if it can."""
         if self._starting:
             return "It is being started."
         problem = forbids(self._findings)
@@ -205,10 +205,10 @@ class StartScreen(PlanScreen):
             return f"There is a run {name} already; give this one another name."
         return None if again == name else f"Type {name} to start the run, or esc to leave."
 
-    async def _start(self, wanted: NewRun) -> None:
-        self.say(f"Starting {wanted.name} …", "$dim")
+    async def _start(self, new_run: NewRun) -> None:
+        self.say(f"Starting {new_run.name} …", "$dim")
         try:
-            run = await self._engines.start(wanted)
+            run = await self._engines.start(new_run)
         except (RunProblem, ClusterError) as problem:
             self._starting = False
             self.say(str(problem), "$error")

@@ -1,4 +1,4 @@
-"""The cancel dialog: what is to be stopped, rolled back or paused, and what that would come to."""
+"""The cancel dialog: what to stop, roll back or pause, and a preview of the result."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ _GAP = 2
 _LEAST_NAME = 12
 
 
-def cancel_table(told: Sequence[PartitionPreview], run: Run, width: int) -> list[Content]:
-    """Give a heading, a line a partition, and below it what keeps it from that, or is at risk."""
-    rows = [_row(each, run) for each in told]
+def cancel_table(previews: Sequence[PartitionPreview], run: Run, width: int) -> list[Content]:
+    """Draw a heading, and per partition a line, and below it obstacles and risks."""
+    rows = [_row(each, run) for each in previews]
     cells = [_HEADINGS[1:], *([piece.text for piece in row] for row in rows)]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    names = [str(each.foreseen.tp) for each in told]
+    names = [str(each.foreseen.tp) for each in previews]
     room = width - sum(widths) - _GAP * len(widths)
     name_width = max(_LEAST_NAME, min(max(map(cell_len, (_HEADINGS[0], *names))), room))
     heading = [Piece(word, "header") for word in _HEADINGS[1:]]
     name = Piece(f"{_HEADINGS[0]:<{name_width}}", "header")
     lines = [_line(name, heading, widths, width)]
-    for each, row in zip(told, rows, strict=True):
+    for each, row in zip(previews, rows, strict=True):
         name = Piece(partition_text(each.foreseen.tp, name_width))
         lines += [_line(name, row, widths, width), *_notes(each.foreseen, width)]
     return lines
@@ -69,44 +69,48 @@ def _line(name: Piece, row: Sequence[Piece], widths: Sequence[int], width: int) 
 
 
 def _row(each: PartitionPreview, run: Run) -> list[Piece]:
-    told, track = each.foreseen, run.tracks[each.foreseen.tp]
+    foreseen, track = each.foreseen, run.tracks[each.foreseen.tp]
     state = Piece(track.state.words, "dim")
-    if told.act not in (CancelEffect.DEQUEUE, CancelEffect.NOTHING) and not each.looked_at:
+    if foreseen.act not in (CancelEffect.DEQUEUE, CancelEffect.NOTHING) and not each.looked_at:
         return [state, Piece("being looked at …", "waiting"), Piece(""), Piece(""), Piece("")]
-    leader = Piece("none", "stalled") if told.leader is None else Piece(f"{told.leader}")
+    leader = Piece("none", "stalled") if foreseen.leader is None else Piece(f"{foreseen.leader}")
     if not each.looked_at:
         leader = Piece(figures.UNKNOWN, "dim")
-    beyond = "falling-behind" if told.extra else ""
+    beyond = "falling-behind" if foreseen.extra else ""
     return [
         state,
-        Piece(sent(told), "dim" if told.act.idle else ""),
-        Piece(" ".join(map(str, told.replicas))),
-        Piece(f"{len(told.replicas)}{'!' if told.extra else ''}", beyond, bold=bool(told.extra)),
+        Piece(sent(foreseen), "dim" if foreseen.act.idle else ""),
+        Piece(" ".join(map(str, foreseen.replicas))),
+        Piece(
+            f"{len(foreseen.replicas)}{'!' if foreseen.extra else ''}",
+            beyond,
+            bold=bool(foreseen.extra),
+        ),
         leader,
     ]
 
 
-def sent(told: Foreseen) -> str:
-    """Say what is sent for a partition."""
-    if told.act is CancelEffect.NOTHING:
+def sent(foreseen: Foreseen) -> str:
+    """Return what is sent for a partition, in a few words."""
+    if foreseen.act is CancelEffect.NOTHING:
         return "nothing: over"
-    if told.act is CancelEffect.ALREADY:
+    if foreseen.act is CancelEffect.ALREADY:
         return "nothing new"
-    steps = figures.as_count(len(told.steps), "step") if told.steps else ""
-    words = ", ".join(filter(None, ("cancel" if told.cancels else "", steps)))
-    return words or ("nothing for now" if told.refused else "nothing")
+    steps = figures.as_count(len(foreseen.steps), "step") if foreseen.steps else ""
+    words = ", ".join(filter(None, ("cancel" if foreseen.cancels else "", steps)))
+    return words or ("nothing for now" if foreseen.refused else "nothing")
 
 
-def _notes(told: Foreseen, width: int) -> list[Content]:
-    """Say why nothing is done for now, what it puts at risk, and what it leaves behind."""
+def _notes(foreseen: Foreseen, width: int) -> list[Content]:
+    """Explain why nothing is done for now, what is at risk, and what is left behind."""
     notes = []
-    if told.refused is not None:
-        notes.append((f"! not now: {told.refused}. {told.way_out}", "$falling-behind"))
-    if told.danger is not None:
-        notes.append((f"! {told.danger}", "bold $stalled"))
-    if told.extra:
-        words = f"! {len(told.replicas)} replicas, the plan has {told.planned}"
-        notes.append((f"{words}: trim drops {told.extra} of them", "$falling-behind"))
+    if foreseen.refused is not None:
+        notes.append((f"! not now: {foreseen.refused}. {foreseen.way_out}", "$falling-behind"))
+    if foreseen.danger is not None:
+        notes.append((f"! {foreseen.danger}", "bold $stalled"))
+    if foreseen.extra:
+        words = f"! {len(foreseen.replicas)} replicas, the plan has {foreseen.planned}"
+        notes.append((f"{words}: trim drops {foreseen.extra} of them", "$falling-behind"))
     return [
         line.pad_left(2) if number else Content.assemble("  ", line)
         for words, style in notes
@@ -114,7 +118,7 @@ def _notes(told: Foreseen, width: int) -> list[Content]:
     ]
 
 
-_DEEDS = tuple(CancelAction)
+_ACTIONS = tuple(CancelAction)
 _MEANS = {
     CancelAction.STOP: (
         "Kafka drops at once what it is adding and keeps the other replicas, in an order of its"
@@ -135,15 +139,15 @@ _MEANS = {
 
 
 class CancelScreen(ModalScreen[Chosen | None]):
-    """Gives what was chosen and confirmed; None where it was left.
+    """Returns what was chosen and confirmed; None if the operator left the screen.
 
-    The app hands it the run and the progress after each poll.
+    The app passes the run and the progress to it after each poll.
 
     Args:
         attached: the run.
-        scopes: those there are to choose from.
-        deed: what is chosen at first.
-        problem: why nothing can be asked from here; None if it can.
+        scopes: the scopes to choose from.
+        deed: the action chosen at first.
+        problem: why nothing can be requested from here; None if it can.
     """
 
     CSS = """
@@ -188,12 +192,12 @@ class CancelScreen(ModalScreen[Chosen | None]):
         self._outlook: CancelOutlook | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out the run, the choices, what they would come to, and the keys."""
+        """Lay out the run, the choices, the preview of their result, and the keys."""
         yield StatusHeader()
         yield RunLines()
         yield Static(f"cancel in run {self._attached.name}", id="cancel-title", markup=False)
         yield Choices("scope", [scope.words for scope in self._scopes], id="scopes")
-        yield Choices("do", [deed.value for deed in _DEEDS], across=True, id="deeds")
+        yield Choices("do", [deed.value for deed in _ACTIONS], across=True, id="deeds")
         yield Static(id="cancel-means", markup=False)
         with VerticalScroll(can_focus=False):
             yield Static(id="cancel-table", markup=False)
@@ -201,31 +205,31 @@ class CancelScreen(ModalScreen[Chosen | None]):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Work out what is chosen at first; leave nothing over the keys that ask for it."""
+        """Preview the first choice; remove notifications, which would cover the keys."""
         self.app.clear_notifications()
         self.query_one(RunLines).show(self._attached.status)
         self._choose(self._scope, self._deed)
 
     @property
     def concerned(self) -> Sequence[TopicPartition]:
-        """The partitions that are to be looked at."""
+        """The partitions that polls must cover for the preview."""
         return [] if self._outlook is None else self._outlook.concerned
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Take in how the run is now."""
+        """Show the present state of the run."""
         if attached is None or attached.name != self._attached.name:
             self.dismiss(None)
             return
-        anew = attached.run is not self._attached.run
+        run_changed = attached.run is not self._attached.run
         self._attached = attached
         self.query_one(RunLines).show(attached.status)
-        if anew:
+        if run_changed:
             self._choose(self._scope, self._deed)
         elif self._outlook is not None:
             self._outlook.look(touched, None)
 
     def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Take in what was seen last."""
+        """Show the last observation, and preview from it."""
         self._seen, self._outage = progress.last, outage
         if self._outlook is not None:
             self._outlook.look((), self._seen)
@@ -244,10 +248,10 @@ class CancelScreen(ModalScreen[Chosen | None]):
     @on(Resize)
     def _draw(self) -> None:
         self.query_one("#scopes", Choices).show(self._scopes.index(self._scope))
-        self.query_one("#deeds", Choices).show(_DEEDS.index(self._deed))
+        self.query_one("#deeds", Choices).show(_ACTIONS.index(self._deed))
         self.query_one("#cancel-means", Static).update(Content(_MEANS[self._deed]))
         self.query_one("#cancel-table", Static).update(Content("\n").join(self._lines()))
-        self.query_one("#cancel-said", Static).update(Content("\n").join(self._said()))
+        self.query_one("#cancel-said", Static).update(Content("\n").join(self._summary_lines()))
 
     def _lines(self) -> list[Content]:
         outlook = self._outlook
@@ -258,7 +262,7 @@ class CancelScreen(ModalScreen[Chosen | None]):
             lines.append(Content.styled(f"and {outlook.rest:,} more", "$dim"))
         return lines
 
-    def _said(self) -> list[Content]:
+    def _summary_lines(self) -> list[Content]:
         lines = []
         if self._outlook is not None:
             lines.append(Content.styled(self._outlook.summary, "bold $foreground"))
@@ -279,7 +283,7 @@ class CancelScreen(ModalScreen[Chosen | None]):
         return Chosen(self._deed, self._scope)
 
     def _forbids(self) -> str | None:
-        """Say why what is chosen cannot be asked for; None if it can."""
+        """Return why the choice cannot be requested; None if it can."""
         if self._problem is not None:
             return self._problem
         if self._outlook is None:
@@ -298,25 +302,25 @@ class CancelScreen(ModalScreen[Chosen | None]):
         if event.choices.id == "scopes":
             self._choose(self._scopes[event.place], self._deed)
         else:
-            self._choose(self._scope, _DEEDS[event.place])
+            self._choose(self._scope, _ACTIONS[event.place])
 
     def action_scope(self, step: int) -> None:
-        """Choose the next scope, or the one before."""
+        """Choose the next scope, or the previous one."""
         place = self._scopes.index(self._scope) + step
         self._choose(self._scopes[place % len(self._scopes)], self._deed)
 
     def action_deed(self, step: int) -> None:
-        """Choose the next thing to do, or the one before."""
-        place = _DEEDS.index(self._deed) + step
-        self._choose(self._scope, _DEEDS[place % len(_DEEDS)])
+        """Choose the next action, or the previous one."""
+        place = _ACTIONS.index(self._deed) + step
+        self._choose(self._scope, _ACTIONS[place % len(_ACTIONS)])
 
     def action_page(self, step: int) -> None:
-        """Scroll what is told."""
+        """Scroll the preview."""
         rows = self.query_one(VerticalScroll)
         rows.scroll_to(y=rows.scroll_y + step * (rows.size.height - 1), animate=False)
 
     def action_confirm(self) -> None:
-        """Give what is chosen, unless it cannot be asked for; that is told already."""
+        """Return the choice, unless it cannot be requested; the screen shows why already."""
         if self._forbids() is None:
             self.dismiss(self._chosen)
         else:

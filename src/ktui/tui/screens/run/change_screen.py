@@ -1,4 +1,4 @@
-"""A screen that asks something of the process that carries the attached run on."""
+"""A screen that requests changes from the engine of the attached run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ktui.tui.widgets.services import services
 
 
 class AskingScreen(Screen[None]):
-    """Shows something of the attached run, asks for a change of it, and tells the answer.
+    """Shows a part of the attached run, requests a change of it, and shows the answer.
 
-    The app hands it the run after each poll. What is said stands in `#said`.
+    The app passes the run to `show_run` after each poll. Answers stand in `#said`.
 
     Args:
         write: whether anything may be changed from here.
@@ -42,11 +42,11 @@ class AskingScreen(Screen[None]):
         )
     ]
     READ_ONLY: ClassVar[str]
-    """What is told in a view that is read-only."""
+    """The sentence for a view that is read-only."""
     ENDED: ClassVar[str]
-    """What is told of a run that has ended."""
+    """The sentence for a run that has ended."""
     ASKED: ClassVar[str]
-    """What is told until the answer is there."""
+    """The sentence to show until the answer has come."""
 
     def __init__(self, *, write: bool) -> None:
         super().__init__()
@@ -56,39 +56,39 @@ class AskingScreen(Screen[None]):
         self._said = Content("")
 
     def on_mount(self) -> None:
-        """Leave nothing over the sentence that says why nothing can be changed."""
+        """Remove notifications, which would cover the sentence why nothing can be changed."""
         if not self.write:
             self.app.clear_notifications()
 
     @property
     def status(self) -> RunStatus | None:
-        """How the run is."""
+        """The status of the attached run; None before the first one."""
         return None if self.attached is None else self.attached.status
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Take in how the run is now."""
+        """Show the present state of the run, and the answer to a request if it has come."""
         del touched
         if attached is None:
             return
         self.attached = attached
-        self._take_answer(attached)
+        self._read_answer(attached)
         self.query_one(RunLines).show(attached.status)
         self.draw(attached)
         self.show_said()
 
     def draw(self, attached: AttachedRun) -> None:
-        """Draw what the screen is about."""
+        """Draw the screen's part of the run."""
         raise NotImplementedError
 
     def accepted(self) -> None:
-        """Let go of what was typed: it is in force."""
+        """Clear the fields: what was typed was accepted."""
         raise NotImplementedError
 
     def standing(self, status: RunStatus) -> str:
-        """Say what holds while something may be asked for."""
+        """Return the note to show while a change may be requested."""
         raise NotImplementedError
 
-    def _take_answer(self, attached: AttachedRun) -> None:
+    def _read_answer(self, attached: AttachedRun) -> None:
         if self._asked is None:
             return
         try:
@@ -103,12 +103,12 @@ class AskingScreen(Screen[None]):
                 self.accepted()
 
     def say(self, said: Content) -> None:
-        """Tell something, and below it what holds."""
+        """Show a message, and below it the note that holds now."""
         self._said = said
         self.show_said()
 
     def show_said(self) -> None:
-        """Tell what was said last, and what holds now."""
+        """Show the last message, and the note that holds now."""
         self.query_one("#said", Static).update(
             Content("\n").join([self._said, Content.styled(self._standing(), "$dim")])
         )
@@ -127,12 +127,12 @@ class AskingScreen(Screen[None]):
 
     @property
     def may_ask(self) -> bool:
-        """Whether something may be asked for now."""
+        """Whether a change may be requested now."""
         status = self.status
         return self.write and status is not None and status.owned and self._asked is None
 
     def ask(self, command: Command) -> None:
-        """Ask for a change; what becomes of it is told when it is known."""
+        """Request a change; the answer is shown when it comes."""
         self.run_worker(self._ask(command), exit_on_error=False)
 
     async def _ask(self, command: Command) -> None:

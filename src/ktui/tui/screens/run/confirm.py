@@ -1,4 +1,4 @@
-"""A question whose answer is yes or no; enter is neither."""
+"""A yes-or-no question; enter is neither."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from textual.widgets import Static
 
 
 class ConfirmScreen(ModalScreen[bool]):
-    """Gives True for y, and False when it is left.
+    """Returns True for y, and False if the operator leaves the screen.
 
     Args:
-        title: what is about to be done.
-        words: what will be sent, to how many partitions, and what stays as it is.
+        title: the action that is about to start.
+        words: what will be sent, for how many partitions, and what stays as it is.
     """
 
     CSS = """
@@ -48,5 +48,5 @@ class ConfirmScreen(ModalScreen[bool]):
             yield Static("y  yes      n, esc  no", id="confirm-keys")
 
     def action_answer(self, yes: bool) -> None:  # noqa: FBT001 - the key's own answer
-        """Give the answer."""
+        """Return the answer."""
         self.dismiss(yes)

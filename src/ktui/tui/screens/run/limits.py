@@ -1,4 +1,4 @@
-"""The Limits screen: what binds the run now, and what is to bind it from the next step on."""
+"""The Limits screen: the limits in force, and those that bind the run from the next step on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ktui.tui.widgets.services import services
 
 
 class LimitsScreen(AskingScreen):
-    """Shows the limits of the attached run, and asks for others."""
+    """Shows the limits of the attached run, and requests new ones."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -39,7 +39,7 @@ class LimitsScreen(AskingScreen):
     ASKED = "Asked for; it takes effect at the next decision."
 
     def compose(self) -> ComposeResult:
-        """Lay out the run, its limits, what is said of them, and the keys."""
+        """Lay out the run, its limits, the answer to a request, and the keys."""
         yield StatusHeader()
         yield RunLines()
         yield Static(id="limits-title", classes="asking-title", markup=False)
@@ -51,7 +51,7 @@ class LimitsScreen(AskingScreen):
         yield FooterKeys()
 
     def draw(self, attached: AttachedRun) -> None:
-        """Show what is in force, what is asked for, and what is in flight."""
+        """Show what is in force, what is requested, and what is in flight."""
         status = attached.status
         form = self.query_one(LimitsForm)
         form.show(status.limits, status.coming, in_flight(attached.run))
@@ -62,16 +62,16 @@ class LimitsScreen(AskingScreen):
         self.query_one(LimitsForm).clear()
 
     def standing(self, status: RunStatus) -> str:
-        """Say when a change binds."""
-        flying = figures.as_count(status.in_flight, "step")
+        """Return when a change takes effect."""
+        in_flight_steps = figures.as_count(status.in_flight, "step")
         return (
-            f"Binds at the next step: {flying} in flight stay as they are."
+            f"Binds at the next step: {in_flight_steps} in flight stay as they are."
             " A field that is empty stays as it is."
         )
 
     @on(LimitsForm.Changed)
     def _typed(self) -> None:
-        if self.query_one(LimitsForm).typed:  # not when it is emptied, for what is said is of that
+        if self.query_one(LimitsForm).typed:  # an accepted request empties it: keep the answer
             self.say(Content(""))
 
     @on(LimitsForm.Submitted)
@@ -79,7 +79,7 @@ class LimitsScreen(AskingScreen):
         self.action_apply()
 
     def action_apply(self) -> None:
-        """Ask for the limits that are typed."""
+        """Request the limits typed."""
         form, status = self.query_one(LimitsForm), self.status
         if not self.may_ask or status is None:
             self.show_said()

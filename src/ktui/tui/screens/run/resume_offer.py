@@ -1,4 +1,4 @@
-"""The offer to go on with a run that has not ended and that no process carries on."""
+"""The offer to resume a run that has not ended and has no engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ktui.tui.draw import format as figures
 
 
 class ResumeChoice(enum.Enum):
-    """What to do with the run."""
+    """What the operator wants to do with the run."""
 
     RESUME = enum.auto()
     LOOK = enum.auto()
@@ -26,11 +26,11 @@ class ResumeChoice(enum.Enum):
 
 
 class OfferScreen(ModalScreen[ResumeChoice]):
-    """Offers the run that was started last.
+    """Offers to resume the run that was started last.
 
     Args:
         waiting: the runs that wait to be resumed, the last one started first.
-        problem: why none can be resumed from here; None if it can.
+        problem: why no run can be resumed from here; None if one can.
     """
 
     CSS = """
@@ -55,7 +55,7 @@ class OfferScreen(ModalScreen[ResumeChoice]):
         self._waiting, self._problem = waiting, problem
 
     def compose(self) -> ComposeResult:
-        """Lay out what waits, and what can be done."""
+        """Lay out the waiting run, the number of others, and the keys."""
         run, more = self._waiting[0], len(self._waiting) - 1
         with Vertical():
             yield Static(Content(f"Run {run.name} waits to be resumed"), id="offer-title")
@@ -69,7 +69,7 @@ class OfferScreen(ModalScreen[ResumeChoice]):
             yield Static(f"{resume}enter  look at it      esc  not now", id="offer-keys")
 
     def action_choose(self, choice: str) -> None:
-        """Give the answer."""
+        """Return the answer, unless it is to resume and that is not possible here."""
         chosen = ResumeChoice[choice]
         if chosen is not ResumeChoice.RESUME or self._problem is None:
             self.dismiss(chosen)

@@ -1,4 +1,4 @@
-"""The Throttle screen: how fast the run may copy, what comes in under it, and another rate."""
+"""The Throttle screen: the rates of the run, what is copied under them, and a new rate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LEAST = 6
 
 
 def throttle_table(rows: Sequence[RateNow], width: int) -> list[Content]:
-    """Lay the rows out in `width` cells, the heading first; the last column is cut to fit."""
+    """Lay out the rows in `width` cells, the heading first; the last column is cut to fit."""
     if not rows:
         return [Content.styled("No broker gets replicas any more.", "$dim")]
     cells = [[cell(row) for _, cell in _COLUMNS] for row in rows]
@@ -56,7 +56,7 @@ def _broker(row: RateNow) -> Piece:
     return Piece(f"{row.broker}{' out' if row.sends else ''}", bold=True)
 
 
-def _wanted(row: RateNow) -> Piece:
+def _desired(row: RateNow) -> Piece:
     return Piece("none") if row.wanted is None else Piece(figures.as_rate(row.wanted))
 
 
@@ -69,7 +69,7 @@ def _of(value: Callable[[Inflow], str]) -> Callable[[RateNow], Piece]:
 
 
 def _inbound(row: RateNow) -> Piece:
-    """Give what is written, with a sign where no less is than the throttle lets through."""
+    """Return the inbound rate, with a warning sign if it is at least the throttle."""
     written = None if row.inflow is None else row.inflow.inbound_bytes_s
     if written is not None and row.wanted is not None and written >= row.wanted:
         return Piece(f"! {figures.as_rate(written)}", "stalled", bold=True)
@@ -84,7 +84,7 @@ def _fastest(inflow: Inflow) -> str:
 
 _COLUMNS: tuple[tuple[str, Callable[[RateNow], Piece]], ...] = (
     ("broker", _broker),
-    ("throttle", _wanted),
+    ("throttle", _desired),
     ("set now", lambda row: Piece(row.set_to, "" if row.set_to != "-" else "dim")),
     ("before", lambda row: Piece(row.found, "dim")),
     ("copied in", _of(lambda inflow: figures.as_copying(inflow.bytes_s))),
@@ -94,7 +94,7 @@ _COLUMNS: tuple[tuple[str, Callable[[RateNow], Piece]], ...] = (
 
 
 class ThrottleScreen(AskingScreen):
-    """Shows the throttle of the attached run, and asks for another."""
+    """Shows the throttle of the attached run, and requests a new one."""
 
     CSS = """
     ThrottleScreen {
@@ -123,7 +123,7 @@ class ThrottleScreen(AskingScreen):
     ASKED = "Asked for; the brokers are set with the run's next look."
 
     def compose(self) -> ComposeResult:
-        """Lay out the run, its throttle, the field, what is said of it, and the keys."""
+        """Lay out the run, its throttle, the field, the effect and the answer, and the keys."""
         yield StatusHeader()
         yield RunLines()
         yield Static(id="throttle-title", classes="asking-title", markup=False)
@@ -135,7 +135,7 @@ class ThrottleScreen(AskingScreen):
         yield FooterKeys()
 
     def draw(self, attached: AttachedRun) -> None:
-        """Show what is wanted and set, and what comes in."""
+        """Show the desired and the set rates, and what is copied in."""
         run, now = attached.run, attached.status.throttle
         words = now.rates.with_leaders(throttled=now.leaders)
         title = f"throttle of run {attached.name}: {words}"
@@ -143,7 +143,7 @@ class ThrottleScreen(AskingScreen):
         rows = throttle_table(rates_now(run, attached.inflows), self.size.width - 3)
         lists = Content.styled(lists_in_words(run), "$dim")
         self.query_one("#throttle-rates", Static).update(Content("\n").join([*rows, lists]))
-        self._mean()
+        self._show_effect()
 
     @on(Resize)
     def _fit(self) -> None:
@@ -155,29 +155,29 @@ class ThrottleScreen(AskingScreen):
         self.query_one(ThrottleForm).text = ""
 
     def standing(self, status: RunStatus) -> str:
-        """Say when a change binds, and what the run waits for."""
+        """Return when a change takes effect, or what the run still waits for."""
         attached = self.attached
         if attached is not None and (waits := still_to_be_taken_off(attached.run)):
-            behind = f"Should it never come back: ktui throttle {status.name} --leave-behind"
-            return f"{waits[:1].upper()}{waits[1:]}. {behind}"
-        flying = figures.as_count(status.in_flight, "step")
-        return f"Enter puts it in force at once, also for the {flying} in flight."
+            leave_behind = f"Should it never come back: ktui throttle {status.name} --leave-behind"
+            return f"{waits[:1].upper()}{waits[1:]}. {leave_behind}"
+        in_flight_steps = figures.as_count(status.in_flight, "step")
+        return f"Enter puts it in force at once, also for the {in_flight_steps} in flight."
 
     @on(ThrottleForm.Changed)
     def _typed(self) -> None:
-        if self.query_one(ThrottleForm).text:  # not when it is emptied, for what is said is of that
+        if self.query_one(ThrottleForm).text:  # an accepted request empties it: keep the answer
             self.say(Content(""))
-        self._mean()
+        self._show_effect()
 
-    def _mean(self) -> None:
-        """Say what the rate that is typed would mean."""
+    def _show_effect(self) -> None:
+        """Show the effect of the rate typed."""
         rates = self.query_one(ThrottleForm).rates()
-        told = []
+        effects = []
         if rates is not None and self.attached is not None:
-            told = meaning(self.attached.run.throttled.rates, rates, self.attached.inflows)
+            effects = meaning(self.attached.run.throttled.rates, rates, self.attached.inflows)
         lines = [
             Content.styled(words if role == "dim" else f"! {words}", f"${role}")
-            for words, role in told
+            for words, role in effects
         ]
         self.query_one("#throttle-means", Static).update(Content("\n").join(lines))
 
@@ -191,7 +191,7 @@ class ThrottleScreen(AskingScreen):
         rows.scroll_to(y=rows.scroll_y + step * (rows.size.height - 1), animate=False)
 
     def action_apply(self) -> None:
-        """Ask for the rate that is typed."""
+        """Request the rate typed."""
         rates = self.query_one(ThrottleForm).rates()
         if not self.may_ask or rates is None or self.attached is None:
             self.show_said()

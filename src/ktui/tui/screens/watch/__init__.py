@@ -1,1 +1,1 @@
-"""The Watch screen: a row for each partition that matters."""
+"""The Watch screen: one row per partition of the chosen view."""

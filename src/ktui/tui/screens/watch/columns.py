@@ -1,4 +1,4 @@
-"""The columns of the partition list: which there is room for, and how wide each is."""
+"""The columns of the partition list: those that fit, and their widths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from ktui.tui.draw.cells import SPANS, timeline_width
 
 CURSOR_WIDTH = 2
-"""The sign of the cursor and that of a mark, before the first column."""
+"""Cells before the first column: the sign of the cursor and that of a mark."""
 
 
 class Column(enum.StrEnum):
@@ -29,7 +29,7 @@ class Column(enum.StrEnum):
 
     @property
     def numeric(self) -> bool:
-        """Whether its figures stand to the right."""
+        """Whether the column's figures are right-aligned."""
         return self in _NUMERIC
 
 
@@ -44,7 +44,7 @@ _WIDE, _WIDER, _WIDEST = 100, 140, 170
 _LEAST_TIMELINE, _GOOD_TIMELINE, _BEST_TIMELINE = 10, 20, 60
 _LEAST_REASON = 18
 _AMPLE = 60
-"""From this room on, two fifths of it are for the timeline; below, a quarter."""
+"""Room in cells from which two fifths are for the timeline; below it, a quarter."""
 _MODEST_REPLICAS = 16
 
 
@@ -57,27 +57,27 @@ class Extents(msgspec.Struct, frozen=True):
 
 
 class ColumnLayout(msgspec.Struct, frozen=True):
-    """The columns that fit, in order, with their widths; equal layouts draw alike."""
+    """The columns that fit, in order, with their widths; equal layouts draw the same."""
 
     width: int
     gap: int
     columns: tuple[tuple[Column, int], ...]
     span: int = SPANS[0]
-    """Slots that the timeline reaches back."""
+    """Slots of time that the timeline reaches back."""
 
     def width_of(self, column: Column) -> int:
-        """Give a column's width; 0 if it is left out."""
+        """Return a column's width in cells; 0 if it is left out."""
         return dict(self.columns).get(column, 0)
 
     def spans(self) -> Iterator[tuple[Column, int, int]]:
-        """Give each column with the cell where it starts and its width."""
+        """Yield each column with the cell where it starts and its width."""
         start = CURSOR_WIDTH
         for column, width in self.columns:
             yield column, start, width
             start += width + self.gap
 
     def at(self, x: int) -> Column | None:
-        """Give the column under a cell; the gap after a column is its own."""
+        """Return the column under a cell; the gap after a column belongs to it."""
         found = (c for c, start, width in self.spans() if start <= x < start + width + self.gap)
         return next(found, None)
 
@@ -85,9 +85,9 @@ class ColumnLayout(msgspec.Struct, frozen=True):
 def layout(
     width: int, extents: Extents, span: int = SPANS[0], *, batches: bool = False
 ) -> ColumnLayout:
-    """Lay the columns out in so many cells, with a timeline of so many slots.
+    """Lay out the columns in `width` cells, with a timeline of `span` slots.
 
-    Where there is a run, the batch of each partition has a column if there is room.
+    With `batches`, each partition's batch has a column if there is room.
     """
     gap = 2 if width >= _WIDE else 1
     figures = [Column.LAG, Column.RATE, Column.LEFT]
@@ -99,7 +99,7 @@ def layout(
     if batches and width >= _WIDE:
         figures.insert(0, Column.BATCH)
     room = _room(width, gap, figures, widths)
-    if room < _wanted(width, extents):
+    if room < _room_needed(width, extents):
         figures.remove(Column.RATE)
         room = _room(width, gap, figures, widths)
     name, replicas = _names(room, extents)
@@ -121,26 +121,26 @@ def layout(
 
 
 def _room(width: int, gap: int, figures: list[Column], widths: dict[Column, int]) -> int:
-    """Give what is left for name, replicas and timeline."""
+    """Return the cells left for name, replicas and timeline."""
     fixed = widths[Column.STATE] + sum(widths[column] for column in figures)
     gaps = (len(figures) + 3) * gap
     return max(0, width - CURSOR_WIDTH - fixed - gaps)
 
 
-def _wanted(width: int, extents: Extents) -> int:
-    """Give the room below which the rate makes place, for it follows from lag and time left."""
+def _room_needed(width: int, extents: Extents) -> int:
+    """Return the room below which the rate is left out: lag and time left imply it."""
     name = min(extents.name, width // 5)
     return name + min(extents.replicas, _MODEST_REPLICAS) + _LEAST_TIMELINE
 
 
 def _names(room: int, extents: Extents) -> tuple[int, int]:
-    """Share the room between names and replicas; a name can be cut and still be known."""
+    """Share the room between names and replicas; a cut name can still be recognised."""
     tail = room * 2 // 5 if room >= _AMPLE else room // 4
     spare = max(_LEAST_NAME + _LEAST_REPLICAS, room - max(_LEAST_TIMELINE, tail))
-    wanted = max(_LEAST_NAME, extents.name)
+    widest_name = max(_LEAST_NAME, extents.name)
     replicas = max(_LEAST_REPLICAS, extents.replicas)
-    replicas = min(replicas, spare - min(wanted, max(_LEAST_NAME, spare * 2 // 5)))
-    return min(wanted, spare - replicas), replicas
+    replicas = min(replicas, spare - min(widest_name, max(_LEAST_NAME, spare * 2 // 5)))
+    return min(widest_name, spare - replicas), replicas
 
 
 def _tail(rest: int, gap: int, span: int) -> list[tuple[Column, int]]:

@@ -1,4 +1,4 @@
-"""What stands in place of the list while it has no rows: why, and what to do."""
+"""The text in place of an empty list: why there are no rows, and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OTHER_KEYS = "v  another view\nT  choose topics\nb  brokers\ne  events\n?  all 
 
 
 class Emptiness(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about why there are no rows."""
+    """Facts that explain why there are no rows."""
 
     cluster_name: str
     connected: bool
@@ -21,26 +21,26 @@ class Emptiness(msgspec.Struct, frozen=True, kw_only=True):
     view: View = View.REASSIGNING
     topics: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
-    """Of the topics, those that the cluster does not have."""
+    """Those of `topics` that the cluster does not have."""
     filter_text: str = ""
     belonging: int = 0
     quiet_s: float | None = None
-    """For how long nothing has been seen moving."""
+    """Seconds for which no reassignment has been seen."""
     counted: int | None = None
-    """Partitions of the whole cluster, once all of them have been looked at."""
+    """Partitions of the whole cluster, once all of them have been polled."""
     counted_at: str = ""
-    """When that was, as local time."""
+    """The time of that count, as local time."""
     counting: bool = False
-    """Whether they are being looked at for the first time, or again as brokers went or came."""
+    """Whether all partitions are being polled: for the first time, or since brokers changed."""
     interval_s: float = 1.0
     when_quiet: tuple[str, ...] = ()
-    """What is said in place of the other keys while nothing moves."""
+    """Paragraphs to show in place of the other keys while nothing moves."""
     when_not_looked_at: str = ""
-    """What is said of what will never be looked at; empty where it only is not yet."""
+    """The sentence for partitions that will never be polled; empty if they will be."""
 
 
 def words(empty: Emptiness) -> Content:
-    """Say why nothing is shown: one sentence, then what helps."""
+    """Explain why nothing is shown: one sentence, then what helps."""
     headline, *more = _lines(empty)
     return Content("\n\n").join(
         [Content.styled(headline, "bold $foreground"), *(Content.styled(t, "$dim") for t in more)]

@@ -1,4 +1,4 @@
-"""The line in which the list's filter is typed; it takes the place of the footer meanwhile."""
+"""The line in which the list's filter is typed; it replaces the footer while it is open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ktui.tui.widgets.text_field import TextField
 
 
 class FilterLine(Horizontal):
-    """Tells of the filter while it is typed; one that cannot be meant filters nothing."""
+    """Reports the filter while it is typed; an invalid one filters nothing."""
 
     DEFAULT_CSS = """
     FilterLine {
@@ -34,33 +34,33 @@ class FilterLine(Horizontal):
     """
 
     class Changed(Message):
-        """The filter is another."""
+        """The filter has changed."""
 
         def __init__(self, rowfilter: RowFilter) -> None:
             super().__init__()
             self.rowfilter = rowfilter
 
     class Closed(Message):
-        """The line is closed; the filter stays as it was last told."""
+        """The line is closed; the filter stays as `Changed` reported it last."""
 
     def compose(self) -> ComposeResult:
-        """Lay out the prompt, the text and what is wrong with it."""
+        """Lay out the prompt, the text and its error."""
         yield Static("filter", classes="label")
         yield TextField(placeholder=HINT, select_on_focus=False)
         yield Static(classes="said", markup=False)
 
     @property
     def input(self) -> Input:
-        """Where the text is typed."""
+        """The field for the text."""
         return self.query_one(Input)
 
     def open(self) -> None:
-        """Show the line and type in it."""
+        """Show the line and focus its field."""
         self.add_class("-open")
         self.input.focus()
 
     def clear(self) -> None:
-        """Take the filter away, and close the line."""
+        """Clear the filter, and close the line."""
         self.input.value = ""
         self.close()
 
@@ -72,14 +72,14 @@ class FilterLine(Horizontal):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        said = self.query_one(".said", Static)
+        error_line = self.query_one(".said", Static)
         try:
             rowfilter = RowFilter(event.value)
-        except BadFilter as bad:
-            said.update(Content(str(bad)))
+        except BadFilter as problem:
+            error_line.update(Content(str(problem)))
             rowfilter = RowFilter()
         else:
-            said.update(Content(""))
+            error_line.update(Content(""))
         self.post_message(self.Changed(rowfilter))
 
     @on(Input.Submitted)

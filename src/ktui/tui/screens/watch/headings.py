@@ -17,7 +17,7 @@ _NOW = "now"
 
 
 class Headings(Widget):
-    """One line above the list, in the list's own columns."""
+    """The headings in one line above the list, aligned with the list's columns."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "Headings { height: 1; background: $background; }"
@@ -35,7 +35,7 @@ class Headings(Widget):
         self._ordering = Ordering()
 
     def show(self, layout: ColumnLayout, ordering: Ordering) -> None:
-        """Take over the list's columns and its order."""
+        """Show the list's columns and its order."""
         if (layout, ordering) != (self._layout, self._ordering):
             self._layout, self._ordering = layout, ordering
             self.refresh()

@@ -1,4 +1,4 @@
-"""The list of partitions on Textual's Line API: a hundred thousand scroll like a hundred."""
+"""The list of partitions. Textual's Line API lets a hundred thousand scroll like a hundred."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ktui.tui.screens.watch.strip_cache import DrawnFrom, DrawnRows
 
 
 class PartitionList(ScrollView, can_focus=True):
-    """Shows one row a partition, with a cursor that is anchored to its partition.
+    """Shows one row per partition, with a cursor that is anchored to its partition.
 
-    Until the cursor is moved, it marks the first row, and trouble comes up by itself. Once it has
-    been moved, or when the order is by figures that change all the time, rows keep their places;
-    `home` puts them where they belong.
+    Until the operator moves the cursor, it marks the first row, and trouble comes to the top by
+    itself. Rows keep their places once the cursor was moved, or if the order is by figures that
+    change all the time. `home` puts them where they belong.
     """
 
     ALLOW_SELECT = False
@@ -67,24 +67,24 @@ class PartitionList(ScrollView, can_focus=True):
             self.tp = tp
 
     class Arranged(Message):
-        """What is shown, its order or the columns have changed."""
+        """The rows, their order or the columns have changed."""
 
     def __init__(self, belongs: Belongs = lambda _: True) -> None:
         super().__init__()
         self.arrangement = Arrangement(belongs)
         self.span = SPANS[0]
-        """Slots that the timelines reach back."""
+        """Slots of time that the timelines reach back."""
         self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents)
         self.row = 0
         """The row under the cursor."""
         self.held = False
-        """Whether the operator has put the cursor somewhere, so that rows keep their places."""
+        """Whether the operator has moved the cursor, so that rows keep their places."""
         self.stale = False
-        """Whether the figures are not current, and are drawn grey."""
+        """Whether the figures are no longer current, and are drawn grey."""
         self._anchor: TopicPartition | None = None
         self._moment = RowContext(0.0)
         self.marked: set[TopicPartition] = set()
-        """Chosen by the operator, whether they are in sight or not."""
+        """Partitions marked by the operator, visible or not."""
         self._drawn = DrawnRows()
         self._paint: Paint | None = None
 
@@ -96,7 +96,7 @@ class PartitionList(ScrollView, can_focus=True):
 
     @property
     def holds_places(self) -> bool:
-        """Whether rows stay where they are though their figures change."""
+        """Whether rows keep their places although their figures change."""
         return self.held or not self.arrangement.ordering.steady
 
     def show(
@@ -107,7 +107,7 @@ class PartitionList(ScrollView, can_focus=True):
         stale: bool = False,
         touched: Collection[TopicPartition] = (),
     ) -> None:
-        """Take in new timelines, and who stands otherwise in the run; redraws only their lines."""
+        """Show new timelines, and redraw only the lines that changed."""
         self._moment = moment
         if stale is not self.stale:
             self.stale = stale
@@ -127,7 +127,7 @@ class PartitionList(ScrollView, can_focus=True):
         rowfilter: RowFilter | None = None,
         moment: RowContext | None = None,
     ) -> None:
-        """Change what is shown or how it is ordered; the cursor stays on its partition."""
+        """Change the rows or their order; the cursor stays on its partition."""
         self._moment = moment or self._moment
         self.arrangement.arrange(
             belongs=belongs, ordering=ordering, rowfilter=rowfilter, moment=moment
@@ -136,12 +136,12 @@ class PartitionList(ScrollView, can_focus=True):
         self._lay_out()
 
     def zoom(self) -> None:
-        """Let the timelines reach back less far, or after the least as far as can be."""
+        """Shorten the span of the timelines; after the shortest one comes the longest."""
         self.span = SPANS[(SPANS.index(self.span) + 1) % len(SPANS)]
         self._lay_out()
 
     def _settle(self) -> None:
-        """Find the cursor's partition again, at the same height on the screen if possible."""
+        """Find the cursor's partition again, on the same line of the screen if possible."""
         rows = self.arrangement.rows
         self.virtual_size = Size(0, len(rows))
         before = self.row
@@ -158,12 +158,12 @@ class PartitionList(ScrollView, can_focus=True):
         self.post_message(self.Arranged())
 
     def _lay_out(self) -> bool:
-        """Fit the columns to the width; whether they have changed."""
+        """Fit the columns to the width; return whether they have changed."""
         batches = self._moment.run is not None
-        wanted = layout(self.size.width, self.arrangement.extents, self.span, batches=batches)
-        if wanted == self.layout_in_force:
+        new_layout = layout(self.size.width, self.arrangement.extents, self.span, batches=batches)
+        if new_layout == self.layout_in_force:
             return False
-        self.layout_in_force = wanted
+        self.layout_in_force = new_layout
         self._forget_drawn()
         self.post_message(self.Arranged())
         return True
@@ -181,14 +181,14 @@ class PartitionList(ScrollView, can_focus=True):
                 self.refresh(Region(0, y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of what is visible."""
+        """Draw one visible line."""
         row = self.scroll_offset.y + y
         if row >= len(self.arrangement.rows):
             return Strip.blank(self.size.width, self.paint.background("background"))
         return self._strip(row)
 
     def _strip(self, row: int) -> Strip:
-        """Draw a row, or take what was drawn from the same figures, cursor and theme."""
+        """Draw a row, or reuse the strip drawn from the same figures, cursor and theme."""
         tp = self.arrangement.rows[row]
         timeline = self.arrangement.timelines[tp]
         drawn_from = DrawnFrom(timeline, self._moment, row == self.row, tp in self.marked)
@@ -209,21 +209,21 @@ class PartitionList(ScrollView, can_focus=True):
         self._drawn.forget()
 
     def on_resize(self) -> None:
-        """Fit the columns, and keep the cursor in sight."""
+        """Fit the columns, and keep the cursor visible."""
         self._lay_out()
         self._forget_drawn()
-        self._bring_into_sight()
+        self._scroll_to_cursor()
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor down by so many rows."""
+        """Move the cursor down by `rows` rows."""
         self._go(self.row + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor down by so many pages."""
+        """Move the cursor down by `pages` pages."""
         self._go(self.row + pages * max(1, self.size.height - 1))
 
     def action_first(self) -> None:
-        """Go to the first row, and put all rows where they belong by now."""
+        """Go to the first row, and put all rows where they belong now."""
         self.held, self._anchor = False, None
         if self.arrangement.place_anew():
             self._settle()
@@ -253,7 +253,7 @@ class PartitionList(ScrollView, can_focus=True):
         self.post_message(self.Arranged())
 
     def _go(self, row: int) -> None:
-        """Put the cursor on a row on the operator's behalf: rows keep their places from now on."""
+        """Put the cursor on a row for the operator; rows keep their places from then on."""
         rows = self.arrangement.rows
         if not rows:
             return
@@ -265,11 +265,11 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _move_to(self, row: int) -> None:
         before, self.row = self.row, row
-        self._bring_into_sight()
+        self._scroll_to_cursor()
         self._refresh_row(before)
         self._refresh_row(row)
 
-    def _bring_into_sight(self) -> None:
+    def _scroll_to_cursor(self) -> None:
         top, height = self.scroll_offset.y, self.size.height
         if self.row < top:
             self.scroll_to(y=self.row, animate=False, immediate=True)
@@ -282,7 +282,7 @@ class PartitionList(ScrollView, can_focus=True):
             self.refresh(Region(0, y, self.size.width, 1))
 
     def on_click(self, event: events.Click) -> None:
-        """Select the row; in front of it, mark it; a double click opens it."""
+        """Select the row. A click in front of it marks it; a double click opens it."""
         at = event.get_content_offset_capture(self)
         row = self.scroll_offset.y + at.y
         if row >= len(self.arrangement.rows):

@@ -1,4 +1,4 @@
-"""What to say of a partition's state and alarms, and what to do about them."""
+"""Sentences on a partition's state and alarms, and what to do about them."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _ADVICE = {
 
 
 def standing(timeline: Timeline, observation: Observation, run: RunRows | None) -> Content:
-    """Give the partition's state as the list of partitions words it, and what that means."""
+    """Return a partition's state in the words of the list, and what that means."""
     moment = moment_of(observation, run, health_first=True)
     state = state_cell(timeline, moment)._replace(bold=True)
-    told_by_run = moment.track(timeline) is not None
-    why = ["" if told_by_run else _EXPLAINED.get(timeline.phase, "")]
+    reported_by_run = moment.track(timeline) is not None
+    why = ["" if reported_by_run else _EXPLAINED.get(timeline.phase, "")]
     trouble = reason(timeline, moment)
     if trouble is not None and (timeline.stall is None or timeline.phase.ended):
         why.append(trouble.text)
@@ -57,7 +57,7 @@ def standing(timeline: Timeline, observation: Observation, run: RunRows | None) 
 
 
 def alarm(stall: Stall, now_s: float) -> Content:
-    """Say which replica has an alarm, since when, why, and what to do."""
+    """Return the sentence of an alarm: which replica, for how long, why, and what to do."""
     lasted = figures.as_duration(now_s - stall.since_s)
     cause = f"{stall.cause.value}: {stall.detail}" if stall.detail else stall.cause.value
     if not stall.alarm:

@@ -1,4 +1,4 @@
-"""One partition's row: what each column says of it."""
+"""One partition's row, column by column."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _ENDED = {
 
 
 def row_pieces(timeline: Timeline, layout: ColumnLayout, moment: RowContext) -> list[Piece]:
-    """Draw a row but for the sign of the cursor: each column at its width, gaps between."""
+    """Draw a row without the sign of the cursor: each column at its width, gaps between."""
     pieces: list[Piece] = []
     gap = Piece(" " * layout.gap, "rule")
     words = reason(timeline, moment)
-    aside = None if words is None else _aside(words, timeline, layout)
+    aside_column = None if words is None else _aside_column(words, timeline, layout)
     until = 0
     for column, start, width in layout.spans():
-        if words and column is aside:
+        if words and column is aside_column:
             until = _until(words, timeline, layout)
             pieces += _sentence(words, until - start)
             if until < layout.width - 1:
@@ -57,7 +57,7 @@ def row_pieces(timeline: Timeline, layout: ColumnLayout, moment: RowContext) -> 
 
 
 def state_cell(timeline: Timeline, moment: RowContext) -> Piece:
-    """Give the word for where a partition stands, and for trouble how long it has lasted."""
+    """Return the word for a partition's state, and for trouble how long it has lasted."""
     well = moment.health(timeline)
     if moment.told_by_health(timeline, well):
         return Piece(well.word, well.role, bold=well.role == "stalled")
@@ -83,17 +83,17 @@ def _moving(timeline: Timeline, moment: RowContext) -> Piece:
 
 
 def reason(timeline: Timeline, moment: RowContext) -> Piece | None:
-    """Give what there is to say about trouble; None while all is as it should be."""
+    """Return the reason for trouble or for waiting; None while all is as it should be."""
     well = moment.health(timeline)
     if moment.told_by_health(timeline, well):
         return Piece(well.wrong, well.role) if well.wrong else None
     track = moment.track(timeline)
     if track is not None and moment.run is not None:
-        told = run_reason(track, moment.run)
+        run_words = run_reason(track, moment.run)
         if track.state in OF_OTHERS and timeline.phase is Phase.STALLED:
-            return _stalled_theirs(timeline, moment) or told
-        if told is not None or track.step is None:
-            return told
+            return _foreign_stall(timeline, moment) or run_words
+        if run_words is not None or track.step is None:
+            return run_words
     stall = None if timeline.phase in _ENDED else timeline.stall
     if stall is not None:
         words = stall.detail or f"broker {stall.broker}: {stall.cause}"
@@ -104,8 +104,8 @@ def reason(timeline: Timeline, moment: RowContext) -> Piece | None:
     return None
 
 
-def _stalled_theirs(timeline: Timeline, moment: RowContext) -> Piece | None:
-    """Tell of the stall of somebody else's move, which the state leaves out."""
+def _foreign_stall(timeline: Timeline, moment: RowContext) -> Piece | None:
+    """Return the stall of somebody else's move, which the state column leaves out."""
     if timeline.stall is None:
         return None
     age = figures.as_age(moment.now_s - timeline.stall.since_s)
@@ -114,9 +114,9 @@ def _stalled_theirs(timeline: Timeline, moment: RowContext) -> Piece | None:
 
 
 def _until(words: Piece, timeline: Timeline, layout: ColumnLayout) -> int:
-    """Give the cell where a reason ends that stands in place of figures.
+    """Return the cell where a reason in place of figures ends.
 
-    What waits leaves a timeline in sight that has anything to tell, if there is room for both.
+    A waiting partition keeps its timeline visible, if it has one and there is room for both.
     """
     spans = {column: (start, start - layout.gap) for column, start, _ in layout.spans()}
     whole = layout.width - 1
@@ -127,8 +127,8 @@ def _until(words: Piece, timeline: Timeline, layout: ColumnLayout) -> int:
     return until if fits else whole
 
 
-def _aside(words: Piece, timeline: Timeline, layout: ColumnLayout) -> Column | None:
-    """Give the column from which on a reason stands for which its own has no room, or is none."""
+def _aside_column(words: Piece, timeline: Timeline, layout: ColumnLayout) -> Column | None:
+    """Return the column where a reason starts if its own column is too narrow or missing."""
     if pieces_width([words]) <= layout.width_of(Column.REASON):
         return None
     if timeline.phase.ended or not timeline.catching_up:
@@ -139,7 +139,7 @@ def _aside(words: Piece, timeline: Timeline, layout: ColumnLayout) -> Column | N
 
 
 def _history(timeline: Timeline, width: int, moment: RowContext, span: int) -> list[Piece]:
-    """Draw the timeline; what is in the run has waited until its first step."""
+    """Draw the timeline; a partition of the run has waited until its first step."""
     track = moment.track(timeline)
     waits = None if track is None else moment.waiting(track)
     sign = None if track is None else moment.called_off(track)

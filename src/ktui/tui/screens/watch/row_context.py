@@ -1,4 +1,4 @@
-"""The moment in which partitions are shown: what their words and order depend on beside them."""
+"""The context of a drawn row: what its words and place depend on beside its own timeline."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from ktui.tui.screens.watch.words import HealthWords, health_words, told_by_run
 
 
 class RowContext(msgspec.Struct, frozen=True):
-    """What a row's words depend on beyond its own timeline."""
+    """The data that a row's words depend on beyond its own timeline."""
 
     now_s: float
     """Monotonic second of the last observation."""
     configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)
-    """By topic, where they are known."""
+    """Configs by topic, where they are known."""
     health_first: bool = False
-    """Whether the health of a partition tells more than that its move has ended."""
+    """Whether a partition's health matters more than the fact that its move has ended."""
     run: RunRows | None = None
     """The run that the view is attached to."""
     run_began_s: float = 0.0
-    """Monotonic second at which that run was started."""
+    """Monotonic second at which that run started."""
 
     def track(self, timeline: Timeline) -> Track | None:
-        """Give the partition as the run has it; None where the run does not tell of it."""
+        """Return the run's track of the partition; None if the run does not report on it."""
         track = None if self.run is None else self.run.track(timeline.tp)
         return track if track is not None and told_by_run(track, timeline) else None
 
     def stalled_s(self, track: Track) -> float | None:
-        """Give the monotonic second since which the run tells that a step stalls."""
+        """Return the monotonic second since which the run reports a step as stalled."""
         if track.state is not State.STALLED or track.since is None:
             return None
         return self._second_of(track.since)
 
     def called_off(self, track: Track) -> SignAt | None:
-        """Give the sign of when an operator called a partition of the run off.
+        """Return the sign for the moment at which an operator called a partition of the run off.
 
-        One that had not begun is stopped by a rollback, too.
+        For a partition that had not begun, a rollback is a stop, too.
         """
         asked_at = None if self.run is None else self.run.called_off.get(track.tp)
         at_s = None if asked_at is None else self._second_of(asked_at)
@@ -56,9 +56,9 @@ class RowContext(msgspec.Struct, frozen=True):
         return SignAt(at_s, CALLED_OFF[kind])
 
     def waiting(self, track: Track) -> WaitedSpan:
-        """Give from when to when a partition of the run has waited for its first step.
+        """Return the span for which a partition of the run has waited for its first step.
 
-        One that was over without any has waited until then.
+        A partition that ended without any step has waited until it ended.
         """
         taken = () if self.run is None else self.run.taken(track.tp)
         over_at = track.since if track.state.ended else None
@@ -66,16 +66,16 @@ class RowContext(msgspec.Struct, frozen=True):
         return WaitedSpan(self.run_began_s, None if until_at is None else self._second_of(until_at))
 
     def _second_of(self, at: datetime) -> float | None:
-        """Give the monotonic second of a moment in the run's journal."""
+        """Convert a time in the run's journal to a monotonic second."""
         began_at = None if self.run is None else self.run.run.started_at
         return None if began_at is None else self.run_began_s + (at - began_at).total_seconds()
 
     def health(self, timeline: Timeline) -> HealthWords:
-        """Give what is wrong with a partition apart from any move."""
+        """Return a partition's health in words, apart from any move."""
         return health_words(timeline.state, self.configs.get(timeline.tp.topic))
 
     def told_by_health(self, timeline: Timeline, well: HealthWords) -> bool:
-        """Whether a partition's state is that of its health and not that of its move."""
+        """Return whether a partition's state column shows its health, and not its move."""
         if timeline.phase is Phase.TOPIC_GONE:
             return False
         if self.track(timeline) is not None:
@@ -86,15 +86,15 @@ class RowContext(msgspec.Struct, frozen=True):
 
 
 def moment_of(seen: Observation | None, run: RunRows | None, *, health_first: bool) -> RowContext:
-    """Give the moment of what was seen last, beside the run that the view is attached to."""
+    """Build the context from the last observation and the run that the view is attached to."""
     if seen is None:
         return RowContext(0.0)
     began_at = None if run is None else run.run.started_at
-    ago_s = 0.0 if began_at is None else (seen.at - began_at).total_seconds()
+    run_age_s = 0.0 if began_at is None else (seen.at - began_at).total_seconds()
     return RowContext(
         seen.monotonic_s,
         seen.topic_configs,
         health_first,
         run=run,
-        run_began_s=seen.monotonic_s - ago_s,
+        run_began_s=seen.monotonic_s - run_age_s,
     )

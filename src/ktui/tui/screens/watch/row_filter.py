@@ -26,14 +26,14 @@ HINT = "words of the topic, topic:x, broker:3, state:stalled, partition:0"
 
 
 class BadFilter(Exception):
-    """A term that cannot be meant; its text says what can."""
+    """An invalid term; the text of the error says which are valid."""
 
 
 class RowFilter:
-    """A filter as it was typed; matches everything while it is empty.
+    """A filter as it was typed; an empty one matches everything.
 
     Raises:
-        BadFilter: a `broker:` or `partition:` without a number, or a `state:` there is none of.
+        BadFilter: a `broker:` or `partition:` without a number, an unknown `state:`, or no value.
     """
 
     def __init__(self, text: str = "") -> None:
@@ -41,19 +41,19 @@ class RowFilter:
         self._tests = [_test(term) for term in self.text.split()]
 
     def __bool__(self) -> bool:
-        """Whether anything is filtered."""
+        """Return whether the filter has any term."""
         return bool(self._tests)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other was typed alike."""
+        """Return whether the other filter has the same text."""
         return isinstance(other, RowFilter) and other.text == self.text
 
     def __hash__(self) -> int:
-        """Hash what was typed."""
+        """Hash the text."""
         return hash(self.text)
 
     def matches(self, timeline: Timeline, moment: RowContext) -> bool:
-        """Whether all terms hold for a partition."""
+        """Return whether all terms hold for a partition."""
         return all(test(timeline, moment) for test in self._tests)
 
 
@@ -73,13 +73,13 @@ def _test(term: str) -> Test:
 
 
 def _named(text: str) -> Test:
-    wanted = text.casefold()
-    return lambda timeline, _: wanted in str(timeline.tp).casefold()
+    sought = text.casefold()
+    return lambda timeline, _: sought in str(timeline.tp).casefold()
 
 
 def _of_topic(text: str) -> Test:
-    wanted = text.casefold()
-    return lambda timeline, _: wanted in timeline.tp.topic.casefold()
+    sought = text.casefold()
+    return lambda timeline, _: sought in timeline.tp.topic.casefold()
 
 
 def _on_broker(broker: int) -> Test:
@@ -93,14 +93,14 @@ def _numbered(number: int) -> Test:
 
 
 def _in_state(text: str) -> Test:
-    wanted = {state for state in STATES if state.startswith(text.casefold())}
-    if not wanted:
+    sought = {state for state in STATES if state.startswith(text.casefold())}
+    if not sought:
         raise BadFilter(f"no state {text!r}; there are {', '.join(STATES)}")
-    return lambda timeline, moment: not wanted.isdisjoint(_states(timeline, moment))
+    return lambda timeline, moment: not sought.isdisjoint(_states(timeline, moment))
 
 
 def _states(timeline: Timeline, moment: RowContext) -> Iterator[str]:
-    """Give every state word that holds of a partition; the run's in place of its move's."""
+    """Yield every state word that holds for a partition; the run's word replaces its move's."""
     track = moment.track(timeline)
     if track is None or track.step is not None:
         yield timeline.phase.value

@@ -1,4 +1,4 @@
-"""Which partitions the list shows, and in what order: kept up to date by differences."""
+"""The rows of the list and their order, updated by differences."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ktui.tui.screens.watch.sort import Ordering, SortKey
 
 Belongs = Callable[[Timeline], bool]
 _FEW = 64
-"""So many rows are moved one by one; for more, all are sorted."""
+"""Up to this many rows are moved one by one; for more, all are sorted."""
 
 
 class Arrangement:
     """The rows of the list, in order.
 
-    An update costs what changed: a timeline that is the same object is not looked at again. Each
-    row stands by the key that it was placed with, so that rows keep their places until `place_anew`
-    is asked for, and new ones come in where they belong.
+    An update costs what changed: a timeline that is the same object is not examined again. Each row
+    is sorted by the key of its last placement. Rows therefore keep their places until `place_anew`,
+    and new ones come in where they belong.
     """
 
     def __init__(self, belongs: Belongs) -> None:
@@ -40,22 +40,22 @@ class Arrangement:
         self._belonging: set[TopicPartition] = set()
         self._placed: dict[TopicPartition, SortKey] = {}
         self._kept: set[TopicPartition] = set()
-        """Rows that kept their places though they have changed."""
+        """Rows that kept their places although they have changed."""
         self._index: dict[TopicPartition, int] | None = None
 
     @property
     def belonging(self) -> int:
-        """How many partitions there would be without the filter."""
+        """How many partitions there are without the filter."""
         return len(self._belonging)
 
     def index_of(self, tp: TopicPartition | None) -> int | None:
-        """Give the row of a partition; None if it is not shown."""
+        """Return the row of a partition; None if it is not shown."""
         if self._index is None:
             self._index = {each: row for row, each in enumerate(self.rows)}
         return None if tp is None else self._index.get(tp)
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
-        """Give the partition so many rows below; None beyond the ends."""
+        """Return the partition `step` rows below; None beyond the ends."""
         row = self.index_of(tp)
         if row is None or not 0 <= row + step < len(self.rows):
             return None
@@ -69,7 +69,7 @@ class Arrangement:
         rowfilter: RowFilter | None = None,
         moment: RowContext | None = None,
     ) -> None:
-        """Change what is shown or how it is ordered, and place everything anew."""
+        """Change the rows or their order, and place all rows again."""
         self._belongs = belongs or self._belongs
         self.ordering = ordering or self.ordering
         self.rowfilter = self.rowfilter if rowfilter is None else rowfilter
@@ -88,43 +88,43 @@ class Arrangement:
         place_anew: bool,
         touched: Collection[TopicPartition] = (),
     ) -> bool:
-        """Take in new timelines; whether rows came, went or changed places.
+        """Update to new timelines; return whether rows came, went or changed places.
 
         Args:
-            timelines: all of them, whether they are to be shown or not.
-            moment: when they are shown.
-            place_anew: move rows whose key has changed, too.
-            touched: partitions that stand otherwise in the run, though they look the same.
+            timelines: all timelines, shown or not.
+            moment: the context in which they are shown.
+            place_anew: whether to move rows whose key has changed, too.
+            touched: partitions that changed in the run although their timelines did not.
         """
         gone, changed = _differences(self.timelines, timelines)
         if moment.configs != self._moment.configs or moment.run is not self._moment.run:
-            changed = list(timelines.values())  # they are judged by it
+            changed = list(timelines.values())  # all rows depend on it
         elif touched:
             known = {timeline.tp for timeline in changed}
             changed += [timelines[tp] for tp in touched if tp in timelines and tp not in known]
         self.timelines, self._moment = timelines, moment
         for tp in gone:
             self._belonging.discard(tp)
-        stood = {tp: self._placed.pop(tp) for tp in gone if tp in self._placed}
-        come = [t.tp for t in changed if self._take(t, stood, place_anew=place_anew)]
+        old_keys = {tp: self._placed.pop(tp) for tp in gone if tp in self._placed}
+        to_place = [t.tp for t in changed if self._record(t, old_keys, place_anew=place_anew)]
         shown = [t for t in changed if t.tp in self._placed]
         self.extents = _widest(self.extents, shown, moment)
-        return self._place(stood, come)
+        return self._place(old_keys, to_place)
 
     def place_anew(self) -> bool:
-        """Move the rows that were kept in their places to where they belong; whether any moved."""
+        """Move the rows that kept their places to where they belong; return whether any moved."""
         kept, self._kept = self._kept, set()
         there = [self.timelines[tp] for tp in kept if tp in self._placed]
-        stood: dict[TopicPartition, SortKey] = {}
-        come = [each.tp for each in there if self._take(each, stood, place_anew=True)]
-        return self._place(stood, come)
+        old_keys: dict[TopicPartition, SortKey] = {}
+        to_place = [each.tp for each in there if self._record(each, old_keys, place_anew=True)]
+        return self._place(old_keys, to_place)
 
-    def _take(
-        self, timeline: Timeline, stood: dict[TopicPartition, SortKey], *, place_anew: bool
+    def _record(
+        self, timeline: Timeline, old_keys: dict[TopicPartition, SortKey], *, place_anew: bool
     ) -> bool:
-        """Note one changed timeline; whether it has to be put at a place.
+        """Record one changed timeline; return whether its row must be placed.
 
-        A row that goes, or has to move, leaves in `stood` the key by which it stands.
+        A row that goes or must move leaves its old key in `old_keys`.
         """
         tp = timeline.tp
         belongs = self._belongs(timeline)
@@ -132,7 +132,7 @@ class Arrangement:
         placed = self._placed.get(tp)
         if not belongs or not self.rowfilter.matches(timeline, self._moment):
             if placed is not None:
-                stood[tp] = self._placed.pop(tp)
+                old_keys[tp] = self._placed.pop(tp)
             return False
         if placed is not None and not place_anew:
             self._kept.add(tp)
@@ -141,31 +141,31 @@ class Arrangement:
         if key == placed:
             return False
         if placed is not None:
-            stood[tp] = placed
+            old_keys[tp] = placed
         self._placed[tp] = key
         return True
 
     def _place(
-        self, stood: Mapping[TopicPartition, SortKey], come: Sequence[TopicPartition]
+        self, old_keys: Mapping[TopicPartition, SortKey], to_place: Sequence[TopicPartition]
     ) -> bool:
-        """Take rows from where they stood, and put those that come where they belong.
+        """Remove rows by their old keys, and insert those in `to_place` where they belong.
 
-        Whether there were any.
+        Returns whether there were any.
         """
-        if not stood and not come:
+        if not old_keys and not to_place:
             return False
         self._index = None
-        if len(stood) + len(come) > _FEW:
+        if len(old_keys) + len(to_place) > _FEW:
             self.rows = sorted(self._placed, key=self._placed.__getitem__)
             return True
 
-        def stands_by(tp: TopicPartition) -> SortKey:
-            return stood[tp] if tp in stood else self._placed[tp]
+        def sort_key(tp: TopicPartition) -> SortKey:
+            return old_keys[tp] if tp in old_keys else self._placed[tp]
 
         rows = self.rows.copy()
-        for key in stood.values():
-            del rows[bisect.bisect_left(rows, key, key=stands_by)]
-        for tp in come:
+        for key in old_keys.values():
+            del rows[bisect.bisect_left(rows, key, key=sort_key)]
+        for tp in to_place:
             bisect.insort(rows, tp, key=self._placed.__getitem__)
         self.rows = rows
         return True
@@ -174,10 +174,10 @@ class Arrangement:
 def _differences(
     before: Mapping[TopicPartition, Timeline], after: Mapping[TopicPartition, Timeline]
 ) -> tuple[list[TopicPartition], list[Timeline]]:
-    """Give who has gone, and the timelines that are new or other objects than before.
+    """Return the partitions that are gone, and the timelines that are new or different objects.
 
-    A fold that neither adds nor drops partitions leaves their order as it was, and then nothing
-    has to be looked up.
+    A fold that neither adds nor drops partitions keeps their order, and then no lookups are
+    needed.
     """
     if len(before) == len(after) and all(map(operator.is_, before, after)):
         pairs = zip(before.values(), after.values(), strict=True)
@@ -187,7 +187,7 @@ def _differences(
 
 
 def _widest(extents: Extents, timelines: Sequence[Timeline], moment: RowContext) -> Extents:
-    """Widen by what is new: columns never shrink under the reader's eyes."""
+    """Widen the columns for new rows; they never shrink while somebody reads."""
     wider = Extents(
         max((_name_width(t.tp) for t in timelines), default=0),
         max((_replicas_width(t.state) for t in timelines), default=0),
@@ -205,14 +205,14 @@ def _name_width(tp: TopicPartition) -> int:
 
 
 def _replicas_width(state: PartitionState) -> int:
-    """Give the cells of the replicas, with room for a leader, a next one and one sign more."""
+    """Return the cells of the replicas, with room for a leader, a next leader and one more sign."""
     signs = len(state.adding) + len(state.removing) + 3
     commas = max(1, len(state.replicas) - 1)
     return len(str(state.replicas)) - len("()") - commas + signs
 
 
 def _state_width(timeline: Timeline, moment: RowContext) -> int:
-    """Give the cells of the one state that is longer than all others."""
+    """Return the cells of the one state that is longer than all others; 0 for the others."""
     track = moment.track(timeline)
     elsewhere = timeline.phase is Phase.CHANGED_ELSEWHERE or (
         track is not None and track.state is State.CHANGED_ELSEWHERE

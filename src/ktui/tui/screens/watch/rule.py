@@ -1,4 +1,4 @@
-"""The rule above the list: which partitions, in which order; to the right what went unread."""
+"""The rule above the list: the view and its order; to the right, what could not be read."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from ktui.tui.screens.watch.views import View
 
 
 class ViewState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is chosen for the list, and how much of it is shown."""
+    """The choices for the list, and how much of it is shown."""
 
     view: View = View.REASSIGNING
     topics: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
-    """Of the topics, those that the cluster does not have."""
+    """Those of `topics` that the cluster does not have."""
     as_at: str = ""
-    """Of when the choice of partitions is, where it is not made anew in each poll."""
+    """The time of the choice of partitions, if it is not made again in each poll."""
     shown: int = 0
     belonging: int = 0
-    """How many there would be without the filter."""
+    """How many partitions there are without the filter."""
     ordering: Ordering = Ordering()
     held: bool = False
     filter_text: str = ""
     frozen_for: str = ""
     marked: int = 0
-    """How many partitions the operator has marked, in sight or not."""
+    """How many partitions the operator has marked, visible or not."""
     failures: tuple[Failure, ...] = ()
 
 
 class ViewLine(Widget):
-    """Draws a `ViewState` on a rule, so that the list never moves when there is trouble."""
+    """Draws a `ViewState` on a rule; trouble stands there too, so that the list never moves."""
 
     DEFAULT_CSS = "ViewLine { height: 1; background: $background; }"
 
@@ -46,13 +46,13 @@ class ViewLine(Widget):
         self._state = ViewState()
 
     def show(self, state: ViewState) -> None:
-        """Take in what is chosen now."""
+        """Show the present choices."""
         if state != self._state:
             self._state = state
             self.refresh()
 
     def render(self) -> Content:
-        """Draw the rule and what stands on it."""
+        """Draw the rule and the text on it."""
         return content(_drawn(self._state, self.size.width))
 
 

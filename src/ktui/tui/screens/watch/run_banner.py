@@ -1,4 +1,4 @@
-"""The two lines of a run at the top of the list: how far it is, and under which limits."""
+"""The run banner, two lines above the list: the run's progress, and its limits."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class RunLines(Widget):
         self._status: RunStatus | None = None
 
     def show(self, status: RunStatus | None) -> None:
-        """Take in how the run is now."""
+        """Show the present status of the run; None hides the banner."""
         if status != self._status:
             self._status = status
             self.set_class(status is not None, "-shown")
             self.refresh()
 
     def render(self) -> Content:
-        """Draw the lines."""
+        """Draw the two lines."""
         if self._status is None:
             return Content("")
         width = self.size.width
@@ -68,12 +68,12 @@ class RunLines(Widget):
 
 
 def state_words(state: RunState) -> tuple[str, str]:
-    """Give the word for how a run stands, and its role."""
+    """Return the word for the state of a run, and its colour role."""
     return _STATES[state]
 
 
 def first_line(status: RunStatus, now: datetime, width: int = _WIDE) -> list[Piece]:
-    """Say how a run is, in a line of so many cells."""
+    """Draw the progress of a run in one line of `width` cells."""
     return line(list(_first(status, now)), _NONE, width)
 
 
@@ -87,7 +87,7 @@ def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
         yield HeaderPart((Piece(f"ktui resume {status.name}"),), rank=1)
     elif status.state is RunState.EXPORTED:
         yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=1)
-    yield from _left_of_throttle(status)
+    yield from _remaining_throttle(status)
     if status.state is not RunState.ENDED and status.batch:
         whole = "" if status.batches is None else f" of ~{status.batches:,}"
         yield HeaderPart((Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=5)
@@ -100,8 +100,8 @@ def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
         yield from _eta(UNTOLD if _stuck(status) else status.copied, now)
 
 
-def _left_of_throttle(status: RunStatus) -> Iterator[HeaderPart]:
-    """Say where its throttle stands though nothing goes on."""
+def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
+    """Show on which brokers the run's throttle remains although nothing moves any more."""
     throttle = status.throttle
     if throttle.only and status.owned:
         words = f"all over but its throttle on {throttle.stands_on}"
@@ -120,12 +120,12 @@ def _counts(status: RunStatus) -> Iterator[HeaderPart]:
         if not trouble
         else HeaderPart((trouble,))
     )
-    for state, word, role in _WORTH_TELLING:
+    for state, word, role in _NOTABLE_STATES:
         if counts.get(state):
             yield HeaderPart((Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled"),))
 
 
-_WORTH_TELLING = (
+_NOTABLE_STATES = (
     (State.STALLED, "STALLED", "stalled"),
     (State.BLOCKED, "blocked", "falling-behind"),
     (State.REFUSED, "refused", "falling-behind"),
@@ -142,7 +142,7 @@ _WORTH_TELLING = (
 def _copied(copied: CopiedBytes, *, ended: bool) -> Iterator[HeaderPart]:
     if copied.share is None:
         return
-    if ended:  # a share would be one of what was not called off
+    if ended:  # a share would leave out what was called off
         yield HeaderPart((Piece(f"{figures.as_bytes(copied.done)} copied"),), rank=4)
         return
     sizes = f"{figures.as_bytes(copied.done)} of {figures.as_bytes(copied.whole)}"
@@ -158,14 +158,14 @@ def _copied(copied: CopiedBytes, *, ended: bool) -> Iterator[HeaderPart]:
 
 
 def _stuck(status: RunStatus) -> bool:
-    """Whether the run has partitions of which nobody can say when they go on, or end."""
+    """Return whether nobody can predict when some partitions go on or end."""
     return bool(status.throttle.too_low) or any(
         status.counts.get(state) for state in (State.STALLED, State.BLOCKED, State.REFUSED)
     )
 
 
 def _eta(copied: CopiedBytes, now: datetime) -> Iterator[HeaderPart]:
-    """Say when the run may have ended; the range makes place before the percentage does."""
+    """Show when the run may end; a narrow line drops the range before the percentage."""
     left = copied.left_s
     if left is None:
         yield HeaderPart((Piece("ETA ", "dim"), Piece("unknown")), rank=5)
@@ -207,7 +207,7 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
 
 
 def _alarm(status: RunStatus) -> str:
-    """Say what of the throttle keeps the run from its end."""
+    """Return the throttle problem that keeps the run from its end; empty if there is none."""
     throttle = status.throttle
     if status.state is RunState.ENDED:
         return ""
@@ -216,7 +216,7 @@ def _alarm(status: RunStatus) -> str:
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
-    """Tell the rate in force, beside it what comes in, and the fastest that is written to."""
+    """Show the rate in force, the busiest broker, and the partition with the fastest writes."""
     throttle, ended = status.throttle, status.state is RunState.ENDED
     if not throttle.rates or ended:
         return
@@ -242,6 +242,6 @@ def _shown(value: int | None) -> str:
 
 
 def _words(limits: Limits) -> str:
-    """Name shape and mode, and the order where it is not the usual one."""
+    """Name shape and mode, and the order if it is not the default."""
     order = "" if limits.order is Order.TOPIC else f" {limits.order}"
     return f"{limits.shape} {limits.mode}{order}"

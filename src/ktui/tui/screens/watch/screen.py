@@ -1,4 +1,4 @@
-"""The Watch screen: every partition that matters, a row each, with its last ten minutes."""
+"""The Watch screen: one row per partition of the chosen view, with its last ten minutes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ktui.tui.widgets.services import services
 
 
 class WatchedScreen(Screen[None]):
-    """What is looked at and shown; what the operator does to it is `WatchScreen`'s."""
+    """The data of the screen: what is polled and shown. `WatchScreen` handles the keys."""
 
     def __init__(
         self,
@@ -63,20 +63,20 @@ class WatchedScreen(Screen[None]):
         """The progress that the list shows: an older one while it is frozen."""
         self._outage: ClusterOutage | None = None
         self._asked_at_s = -math.inf
-        """When the topics were chosen: an older answer tells nothing of them."""
+        """Monotonic second at which the topics were chosen; older answers do not cover them."""
         self._lookout = Lookout()
         self.attached: AttachedRun | None = None
         self._rows: RunRows | None = None
         self._touched: set[TopicPartition] = set()
-        """Partitions of the run that stand otherwise than the list has them."""
+        """Partitions of the run that changed since the list was drawn."""
         self._frozen_at_s: float | None = None
         self.when_quiet: tuple[str, ...] = ()
-        """What to say while nothing moves; empty for the other keys."""
+        """Paragraphs to show while nothing moves; empty for the other keys."""
         self.when_not_looked_at = ""
-        """What to say of what is not looked at, and never will be; empty where it will be."""
+        """The sentence for partitions that will never be polled; empty if they will be."""
 
     def forget(self) -> None:
-        """Forget what earlier polls told: what comes next does not follow on them."""
+        """Forget what earlier polls reported: the next ones do not continue them."""
         self._lookout = Lookout()
 
     @property
@@ -86,7 +86,7 @@ class WatchedScreen(Screen[None]):
 
     @property
     def interest(self) -> Interest:
-        """What the polls have to look at for what is shown."""
+        """What polls have to cover for the chosen view."""
         rows = None if self.attached is None else self.attached.rows
         return views.interest(self.view, self.topics, rows)
 
@@ -108,7 +108,7 @@ class WatchedScreen(Screen[None]):
 
     @property
     def _missing(self) -> frozenset[str]:
-        """The topics chosen that the cluster says it does not have."""
+        """The chosen topics that the cluster reports as missing."""
         return self._lookout.missing(self.topics, self._asked_at_s)
 
     def _view_state(self) -> ViewState:
@@ -155,7 +155,7 @@ class WatchedScreen(Screen[None]):
 
 
 class WatchScreen(WatchedScreen):
-    """Shows `Progress`; the app hands each new one to `show`."""
+    """Shows `Progress`; the app passes each new one to `show`."""
 
     DEFAULT_CSS = """
     WatchScreen {
@@ -173,7 +173,7 @@ class WatchScreen(WatchedScreen):
     BINDINGS: ClassVar[list[BindingType]] = list(WATCH_BINDINGS)
 
     class InterestChanged(Message):
-        """The polls have to look at something else."""
+        """Polls have to cover other partitions."""
 
     class DetailWanted(Message):
         """The operator wants to see one partition."""
@@ -183,7 +183,7 @@ class WatchScreen(WatchedScreen):
             self.tp = tp
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, the list, what stands in its place, and the keys."""
+        """Lay out the header, the list, the text for an empty list, and the keys."""
         yield StatusHeader(with_sums=True)
         yield RunLines()
         yield ViewLine()
@@ -195,12 +195,12 @@ class WatchScreen(WatchedScreen):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Say at once what is being connected to, and let the clock run."""
+        """Show at once which cluster is being connected to, and start the clock."""
         self.set_interval(1.0, self._draw_header)
         self._draw()
 
     def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Take in a new progress, or why the one known is not current any more: it is greyed."""
+        """Show a new progress, or why the known one is no longer current; it is then drawn grey."""
         self._progress, self._outage = progress, outage
         self._lookout.note(progress)
         if self.is_mounted:
@@ -209,17 +209,17 @@ class WatchScreen(WatchedScreen):
     def show_run(
         self, attached: AttachedRun | None, touched: Collection[TopicPartition] = ()
     ) -> None:
-        """Take in a run, and which of its partitions stand otherwise; it is drawn with `show`."""
+        """Keep a run and the partitions that changed in it; the next `show` draws them."""
         rows = None if attached is None else attached.rows
-        came, anew = attached is not self.attached, rows is not self._rows
+        attached_changed, rows_changed = attached is not self.attached, rows is not self._rows
         self.attached, self._rows = attached, rows
         self._touched |= set(touched)
         self.query_one(StatusHeader).with_sums = attached is None
         self.query_one(RunLines).show(None if attached is None else attached.status)
-        if came and self.view is not View.TOPICS:
-            self._look_at(View.RUN if attached is not None else View.REASSIGNING, self.topics)
-        elif anew:
-            self._look_at(self.view, self.topics)
+        if attached_changed and self.view is not View.TOPICS:
+            self._switch_view(View.RUN if attached is not None else View.REASSIGNING, self.topics)
+        elif rows_changed:
+            self._switch_view(self.view, self.topics)
 
     def _draw(self) -> None:
         if self._frozen_at_s is None:
@@ -265,7 +265,7 @@ class WatchScreen(WatchedScreen):
         self._order(self.partition_list.arrangement.ordering.next())
 
     def action_reverse(self) -> None:
-        """Turn the order round."""
+        """Reverse the order."""
         self._order(self.partition_list.arrangement.ordering.reversed())
 
     def _order(self, ordering: Ordering) -> None:
@@ -291,23 +291,23 @@ class WatchScreen(WatchedScreen):
         self._draw_header()
 
     @on(FilterLine.Closed)
-    def _back_to_list(self) -> None:
+    def _focus_list(self) -> None:
         self.remove_class("-filtering")
         self.partition_list.focus()
 
     def action_freeze(self) -> None:
-        """Freeze the list, or let it go on."""
+        """Freeze the list, or unfreeze it."""
         self._frozen_at_s = None if self._frozen_at_s is not None else self.clock.monotonic()
         self._draw()
 
     def action_zoom(self) -> None:
-        """Let the timelines reach back less far, or as far as can be again."""
+        """Shorten the span of the timelines; after the shortest one comes the longest."""
         self.partition_list.zoom()
 
     def action_view(self) -> None:
         """Show the next view."""
         following = self.view.next(self.topics, attached=self.attached is not None)
-        self._look_at(following, self.topics)
+        self._switch_view(following, self.topics)
 
     def action_choose_topics(self) -> None:
         """Ask for the topics to show."""
@@ -316,15 +316,15 @@ class WatchScreen(WatchedScreen):
         def answered(topics: frozenset[str] | None) -> None:
             if topics:
                 self._asked_at_s = self.clock.monotonic()
-                self._look_at(View.TOPICS, topics)
+                self._switch_view(View.TOPICS, topics)
 
         self.app.push_screen(TopicsPrompt(self.topics, known), answered)
 
     def action_pause_partition(self) -> None:
-        """Pause the partition under the cursor, or let it go on."""
+        """Pause the partition under the cursor, or lift its pause."""
         services(self).pause_partition(self.partition_list.cursor)
 
-    def _look_at(self, view: View, topics: frozenset[str]) -> None:
+    def _switch_view(self, view: View, topics: frozenset[str]) -> None:
         self.view, self.topics = view, topics
         self._frozen_at_s = None
         self.partition_list.rearrange(belongs=self._belongs, moment=self._moment())

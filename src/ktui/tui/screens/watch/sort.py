@@ -1,4 +1,4 @@
-"""The orders that the partition list can stand in."""
+"""The orders of the partition list."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _OF_RUN = {
     State.TOPIC_GONE: 9.0,
     State.DONE: 10.0,
 }
-"""The run's states among the phases; those that wait to begin stand in the order of the queue."""
+"""Ranks of the run's states among those of the phases; waiting ones follow the queue."""
 _NOT_BEGUN = 5.6
 _QUEUE = 1.0
 
@@ -58,45 +58,45 @@ SortKey = tuple[Any, ...]
 
 
 class Ordering(msgspec.Struct, frozen=True):
-    """A column to sort by, and whether against its usual direction."""
+    """A column to sort by, and whether in reverse of its usual direction."""
 
     by: str = Column.STATE
     reverse: bool = False
 
     @property
     def arrow(self) -> str:
-        """Which way the figures run: `▲` smallest first, `▼` largest first."""
+        """The direction of the figures: `▲` smallest first, `▼` largest first."""
         return "▼" if self.descending else "▲"
 
     @property
     def descending(self) -> bool:
-        """Whether the largest figure, or the latest, stands first."""
+        """Whether the largest or latest figure comes first."""
         return (self.by in _LARGEST_FIRST) is not self.reverse
 
     @property
     def steady(self) -> bool:
-        """Whether places change seldom, so that following the figures makes no row dance."""
+        """Whether places change seldom, so that rows may follow the figures without jumping."""
         return self.by in (Column.STATE, Column.PARTITION, BEGAN)
 
     def next(self) -> Ordering:
-        """Give the next of the cycle, in its usual direction."""
+        """Return the next order of the cycle, in its usual direction."""
         place = _SORTS.index(self.by) if self.by in _SORTS else -1
         return Ordering(_SORTS[(place + 1) % len(_SORTS)])
 
     def reversed(self) -> Ordering:
-        """Give the same order the other way round."""
+        """Return the same order reversed."""
         return Ordering(self.by, not self.reverse)
 
     def by_column(self, column: Column) -> Ordering | None:
-        """Give the order for a click on a heading; a second click turns it round."""
+        """Return the order for a click on a heading, or None; a second click reverses the order."""
         if column in (Column.TIMELINE, Column.REASON, Column.REPLICAS):
             return None
         return self.reversed() if column == self.by else Ordering(column)
 
     def key(self, timeline: Timeline, moment: RowContext) -> SortKey:
-        """Give what to sort a partition by, smallest first; equals stand by name.
+        """Return the sort key of a partition, smallest first; ties are broken by name.
 
-        Unknown figures stand last, in either direction.
+        Unknown figures come last, in either direction.
         """
         name = (timeline.tp.topic, timeline.tp.partition)
         if self.by == Column.PARTITION:
@@ -136,7 +136,7 @@ def _figure(by: str, timeline: Timeline, moment: RowContext) -> float | None:
 
 
 def _trouble(timeline: Timeline, moment: RowContext) -> float:
-    """Rank what needs the operator first."""
+    """Return the rank by urgency: the lowest needs the operator first."""
     phase, stall, well = timeline.phase, timeline.stall, moment.health(timeline)
     grave = well.grave and phase is not Phase.TOPIC_GONE
     if grave and well.offline:

@@ -1,4 +1,4 @@
-"""The rows of the partition list as they were drawn, kept until anything that they show changes."""
+"""A cache of drawn rows of the partition list, each valid until something in it changes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ktui.tui.screens.watch.row import CURSOR, row_pieces
 from ktui.tui.screens.watch.row_context import RowContext
 
 MARK = "◆"
-"""Stands before a partition that the operator has marked."""
+"""The sign before a partition that the operator has marked."""
 _CACHED_STRIPS = 2_000
 
 
 class DrawnFrom(NamedTuple):
-    """What a row shows, beside the layout and the theme."""
+    """The data that a row is drawn from, apart from the layout and the theme."""
 
     timeline: Timeline
     moment: RowContext
@@ -29,36 +29,36 @@ class DrawnFrom(NamedTuple):
     marked: bool
 
     def same(self, other: DrawnFrom) -> bool:
-        """Whether the other shows the same; a timeline that is another object is another one."""
+        """Return whether the other shows the same; timelines are compared by identity."""
         alike = self.timeline is other.timeline and self.moment is other.moment
         return alike and self[2:] == other[2:]
 
 
 class DrawnRows:
-    """Draws rows, each once as long as it stays the same."""
+    """Draws rows, each only once while it stays the same."""
 
     def __init__(self) -> None:
         self._strips: LRUCache[TopicPartition, tuple[DrawnFrom, Strip]] = LRUCache(_CACHED_STRIPS)
 
     def forget(self) -> None:
-        """Let go of all: the layout or the theme is another one."""
+        """Drop all rows: the layout or the theme has changed."""
         self._strips.clear()
 
     def known(self, tp: TopicPartition) -> Strip | None:
-        """Give a row as it was drawn last; None for one that was not, or not lately."""
+        """Return a row as it was drawn last; None if it was not drawn or left the cache."""
         drawn = self._strips.get(tp)
         return None if drawn is None else drawn[1]
 
     def strip(
         self, shown: DrawnFrom, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
     ) -> Strip:
-        """Give a row, drawn grey where its figures are not current."""
+        """Return a row, drawn grey if its figures are no longer current."""
         tp = shown.timeline.tp
         drawn = self._strips.get(tp)
         if drawn is not None and drawn[0].same(shown):
             return drawn[1]
         strip = _drawn(shown, layout, paint, width, stale=stale)
-        self._strips.discard(tp)  # or what it has of it would stay
+        self._strips.discard(tp)  # otherwise the old strip would stay
         self._strips.set(tp, (shown, strip))
         return strip
 

@@ -1,4 +1,4 @@
-"""The question for which topics to show."""
+"""The prompt for the topics to show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ktui.tui.widgets.text_field import TextField
 
 
 class TopicsPrompt(ModalScreen[frozenset[str] | None]):
-    """Gives the topics typed, or None when it is left without any."""
+    """Returns the topics typed, or None if the operator leaves without any."""
 
     CSS = """
     TopicsPrompt {
@@ -42,7 +42,7 @@ class TopicsPrompt(ModalScreen[frozenset[str] | None]):
         self._known = sorted(known)
 
     def compose(self) -> ComposeResult:
-        """Lay out the question and the line to answer it in."""
+        """Lay out the question and the field for the answer."""
         with Vertical():
             yield Static("Which topics?", id="topics-title")
             yield TextField(

@@ -1,4 +1,4 @@
-"""What the Watch screen may show: a run, moves, trouble, or chosen topics."""
+"""The views of the Watch screen: a run, moves, trouble, or chosen topics."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.run_view.rows import RunRows
 
 _MOST_LOOKED_AT = 1_000
-"""Partitions of a run that are looked at in each poll though nobody is reassigning them."""
+"""The most partitions of a run that each poll covers although nobody is reassigning them."""
 
 
 class View(enum.StrEnum):
     """A choice of partitions."""
 
     RUN = "run"
-    """All partitions of the run that the view is attached to, also those that wait."""
+    """All partitions of the run that the view is attached to, including those that wait."""
     REASSIGNING = "reassigning"
-    """Those being reassigned, and those that were within the last ten minutes."""
+    """Partitions being reassigned now, or within the last ten minutes."""
     UNHEALTHY = "unhealthy"
-    """Those under-replicated, under min ISR or offline, anywhere in the cluster."""
+    """Partitions that are under-replicated, under min ISR or offline, anywhere in the cluster."""
     TOPICS = "topics"
     """All partitions of chosen topics."""
 
     def next(self, topics: frozenset[str], *, attached: bool) -> View:
-        """Give the next of the cycle; topics are in it once some are chosen, a run while attached.
+        """Return the next view of the cycle.
+
+        Topics are in the cycle once some are chosen, a run while the view is attached to one.
 
         Args:
-            topics: those chosen.
+            topics: the chosen topics.
             attached: whether the view is attached to a run.
         """
         left_out = {View.TOPICS: not topics, View.RUN: not attached}
@@ -41,7 +43,7 @@ class View(enum.StrEnum):
 
 
 def shows(view: View, topics: frozenset[str], run: RunRows | None, timeline: Timeline) -> bool:
-    """Whether a partition belongs to a view."""
+    """Return whether a partition belongs to a view."""
     if view is View.RUN:
         return run is not None and run.track(timeline.tp) is not None
     if view is View.TOPICS:
@@ -53,18 +55,18 @@ def shows(view: View, topics: frozenset[str], run: RunRows | None, timeline: Tim
 
 
 def interest(view: View, topics: frozenset[str], rows: RunRows | None) -> Interest:
-    """Give what the polls have to look at for a view.
+    """Return what polls have to cover for a view.
 
-    Of a run those in flight, which the controller does not list while they elect; those of which
-    the journal has told something new, for a cut may fall between two looks; those in trouble, and
-    those that wait for their next step, and those called off.
+    Of a run these are: partitions in flight, which the controller does not list while they elect;
+    those with news in the journal, for a cut may fall between two polls; those in trouble, those
+    that wait for their next step, and those called off.
     """
-    looked_at: Iterable[TopicPartition] = ()
+    polled: Iterable[TopicPartition] = ()
     if rows is not None:
         run = rows.run
-        looked_at = chain(run.flying, run.called_off, rows.lately, run.troubled, rows.between)
+        polled = chain(run.flying, run.called_off, rows.lately, run.troubled, rows.between)
     return Interest(
         topics=topics if view is View.TOPICS else frozenset(),
-        partitions=frozenset(islice(looked_at, _MOST_LOOKED_AT)),
+        partitions=frozenset(islice(polled, _MOST_LOOKED_AT)),
         unhealthy=view is View.UNHEALTHY,
     )

@@ -1,4 +1,4 @@
-"""What the list says of a partition: why it waits, how its run stands, what is wrong with it."""
+"""The words of the list for a partition: why it waits, its state in the run, its health."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEYS = {
     HeldBy.CANCEL_GATE_SHUT: " O opens it.",
     HeldBy.PAUSED: " P in the list lets it go on.",
 }
-"""The keys of the view that help, by what holds a partition."""
+"""The keys of the view that help, by what holds a partition back."""
 
 
 class WaitingWords(NamedTuple):
@@ -43,9 +43,9 @@ def waiting_words(cause: WaitCause, run: Run, track: Track) -> WaitingWords:
 
 
 STATE_WIDTH = 12
-"""Cells of the column of states."""
+"""Width of the state column, in cells."""
 OF_OTHERS = (State.FOREIGN, State.CHANGED_ELSEWHERE)
-"""States of what somebody else moves, or has moved: a stall of theirs is none of the run's."""
+"""States of partitions that somebody else moves or has moved; their stalls are not the run's."""
 _WORDS = {
     State.READY: ("ready", "in-sync"),
     State.DROPPING: ("dropping", "retiring"),
@@ -76,17 +76,17 @@ _ROLES = {
 
 
 def told_by_run(track: Track, timeline: Timeline) -> bool:
-    """Whether the run tells of a partition: not once it is over and then moved again."""
+    """Return whether the run reports on a partition: not if it moves again after it has ended."""
     over = track.state.ended and track.state not in OF_OTHERS
     return not (over and timeline.phase in (Phase.MOVING, Phase.STALLED))
 
 
 def as_told(stall: Stall, stalled_s: float | None) -> Stall:
-    """Give a stall as the run's process tells it: it may have looked for longer than this view.
+    """Return a stall as the run's engine reports it: it may have watched for longer than this view.
 
     Args:
-        stall: as this view has seen it.
-        stalled_s: the monotonic second since which the run tells of it; None where it does not.
+        stall: the stall as this view has seen it.
+        stalled_s: the monotonic second since which the run reports it; None if it does not.
     """
     if stalled_s is None:
         return stall
@@ -97,7 +97,7 @@ def as_told(stall: Stall, stalled_s: float | None) -> Stall:
 def run_state(
     track: Track, rows: RunRows, timeline: Timeline, now_s: float, stalled_s: float | None
 ) -> Piece:
-    """Give the word for where a partition of the run stands."""
+    """Return the word for the state of a partition of the run."""
     if track.state is State.QUEUED:
         return Piece(_queued(track, rows), "waiting")
     ours = track.step is not None and timeline.phase is Phase.STALLED
@@ -131,13 +131,13 @@ def _step(track: Track, rows: RunRows, timeline: Timeline) -> str:
 
 
 def run_waits(track: Track, rows: RunRows) -> WaitingWords | None:
-    """Say what a partition waits for; None for one that does not, or goes next."""
+    """Return what a partition waits for; None if it does not wait, or goes next."""
     waits = None if rows.waits is None else rows.waits.of(track)
     return None if waits is None else waiting_words(waits, rows.run, track)
 
 
 def run_reason(track: Track, rows: RunRows) -> Piece | None:
-    """Give what there is to say of a state; None while it says all."""
+    """Return the reason for a state; None if the state needs none."""
     waits = run_waits(track, rows)
     if waits is not None:
         return Piece("; ".join(filter(None, (track.reason, waits.short))), waits.role)
@@ -146,7 +146,7 @@ def run_reason(track: Track, rows: RunRows) -> Piece | None:
 
 
 class HealthWords(NamedTuple):
-    """A word for the state column, its role, and what is wrong; that is empty while all is well."""
+    """A word for the state column, its role, and what is wrong (empty while all is well)."""
 
     word: str
     role: str
@@ -155,12 +155,12 @@ class HealthWords(NamedTuple):
 
     @property
     def offline(self) -> bool:
-        """Whether it has no leader."""
+        """Whether the partition has no leader."""
         return self.health is Health.OFFLINE
 
     @property
     def grave(self) -> bool:
-        """Whether producers, or everybody, are refused."""
+        """Whether the partition refuses producers, or everybody."""
         return self.health in (Health.OFFLINE, Health.UNDER_MIN_ISR)
 
     @property
