@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ktui.tui.screens.run.resume_offer import OfferScreen
+from ktui.tui.screens.run.resume_offer import ResumeOfferScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.views.running import (
@@ -116,7 +116,7 @@ async def test_an_unfinished_run_can_be_looked_at_or_left_alone(tmp_path: Path) 
         await watch.press("escape")
         await watch.pass_time(5)
         assert watch.app.attached is None
-        assert not isinstance(watch.app.screen, OfferScreen)
+        assert not isinstance(watch.app.screen, ResumeOfferScreen)
     async with watching_runs(cluster, tmp_path) as watch:
         await watch.say("waits to be resumed")
         await watch.press("enter")
@@ -132,7 +132,7 @@ async def test_a_read_only_view_offers_to_look_and_says_how_to_resume(tmp_path: 
         assert "ktui resume drain-3" in " ".join(watch.text.split())
         assert "R  resume now" not in watch.text
         await watch.press("R")
-        assert isinstance(watch.app.screen, OfferScreen)
+        assert isinstance(watch.app.screen, ResumeOfferScreen)
         await watch.press("escape", "r")
         await watch.say("WAITING FOR RESUME")
         await watch.press("R")

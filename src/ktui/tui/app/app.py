@@ -44,7 +44,7 @@ from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.screens.shows import Shows, ShowsRun
+from ktui.tui.screens.shows import ShowsProgress, ShowsRun
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
 from ktui.tui.widgets.header import StatusHeader
@@ -207,7 +207,7 @@ class KtuiApp(App[None], Services):
         events = self._run.desk.among(self._outages.among(self._polled.events))
         self._progress = msgspec.structs.replace(self._polled, events=events)
         for screen in self.screen_stack:
-            if isinstance(screen, Shows):
+            if isinstance(screen, ShowsProgress):
                 screen.show(self.progress, self._outages.current)
             for header in screen.query(StatusHeader):
                 header.update_status()
@@ -351,7 +351,7 @@ class KtuiApp(App[None], Services):
         await self.push_screen(screen)
         if isinstance(screen, ShowsRun):
             screen.show_run(self.attached, set())
-        if isinstance(screen, Shows):
+        if isinstance(screen, ShowsProgress):
             screen.show(self.progress, self._outages.current)
 
     # -------------------------------------------------------------------- the keys

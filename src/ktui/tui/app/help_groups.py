@@ -12,7 +12,7 @@ from ktui.tui.screens.forms.limits_form import LimitInput
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.cancel import CancelScreen
-from ktui.tui.screens.run.change_screen import AskingScreen
+from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import RunsScreen
@@ -30,10 +30,10 @@ def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:
         help_group("brokers", [*BrokersScreen.BINDINGS, *BrokerTable.BINDINGS]),
         help_group("events", [*EventsScreen.BINDINGS, *EventList.BINDINGS]),
         help_group(
-            "limits", [*AskingScreen.BINDINGS, *LimitsScreen.BINDINGS, *LimitInput.BINDINGS]
+            "limits", [*RunChangeScreen.BINDINGS, *LimitsScreen.BINDINGS, *LimitInput.BINDINGS]
         ),
         help_group("cancel", CancelScreen.BINDINGS),
-        help_group("throttle", [*AskingScreen.BINDINGS, *ThrottleScreen.BINDINGS]),
+        help_group("throttle", [*RunChangeScreen.BINDINGS, *ThrottleScreen.BINDINGS]),
         help_group("runs", RunsScreen.BINDINGS),
         help_group("insights", InsightsScreen.BINDINGS),
         help_group("start or add a plan", PlanScreen.BINDINGS),

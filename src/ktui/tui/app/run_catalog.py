@@ -19,9 +19,9 @@ from ktui.tui.run_view.attachment import unfinished
 from ktui.tui.run_view.launchers import Engines
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
-from ktui.tui.screens.plan.plan import OtherWay, PlanOutcome, PlanScreen
+from ktui.tui.screens.plan.plan import PlanOutcome, PlanScreen, SwitchPlanScreen
 from ktui.tui.screens.plan.start import StartScreen
-from ktui.tui.screens.run.resume_offer import OfferScreen, ResumeChoice
+from ktui.tui.screens.run.resume_offer import ResumeChoice, ResumeOfferScreen
 from ktui.tui.screens.runs import RunsScreen
 
 
@@ -103,7 +103,7 @@ class RunCatalog:
                 elif choice is ResumeChoice.LOOK:
                     self.attach_to(run)
 
-            await self._app.push_screen(OfferScreen(waiting, problem), chosen)
+            await self._app.push_screen(ResumeOfferScreen(waiting, problem), chosen)
 
     def _look_for_newcomers(self, cluster_id: str | None) -> None:
         """Report live runs that come while none is followed."""
@@ -186,7 +186,7 @@ class RunCatalog:
             screen = StartScreen(engines, state_dir, taker=taker, path=path)
 
         def decided(outcome: PlanOutcome | None) -> None:
-            if isinstance(outcome, OtherWay):
+            if isinstance(outcome, SwitchPlanScreen):
                 other = self.choose_plan(adds=not adds, path=outcome.path)
                 self._app.run_worker(other, group="choosing", exit_on_error=False)
             elif isinstance(outcome, Extra):

@@ -11,7 +11,7 @@ from ktui.tui.run_view.attached import AttachedRun
 
 
 @runtime_checkable
-class Shows(Protocol):
+class ShowsProgress(Protocol):
     """A screen that draws progress."""
 
     def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:

@@ -11,10 +11,10 @@ from ktui.tui.draw.paint import content
 from ktui.tui.screens.brokers.row import (
     BrokerView,
     address,
+    alive_piece,
     disk_bar,
-    standing,
+    disk_usage,
     throttle,
-    used_of,
 )
 from ktui.tui.widgets.facts import facts
 
@@ -24,7 +24,7 @@ _BAR = 20
 def broker_panel(view: BrokerView, width: int) -> list[Content]:
     """Lay out everything known about a broker in `width` cells."""
     rack = None if view.broker is None else view.broker.rack
-    title = [Piece(f"broker {view.id}", bold=True), Piece("   "), standing(view)]
+    title = [Piece(f"broker {view.id}", bold=True), Piece("   "), alive_piece(view)]
     pairs = [
         ("address", Content(address(view))),
         ("rack", Content(rack or "none")),
@@ -70,7 +70,7 @@ def _trouble_first(log_dir: LogDir) -> tuple[bool, bool, str]:
 
 
 def _log_dir(log_dir: LogDir) -> Content:
-    used = used_of(log_dir)
+    used = disk_usage(log_dir)
     room = [] if used is None else disk_bar(*used, _BAR)
     sizes = "" if used is None else f"  {figures.as_bytes(used[0])} of {figures.as_bytes(used[1])}"
     error = f"! offline: {log_dir.error}  " if log_dir.error is not None else ""

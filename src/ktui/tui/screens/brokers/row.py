@@ -34,7 +34,7 @@ class BrokerView(msgspec.Struct, frozen=True):
     @property
     def disk(self) -> tuple[int, int] | None:
         """Used and total bytes, summed over the log dirs that report both; None if none does."""
-        used = [used_of(log_dir) for log_dir in self.log_dirs]
+        used = [disk_usage(log_dir) for log_dir in self.log_dirs]
         known = [each for each in used if each is not None]
         return (sum(u for u, _ in known), sum(t for _, t in known)) if known else None
 
@@ -80,7 +80,7 @@ class BrokerColumn(msgspec.Struct, frozen=True):
     numeric: bool = True
 
 
-def standing(view: BrokerView) -> Piece:
+def alive_piece(view: BrokerView) -> Piece:
     """Return whether a broker is alive; the panel explains why it is down."""
     if view.broker is not None and view.broker.alive:
         return Piece("alive", "in-sync")
@@ -119,7 +119,7 @@ def _disk_cell(view: BrokerView) -> list[Piece]:
     return [sign, *disk_bar(*view.disk, _BAR)]
 
 
-def used_of(log_dir: LogDir) -> tuple[int, int] | None:
+def disk_usage(log_dir: LogDir) -> tuple[int, int] | None:
     """Return the used and total bytes of a log dir's volume; None if they are not reported."""
     if not log_dir.total_bytes or log_dir.usable_bytes is None:
         return None
@@ -174,7 +174,7 @@ def address(view: BrokerView) -> str:
 
 COLUMNS = (
     BrokerColumn("broker", 6, lambda view: [Piece(str(view.id), bold=True)]),
-    BrokerColumn("state", 6, lambda view: [standing(view)], numeric=False),
+    BrokerColumn("state", 6, lambda view: [alive_piece(view)], numeric=False),
     BrokerColumn("rack", 12, _rack, 110, numeric=False),
     BrokerColumn("address", 30, lambda view: [Piece(address(view), "dim")], 170, numeric=False),
     BrokerColumn("in", 8, _rate(lambda view: view.load.bytes_in_s)),

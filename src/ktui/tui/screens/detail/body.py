@@ -25,7 +25,7 @@ from ktui.tui.screens.detail.lag_curve import SCALE_WIDTH, lag_curve
 from ktui.tui.screens.detail.lanes import LaneTable, lane_table
 from ktui.tui.screens.event_list import SIGNS
 from ktui.tui.screens.watch.partition_words import alarm
-from ktui.tui.screens.watch.words import WaitingWords, as_told
+from ktui.tui.screens.watch.words import WaitingWords, as_reported_by_run
 from ktui.tui.widgets.facts import facts
 
 _BESIDE = 60
@@ -34,7 +34,7 @@ _LEAST_CURVE, _MOST_CURVE = 6, 16
 _EVENT_COLOURS = ("$foreground", "$warning", "$error")
 
 
-class OfRun(NamedTuple):
+class RunDetail(NamedTuple):
     """What the run knows about the partition."""
 
     track: Track
@@ -56,7 +56,7 @@ def detail_body(
     observation: Observation,
     width: int,
     height: int,
-    of_run: OfRun | None = None,
+    of_run: RunDetail | None = None,
 ) -> list[Content]:
     """Lay everything out in `width` cells; the curve takes the rows that `height` leaves for it."""
     if of_run is not None:
@@ -76,14 +76,14 @@ def detail_body(
     return lines + _curve_and_events(timeline, table, width, height - len(lines))
 
 
-def _waits(of_run: OfRun, width: int) -> list[Content]:
+def _waits(of_run: RunDetail, width: int) -> list[Content]:
     if of_run.waits is None:
         return []
     lines = Content(of_run.waits.sentence).wrap(width)
     return [Content(""), *(line.stylize(f"${of_run.waits.role}") for line in lines)]
 
 
-def _extra_replicas(of_run: OfRun, width: int) -> list[Content]:
+def _extra_replicas(of_run: RunDetail, width: int) -> list[Content]:
     """Warn if a stop left more replicas than the partition had before, and than its target has."""
     track = of_run.track
     most = max(len(track.original), len(track.planned.target))
@@ -97,7 +97,7 @@ def _extra_replicas(of_run: OfRun, width: int) -> list[Content]:
     return [Content(""), *(line.stylize("$warning") for line in lines)]
 
 
-def _lanes_note(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
+def _lanes_note(timeline: Timeline, of_run: RunDetail | None) -> list[Content]:
     """Note that the lanes cover a later step only: to Kafka each step is its own reassignment."""
     first = of_run.taken[0].over_at if of_run is not None and of_run.taken else None
     if not timeline.lanes or first is None or timeline.began_at <= first:
@@ -106,7 +106,7 @@ def _lanes_note(timeline: Timeline, of_run: OfRun | None) -> list[Content]:
     return [Content.styled(words, "$dim")]
 
 
-def _with_run(timeline: Timeline, of_run: OfRun) -> Timeline:
+def _with_run(timeline: Timeline, of_run: RunDetail) -> Timeline:
     """Use the original, the goal and the events of the whole move, not those of one step."""
     track, state = of_run.track, timeline.state
     destination = goal(track, track.replicas, state.isr, state.leader)
@@ -155,14 +155,14 @@ def _lag(timeline: Timeline) -> list[Content]:
     return lines
 
 
-def _target(timeline: Timeline, of_run: OfRun | None) -> Content:
+def _target(timeline: Timeline, of_run: RunDetail | None) -> Content:
     """Return the target; for a cancelled partition the plan's target, marked as called off."""
     if of_run is None or of_run.track.cancel is None:
         return Content(_brokers(timeline.target))
     return Content(f"{_brokers(of_run.track.planned.target)}  (called off)")
 
 
-def _facts(timeline: Timeline, of_run: OfRun | None) -> list[tuple[str, Content]]:
+def _facts(timeline: Timeline, of_run: RunDetail | None) -> list[tuple[str, Content]]:
     state = timeline.state
     order = "" if timeline.original_ordered else "  (order not known)"
     return [
@@ -188,7 +188,7 @@ def _leader(timeline: Timeline) -> Content:
     )
 
 
-def _span(timeline: Timeline, of_run: OfRun | None, now: datetime) -> tuple[str, Content]:
+def _span(timeline: Timeline, of_run: RunDetail | None, now: datetime) -> tuple[str, Content]:
     if of_run is not None and of_run.taken:
         return _span_of_run(of_run, now)
     begin = figures.as_time(timeline.began_at)
@@ -202,7 +202,7 @@ def _span(timeline: Timeline, of_run: OfRun | None, now: datetime) -> tuple[str,
     return "moved", Content(f"{begin} to {figures.as_time(timeline.ended_at)}, {took}")
 
 
-def _span_of_run(of_run: OfRun, now: datetime) -> tuple[str, Content]:
+def _span_of_run(of_run: RunDetail, now: datetime) -> tuple[str, Content]:
     """Return the time since the first step, which no single reassignment shows."""
     began, over = of_run.taken[0].at, of_run.taken[-1].over_at
     ended = over if of_run.track.state.ended else None
@@ -217,10 +217,10 @@ def _brokers(ids: Sequence[int]) -> str:
     return " ".join(map(str, ids)) or "none"
 
 
-def _alarms(timeline: Timeline, now_s: float, of_run: OfRun | None) -> list[Content]:
+def _alarms(timeline: Timeline, now_s: float, of_run: RunDetail | None) -> list[Content]:
     stalled_s = None if of_run is None else of_run.stalled_s
     stalls = [lane.stall for lane in timeline.lanes.values() if lane.stall is not None]
-    lines = [alarm(as_told(stall, stalled_s), now_s) for stall in stalls]
+    lines = [alarm(as_reported_by_run(stall, stalled_s), now_s) for stall in stalls]
     if not lines and of_run is not None and stalled_s is not None:
         lasted = figures.as_duration(now_s - stalled_s)
         words = f"! stalled for {lasted}: {of_run.track.reason}."

@@ -21,10 +21,10 @@ from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.screens.detail.body import OfRun, detail_body
+from ktui.tui.screens.detail.body import RunDetail, detail_body
 from ktui.tui.screens.detail.steps import run_steps
-from ktui.tui.screens.watch.partition_words import standing
-from ktui.tui.screens.watch.row_context import moment_of
+from ktui.tui.screens.watch.partition_words import state_sentence
+from ktui.tui.screens.watch.row_context import build_row_context
 from ktui.tui.screens.watch.words import run_waits
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -146,7 +146,9 @@ class DetailScreen(Screen[None]):
         if self._timeline is None or self._observation is None:
             return name
         rows = None if self._attached is None else self._attached.rows
-        return Content.assemble(name, "   ", standing(self._timeline, self._observation, rows))
+        return Content.assemble(
+            name, "   ", state_sentence(self._timeline, self._observation, rows)
+        )
 
     def _body(self) -> list[Content]:
         if self._timeline is None or self._observation is None:
@@ -156,7 +158,7 @@ class DetailScreen(Screen[None]):
         of_run = self._of_run(width)
         return [*notice, *detail_body(self._timeline, self._observation, width, height, of_run)]
 
-    def _of_run(self, width: int) -> OfRun | None:
+    def _of_run(self, width: int) -> RunDetail | None:
         attached = self._attached
         track = None if attached is None else attached.run.tracks.get(self.tp)
         if attached is None or track is None:
@@ -164,9 +166,9 @@ class DetailScreen(Screen[None]):
         taken, limits = attached.rows.taken(self.tp), attached.run.limits
         steps = run_steps(attached.name, track, taken, limits, width)
         waits = run_waits(track, attached.rows)
-        moment = moment_of(self._observation, attached.rows, health_first=True)
+        moment = build_row_context(self._observation, attached.rows, health_first=True)
         stalled_s, sign = moment.stalled_s(track), moment.called_off(track)
-        return OfRun(track, taken, steps, attached.events_of(self.tp), waits, stalled_s, sign)
+        return RunDetail(track, taken, steps, attached.events_of(self.tp), waits, stalled_s, sign)
 
     def _absent_text(self) -> str:
         if self._progress.last is None:

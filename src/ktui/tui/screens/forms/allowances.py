@@ -11,7 +11,7 @@ from textual.widgets import Checkbox
 from ktui.planning.check.findings import Allowances
 
 
-class Allowance(Checkbox):
+class AllowanceBox(Checkbox):
     """A check box whose state is visible without colours."""
 
     def __init__(self, label: str, **options: Any) -> None:
@@ -36,8 +36,8 @@ class PlanAllowances(Vertical):
 
     def compose(self) -> ComposeResult:
         """Lay out the check boxes."""
-        yield Allowance("allow replication factor changes", id="allow-factor")
-        yield Allowance("allow fewer replicas than min.insync.replicas", id="allow-below")
+        yield AllowanceBox("allow replication factor changes", id="allow-factor")
+        yield AllowanceBox("allow fewer replicas than min.insync.replicas", id="allow-below")
 
     @property
     def allowed(self) -> Allowances:

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import Checkbox, Input, Static
 
 from ktui.planning.throttle_rates import ThrottleProblem, ThrottleRates, parse_throttle_rates
-from ktui.tui.screens.forms.allowances import Allowance
+from ktui.tui.screens.forms.allowances import AllowanceBox
 from ktui.tui.widgets.text_field import TextField
 
 HINT = "50MB a second into each broker, 50MB,3=20MB with broker 3's own, or none."
@@ -74,7 +74,7 @@ class ThrottleForm(Vertical):
             yield RateInput(id="throttle-rate")
         yield Static(HINT, id="throttle-hint", markup=False)
         if self._with_leaders:
-            yield Allowance("throttle what leaders send, too", id="throttle-leaders")
+            yield AllowanceBox("throttle what leaders send, too", id="throttle-leaders")
         yield Static(id="throttle-told", markup=False)
 
     @property
@@ -89,7 +89,7 @@ class ThrottleForm(Vertical):
     @property
     def leaders(self) -> bool:
         """Whether leaders should be throttled, too."""
-        return any(box.value for box in self.query(Allowance))
+        return any(box.value for box in self.query(AllowanceBox))
 
     def rates(self) -> ThrottleRates | None:
         """Return the rates typed; None if nothing is typed, or something invalid."""

@@ -39,14 +39,14 @@ _SOON_S = 0.2
 """Pause in typing, in seconds, after which the figures are computed again."""
 
 
-class OtherWay(msgspec.Struct, frozen=True):
+class SwitchPlanScreen(msgspec.Struct, frozen=True):
     """The operator chose the other way to execute the plan: in a run, or as a run of its own."""
 
     path: str
     """The plan's file, as far as it was typed."""
 
 
-PlanOutcome = RunDir | Extra | OtherWay
+PlanOutcome = RunDir | Extra | SwitchPlanScreen
 """The folder of the run that was started; an extra plan to add; or the other screen to open."""
 
 
@@ -192,7 +192,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
     @on(Choices.Chosen, "#plan-way")
     def _other_way(self, event: Choices.Chosen) -> None:
         if bool(event.place) is self.ADDS:
-            self.dismiss(OtherWay(self.query_one("#plan-path", Input).value))
+            self.dismiss(SwitchPlanScreen(self.query_one("#plan-path", Input).value))
 
     @on(Input.Submitted, "#plan-path")
     def _read_soon(self) -> None:

@@ -21,7 +21,7 @@ from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attachment import unfinished
 from ktui.tui.run_view.plan_choice import ChosenPlan, forbids, of_throttle
-from ktui.tui.screens.forms.allowances import Allowance, PlanAllowances
+from ktui.tui.screens.forms.allowances import AllowanceBox, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.plan.plan import PlanScreen
@@ -40,7 +40,9 @@ class StartForm(Vertical):
         yield ThrottleForm("rate", with_leaders=True, disabled=True)
         yield Static("allowances", classes="title")
         yield PlanAllowances()
-        yield Allowance("allow another live run beside it", id="allow-concurrent", classes="-away")
+        yield AllowanceBox(
+            "allow another live run beside it", id="allow-concurrent", classes="-away"
+        )
         yield Static("start", classes="title")
         with Horizontal(classes="line"):
             yield Static("run's name")

@@ -79,7 +79,7 @@ def _row(each: PartitionPreview, run: Run) -> list[Piece]:
     beyond = "falling-behind" if foreseen.extra else ""
     return [
         state,
-        Piece(sent(foreseen), "dim" if foreseen.act.idle else ""),
+        Piece(sent_words(foreseen), "dim" if foreseen.act.idle else ""),
         Piece(" ".join(map(str, foreseen.replicas))),
         Piece(
             f"{len(foreseen.replicas)}{'!' if foreseen.extra else ''}",
@@ -90,7 +90,7 @@ def _row(each: PartitionPreview, run: Run) -> list[Piece]:
     ]
 
 
-def sent(foreseen: Foreseen) -> str:
+def sent_words(foreseen: Foreseen) -> str:
     """Return what is sent for a partition, in a few words."""
     if foreseen.act is CancelEffect.NOTHING:
         return "nothing: over"

@@ -20,7 +20,7 @@ from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.services import services
 
 
-class AskingScreen(Screen[None]):
+class RunChangeScreen(Screen[None]):
     """Shows a part of the attached run, requests a change of it, and shows the answer.
 
     The app passes the run to `show_run` after each poll. Answers stand in `#said`.
@@ -30,7 +30,7 @@ class AskingScreen(Screen[None]):
     """
 
     DEFAULT_CSS = """
-    AskingScreen {
+    RunChangeScreen {
         background: $background;
         & > .asking-title { height: auto; padding: 0 1; text-style: bold; }
         & > #said { padding: 0 1; height: auto; }

@@ -15,14 +15,14 @@ from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.limit_usage import in_flight
 from ktui.tui.screens.forms.limits_form import LimitsForm
-from ktui.tui.screens.run.change_screen import AskingScreen
+from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
 
 
-class LimitsScreen(AskingScreen):
+class LimitsScreen(RunChangeScreen):
     """Shows the limits of the attached run, and requests new ones."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

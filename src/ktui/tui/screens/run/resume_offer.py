@@ -25,7 +25,7 @@ class ResumeChoice(enum.Enum):
     NOT_NOW = enum.auto()
 
 
-class OfferScreen(ModalScreen[ResumeChoice]):
+class ResumeOfferScreen(ModalScreen[ResumeChoice]):
     """Offers to resume the run that was started last.
 
     Args:
@@ -34,7 +34,7 @@ class OfferScreen(ModalScreen[ResumeChoice]):
     """
 
     CSS = """
-    OfferScreen {
+    ResumeOfferScreen {
         align: center middle;
         & > Vertical {
             width: 76%; min-width: 60; max-width: 90; height: auto; padding: 1 2;

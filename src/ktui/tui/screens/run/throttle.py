@@ -23,7 +23,7 @@ from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.throttle import RateNow, lists_in_words, rates_now
 from ktui.tui.run_view.throttle_change import meaning
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
-from ktui.tui.screens.run.change_screen import AskingScreen
+from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -93,7 +93,7 @@ _COLUMNS: tuple[tuple[str, Callable[[RateNow], Piece]], ...] = (
 )
 
 
-class ThrottleScreen(AskingScreen):
+class ThrottleScreen(RunChangeScreen):
     """Shows the throttle of the attached run, and requests a new one."""
 
     CSS = """

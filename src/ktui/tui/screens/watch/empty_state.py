@@ -12,7 +12,7 @@ from ktui.tui.screens.watch.views import View
 _OTHER_KEYS = "v  another view\nT  choose topics\nb  brokers\ne  events\n?  all keys"
 
 
-class Emptiness(msgspec.Struct, frozen=True, kw_only=True):
+class EmptyState(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that explain why there are no rows."""
 
     cluster_name: str
@@ -39,7 +39,7 @@ class Emptiness(msgspec.Struct, frozen=True, kw_only=True):
     """The sentence for partitions that will never be polled; empty if they will be."""
 
 
-def words(empty: Emptiness) -> Content:
+def empty_state_text(empty: EmptyState) -> Content:
     """Explain why nothing is shown: one sentence, then what helps."""
     headline, *more = _lines(empty)
     return Content("\n\n").join(
@@ -47,7 +47,7 @@ def words(empty: Emptiness) -> Content:
     )
 
 
-def _lines(empty: Emptiness) -> list[str]:
+def _lines(empty: EmptyState) -> list[str]:
     if not empty.connected:
         return _connecting(empty)
     if empty.filter_text and empty.belonging:
@@ -62,7 +62,7 @@ def _lines(empty: Emptiness) -> list[str]:
     return _nothing_moves(empty) if empty.view is View.REASSIGNING else _all_well(empty)
 
 
-def _connecting(empty: Emptiness) -> list[str]:
+def _connecting(empty: EmptyState) -> list[str]:
     if empty.outage is not None:
         return [
             f"Cannot reach {empty.cluster_name} yet.",
@@ -74,7 +74,7 @@ def _connecting(empty: Emptiness) -> list[str]:
     return [f"Connecting to {empty.cluster_name} …"]
 
 
-def _nothing_moves(empty: Emptiness) -> list[str]:
+def _nothing_moves(empty: EmptyState) -> list[str]:
     quiet = "" if empty.quiet_s is None else f"Quiet for {figures.as_duration(empty.quiet_s)}. "
     return [
         "Nothing is being reassigned.",
@@ -83,7 +83,7 @@ def _nothing_moves(empty: Emptiness) -> list[str]:
     ]
 
 
-def _all_well(empty: Emptiness) -> list[str]:
+def _all_well(empty: EmptyState) -> list[str]:
     if empty.counted is None and empty.when_not_looked_at:
         return ["It is not known which partitions were unhealthy.", empty.when_not_looked_at]
     if empty.counted is None:
@@ -101,7 +101,7 @@ def _all_well(empty: Emptiness) -> list[str]:
     ]
 
 
-def _no_topics(empty: Emptiness) -> list[str]:
+def _no_topics(empty: EmptyState) -> list[str]:
     if empty.missing:
         return [
             f"The cluster has no topic {', '.join(sorted(empty.missing))}.",

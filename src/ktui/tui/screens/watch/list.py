@@ -21,7 +21,7 @@ from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_filter import RowFilter
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs
 from ktui.tui.screens.watch.sort import Ordering
-from ktui.tui.screens.watch.strip_cache import DrawnFrom, DrawnRows
+from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache
 
 
 class PartitionList(ScrollView, can_focus=True):
@@ -85,7 +85,7 @@ class PartitionList(ScrollView, can_focus=True):
         self._moment = RowContext(0.0)
         self.marked: set[TopicPartition] = set()
         """Partitions marked by the operator, visible or not."""
-        self._drawn = DrawnRows()
+        self._drawn = StripCache()
         self._paint: Paint | None = None
 
     @property
@@ -191,7 +191,7 @@ class PartitionList(ScrollView, can_focus=True):
         """Draw a row, or reuse the strip drawn from the same figures, cursor and theme."""
         tp = self.arrangement.rows[row]
         timeline = self.arrangement.timelines[tp]
-        drawn_from = DrawnFrom(timeline, self._moment, row == self.row, tp in self.marked)
+        drawn_from = RowInputs(timeline, self._moment, row == self.row, tp in self.marked)
         layout, width = self.layout_in_force, self.size.width
         return self._drawn.strip(drawn_from, layout, self.paint, width, stale=self.stale)
 

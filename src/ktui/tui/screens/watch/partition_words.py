@@ -11,7 +11,7 @@ from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch.row import reason, state_cell
-from ktui.tui.screens.watch.row_context import moment_of
+from ktui.tui.screens.watch.row_context import build_row_context
 
 _EXPLAINED = {
     Phase.SETTLED: "not being reassigned",
@@ -43,9 +43,9 @@ _ADVICE = {
 }
 
 
-def standing(timeline: Timeline, observation: Observation, run: RunRows | None) -> Content:
+def state_sentence(timeline: Timeline, observation: Observation, run: RunRows | None) -> Content:
     """Return a partition's state in the words of the list, and what that means."""
-    moment = moment_of(observation, run, health_first=True)
+    moment = build_row_context(observation, run, health_first=True)
     state = state_cell(timeline, moment)._replace(bold=True)
     reported_by_run = moment.track(timeline) is not None
     why = ["" if reported_by_run else _EXPLAINED.get(timeline.phase, "")]

@@ -15,7 +15,7 @@ from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw.cells import CALLED_OFF, SignAt, WaitedSpan
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.screens.watch.words import HealthWords, health_words, told_by_run
+from ktui.tui.screens.watch.words import HealthWords, health_words, reported_by_run
 
 
 class RowContext(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class RowContext(msgspec.Struct, frozen=True):
     def track(self, timeline: Timeline) -> Track | None:
         """Return the run's track of the partition; None if the run does not report on it."""
         track = None if self.run is None else self.run.track(timeline.tp)
-        return track if track is not None and told_by_run(track, timeline) else None
+        return track if track is not None and reported_by_run(track, timeline) else None
 
     def stalled_s(self, track: Track) -> float | None:
         """Return the monotonic second since which the run reports a step as stalled."""
@@ -85,7 +85,9 @@ class RowContext(msgspec.Struct, frozen=True):
         return timeline.phase is Phase.SETTLED or well.offline
 
 
-def moment_of(seen: Observation | None, run: RunRows | None, *, health_first: bool) -> RowContext:
+def build_row_context(
+    seen: Observation | None, run: RunRows | None, *, health_first: bool
+) -> RowContext:
     """Build the context from the last observation and the run that the view is attached to."""
     if seen is None:
         return RowContext(0.0)

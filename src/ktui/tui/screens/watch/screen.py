@@ -25,11 +25,11 @@ from ktui.tui.poll.overview import long_over
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch import views
-from ktui.tui.screens.watch.empty_state import Emptiness, words
+from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter_line import FilterLine
 from ktui.tui.screens.watch.headings import Headings
 from ktui.tui.screens.watch.list import PartitionList
-from ktui.tui.screens.watch.row_context import RowContext, moment_of
+from ktui.tui.screens.watch.row_context import RowContext, build_row_context
 from ktui.tui.screens.watch.rule import ViewLine, ViewState
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.screens.watch.sort import Ordering
@@ -41,7 +41,7 @@ from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
 
 
-class WatchedScreen(Screen[None]):
+class WatchScreenBase(Screen[None]):
     """The data of the screen: what is polled and shown. `WatchScreen` handles the keys."""
 
     def __init__(
@@ -88,14 +88,14 @@ class WatchedScreen(Screen[None]):
     def interest(self) -> Interest:
         """What polls have to cover for the chosen view."""
         rows = None if self.attached is None else self.attached.rows
-        return views.interest(self.view, self.topics, rows)
+        return views.poll_interest(self.view, self.topics, rows)
 
     def _belongs(self, timeline: Timeline) -> bool:
         rows = None if self.attached is None else self.attached.rows
         last = self._progress.last
         if self.view is View.REASSIGNING and last is not None and long_over(timeline, last.at):
             return False
-        return views.shows(self.view, self.topics, rows, timeline)
+        return views.belongs_to_view(self.view, self.topics, rows, timeline)
 
     def _timelines(self) -> Mapping[TopicPartition, Timeline]:
         if self.view is View.RUN and self._rows is not None:
@@ -104,7 +104,7 @@ class WatchedScreen(Screen[None]):
 
     def _moment(self) -> RowContext:
         health_first = self.view is View.UNHEALTHY
-        return moment_of(self._shown.last, self._rows, health_first=health_first)
+        return build_row_context(self._shown.last, self._rows, health_first=health_first)
 
     @property
     def _missing(self) -> frozenset[str]:
@@ -130,12 +130,12 @@ class WatchedScreen(Screen[None]):
             failures=() if last is None else last.failures,
         )
 
-    def _emptiness(self) -> Emptiness:
+    def _emptiness(self) -> EmptyState:
         last = self._progress.last
         arrangement = self.partition_list.arrangement
         census = self._lookout.census
         quiet = self._lookout.quiet_since_s
-        return Emptiness(
+        return EmptyState(
             cluster_name=self.cluster_name,
             connected=last is not None,
             outage=self._outage,
@@ -154,7 +154,7 @@ class WatchedScreen(Screen[None]):
         )
 
 
-class WatchScreen(WatchedScreen):
+class WatchScreen(WatchScreenBase):
     """Shows `Progress`; the app passes each new one to `show`."""
 
     DEFAULT_CSS = """
@@ -243,7 +243,7 @@ class WatchScreen(WatchedScreen):
         empty = not partitions.arrangement.rows
         self.set_class(empty, "-empty")
         if empty:
-            self.query_one("#empty Static", Static).update(words(self._emptiness()))
+            self.query_one("#empty Static", Static).update(empty_state_text(self._emptiness()))
 
     @on(PartitionList.Opened)
     def _open(self, event: PartitionList.Opened) -> None:

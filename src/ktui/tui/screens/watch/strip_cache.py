@@ -20,7 +20,7 @@ MARK = "◆"
 _CACHED_STRIPS = 2_000
 
 
-class DrawnFrom(NamedTuple):
+class RowInputs(NamedTuple):
     """The data that a row is drawn from, apart from the layout and the theme."""
 
     timeline: Timeline
@@ -28,17 +28,17 @@ class DrawnFrom(NamedTuple):
     under_cursor: bool
     marked: bool
 
-    def same(self, other: DrawnFrom) -> bool:
+    def same(self, other: RowInputs) -> bool:
         """Return whether the other shows the same; timelines are compared by identity."""
         alike = self.timeline is other.timeline and self.moment is other.moment
         return alike and self[2:] == other[2:]
 
 
-class DrawnRows:
+class StripCache:
     """Draws rows, each only once while it stays the same."""
 
     def __init__(self) -> None:
-        self._strips: LRUCache[TopicPartition, tuple[DrawnFrom, Strip]] = LRUCache(_CACHED_STRIPS)
+        self._strips: LRUCache[TopicPartition, tuple[RowInputs, Strip]] = LRUCache(_CACHED_STRIPS)
 
     def forget(self) -> None:
         """Drop all rows: the layout or the theme has changed."""
@@ -50,7 +50,7 @@ class DrawnRows:
         return None if drawn is None else drawn[1]
 
     def strip(
-        self, shown: DrawnFrom, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
+        self, shown: RowInputs, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
     ) -> Strip:
         """Return a row, drawn grey if its figures are no longer current."""
         tp = shown.timeline.tp
@@ -64,7 +64,7 @@ class DrawnRows:
 
 
 def _drawn(
-    shown: DrawnFrom, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
+    shown: RowInputs, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
 ) -> Strip:
     pieces = row_pieces(shown.timeline, layout, shown.moment)
     signs = [

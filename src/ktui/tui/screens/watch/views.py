@@ -42,7 +42,9 @@ class View(enum.StrEnum):
         return views[(views.index(self) + 1) % len(views)] if self in views else views[0]
 
 
-def shows(view: View, topics: frozenset[str], run: RunRows | None, timeline: Timeline) -> bool:
+def belongs_to_view(
+    view: View, topics: frozenset[str], run: RunRows | None, timeline: Timeline
+) -> bool:
     """Return whether a partition belongs to a view."""
     if view is View.RUN:
         return run is not None and run.track(timeline.tp) is not None
@@ -54,7 +56,7 @@ def shows(view: View, topics: frozenset[str], run: RunRows | None, timeline: Tim
     return timeline.phase is not Phase.TOPIC_GONE and health(timeline.state, None) not in well
 
 
-def interest(view: View, topics: frozenset[str], rows: RunRows | None) -> Interest:
+def poll_interest(view: View, topics: frozenset[str], rows: RunRows | None) -> Interest:
     """Return what polls have to cover for a view.
 
     Of a run these are: partitions in flight, which the controller does not list while they elect;

@@ -75,13 +75,13 @@ _ROLES = {
 }
 
 
-def told_by_run(track: Track, timeline: Timeline) -> bool:
+def reported_by_run(track: Track, timeline: Timeline) -> bool:
     """Return whether the run reports on a partition: not if it moves again after it has ended."""
     over = track.state.ended and track.state not in OF_OTHERS
     return not (over and timeline.phase in (Phase.MOVING, Phase.STALLED))
 
 
-def as_told(stall: Stall, stalled_s: float | None) -> Stall:
+def as_reported_by_run(stall: Stall, stalled_s: float | None) -> Stall:
     """Return a stall as the run's engine reports it: it may have watched for longer than this view.
 
     Args:
@@ -103,7 +103,7 @@ def run_state(
     ours = track.step is not None and timeline.phase is Phase.STALLED
     if track.state is State.STALLED or ours:
         stall = timeline.stall
-        since_s = stalled_s if stall is None else as_told(stall, stalled_s).since_s
+        since_s = stalled_s if stall is None else as_reported_by_run(stall, stalled_s).since_s
         age = "" if since_s is None else f" {figures.as_age(now_s - since_s)}"
         return Piece(f"STALLED{age}", "stalled", bold=True)
     if track.state is State.ADDING and (stall := timeline.stall) is not None and stall.alarm:
