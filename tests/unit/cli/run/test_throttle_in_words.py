@@ -107,7 +107,7 @@ def test_a_run_that_was_killed_says_which_throttles_stay_and_how_they_go(tmp_pat
 
     where = "its throttle stays on broker 4 and topic orders until it is resumed"
     stays = f"{where}: its process has not taken it off"
-    assert f"{stays}; go on with: ktui resume drain-b3" in lines(call(run))
+    assert f"{stays}; to resume it: ktui resume drain-b3" in lines(call(run))
     assert f"throttle {stays}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
     assert told(call(run, "--json"))["throttle"]["stays"] == stays
 
