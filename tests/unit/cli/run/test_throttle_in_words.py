@@ -159,7 +159,7 @@ def test_a_run_that_only_waits_for_a_broker_says_which_and_the_way_out(tmp_path:
         "or does not take the change"
     )
     with take(run):
-        way_out = "Should it never come back: ktui throttle drain-b3 --leave-behind"
+        way_out = "If that never changes: ktui throttle drain-b3 --leave-behind"
         assert f"{waits}. {way_out}" in lines(call(run))
         assert f"throttle {waits}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
         assert told(call(run, "--json"))["throttle"]["waits"] == waits
