@@ -1,4 +1,4 @@
-"""The `ktui` command: finds the verb, runs it, and turns what went wrong into words."""
+"""The `ktui` command: find the verb, run it, and report a failure in plain words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.fileproblem import FileProblem
 
 DEBUG = "KTUI_DEBUG"
-"""Set to anything, a defect of ktui's own is told with its traceback."""
+"""The environment variable that, set to anything, shows the traceback of a defect in ktui."""
 
 VERBS = {
     "watch": "ktui.cli.watch.command:command",
@@ -42,17 +42,17 @@ VERBS = {
     "lab": "ktui.cli.lab.command:command",
     "engine": "ktui.cli.engine.command:command",
 }
-"""Where each verb's command is, in the order of the help."""
+"""The module and name of each verb's command, in the order of the help."""
 NOT_FOR_PEOPLE = ("engine",)
-"""Verbs that other verbs start."""
+"""Verbs that only other verbs start."""
 DEFAULT_VERB = "watch"
 
 
 class Verbs(LazyGroup):
-    """The verbs; bare `ktui` is `ktui watch`."""
+    """The group of all verbs; bare `ktui` is `ktui watch`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take bare `ktui [options]` as `ktui watch [options]`."""
+        """Read bare `ktui [options]` as `ktui watch [options]`."""
         own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
         if not args or (args[0].startswith("-") and args[0] not in own):
             args = [DEFAULT_VERB, *args]
@@ -69,12 +69,12 @@ class Verbs(LazyGroup):
 def ktui() -> None:
     """Live management of Kafka partition reassignments.
 
-    Without a verb: the live view, as `ktui watch`.
+    Without a verb, ktui opens the live view, as `ktui watch` does.
     """
 
 
 def main() -> None:
-    """Run the command line; every end is an exit code and, on failure, one plain sentence."""
+    """Run the command line. It ends with an exit code and, on failure, one plain sentence."""
     with clean_output():
         _run()
 
@@ -94,12 +94,12 @@ def _run() -> None:
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         _stop(f"{error.strerror or error}{place}", FAILED)
-    except Exception as error:  # noqa: BLE001 - no traceback reaches a person unless asked for
+    except Exception as error:  # noqa: BLE001 - people get a traceback only on request
         if os.environ.get(DEBUG):
             click.echo(traceback.format_exc(), err=True)
             sys.exit(FAILED)
-        what = f"a defect of ktui itself: {type(error).__name__}: {error}"
-        _stop(f"{what}. Please report it, with what {DEBUG}=1 shows.", FAILED)
+        defect = f"this is a defect in ktui: {type(error).__name__}: {error}"
+        _stop(f"{defect}. Please report it with its traceback, which {DEBUG}=1 shows.", FAILED)
     else:
         sys.exit(code)
 

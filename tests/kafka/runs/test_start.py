@@ -103,7 +103,7 @@ def test_interrupted_once_it_waits_for_what_is_in_flight_and_can_be_resumed(
 
     assert left.returncode == 130, left.stderr
     assert "nothing more is submitted, and 2 steps in flight may finish" in left.stderr
-    assert "go on with: ktui resume drain" in left.stderr
+    assert "to resume it: ktui resume drain" in left.stderr
     assert len(shell.events("drain", StepBegun)) == 2
     again = resumed(shell, topic)
     assert again.returncode == 0, again.stderr
@@ -124,7 +124,7 @@ def test_interrupted_twice_or_terminated_it_is_left_at_once_and_kafka_goes_on(
 
     assert left.returncode == 130, left.stderr
     assert "2 steps in flight go on in Kafka" in left.stderr
-    assert "go on with: ktui resume drain" in left.stderr
+    assert "to resume it: ktui resume drain" in left.stderr
     assert len(shell.events("drain", Left)) == 1
     assert len(listed(lab)) == 2
     again = resumed(shell, topic)
@@ -142,7 +142,7 @@ def test_a_killed_engine_is_told_of_and_the_run_goes_on_with_resume(
 
     assert died.returncode == 1, died.stderr
     assert "the engine of run drain has died" in died.stderr
-    assert "go on with: ktui resume drain" in died.stderr
+    assert "to resume it: ktui resume drain" in died.stderr
     again = resumed(shell, topic)
     assert again.returncode == 0, again.stderr
     assert len(shell.events("drain", Owned)) == 2

@@ -18,7 +18,7 @@ from ktui.execution.run.events import By, Left, Paused
 from ktui.simulated.clock import VirtualClock
 from support.journals.journals import a_start, over, step
 
-ASKED = "interrupted: the run is being paused. Interrupt again to leave at once"
+ASKED = "interrupted: pausing the run. Interrupt again to leave at once"
 PAUSED = "paused: nothing more is submitted, and 1 step in flight may finish"
 
 
@@ -73,5 +73,5 @@ def test_the_run_is_said_to_be_paused_once_it_is(
         code = follow(start, state, json=False)
 
     assert code == 130
-    assert "go on with: ktui resume drain" in said()
+    assert "to resume it: ktui resume drain" in said()
     assert said().count(PAUSED) == 1

@@ -1,1 +1,1 @@
-"""What every verb starts from: the config file, the cluster, the terminal, exit codes."""
+"""The basis of every verb: the config file, the cluster, the terminal, exit codes."""

@@ -1,4 +1,4 @@
-"""How the command line owns a cluster for its state directory, and refuses where another does."""
+"""The command line's claim on a cluster, refused while another state directory owns it."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ NO_OWNERSHIP = "--no-ownership"
 TAKE_OVER = "--take-over"
 
 _WITHOUT = (
-    f"To go on without owning the cluster: {NO_OWNERSHIP}, or `ownership: off` for its context in "
-    "config.yaml. Nobody is kept from the cluster then"
+    f"To go on without owning the cluster, use {NO_OWNERSHIP}, or `ownership: off` for its context "
+    "in config.yaml. Nothing then keeps others from the cluster"
 )
 
 take_over_option = click.option(
     TAKE_OVER,
     is_flag=True,
-    help="Take the cluster from another state directory, whose engines send nothing more then.",
+    help="Take the cluster over from another state directory; its engines then send nothing more.",
 )
 no_ownership_option = click.option(
     NO_OWNERSHIP,
     is_flag=True,
-    help="Do not ask who owns the cluster, and keep nobody from it.",
+    help="Do not check who owns the cluster, and do not keep others from it.",
 )
 
 
@@ -62,7 +62,7 @@ def ownership_options(function: F) -> F:
 
 
 class Claiming(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is to own a cluster, and how."""
+    """The claim that a run makes on its cluster."""
 
     cluster: Cluster
     cluster_id: str
@@ -70,12 +70,12 @@ class Claiming(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     """The run that makes the claim."""
     take_over: bool = False
-    """Whether another owner is replaced."""
+    """Whether the claim replaces another owner."""
     only_ends: bool = False
-    """Whether it begins nothing, and so also goes on while the owner cannot be asked."""
+    """Whether the verb only ends things, and so goes on even while the owner is unknown."""
 
     def claim(self) -> ClusterClaim:
-        """Make the claim of this state directory; it connects at its first call.
+        """Return the claim of this state directory; it connects at its first call.
 
         Raises:
             StateDirProblem: the state directory cannot be used.
@@ -93,14 +93,16 @@ def claiming(
     take_over: bool = False,
     only_ends: bool = False,
 ) -> Claiming | None:
-    """Return how a run owns its cluster; None where it does not, by `off` or by its context.
+    """Return the claim of a run; None where `off` or its context turns ownership off.
 
     Raises:
-        BadInput: it is to be taken over, and not to be owned.
+        BadInput: `take_over` was asked for, and ownership is off.
     """
     if off or not cluster.context.ownership:
         if take_over:
-            raise BadInput(f"{TAKE_OVER}: it goes without {NO_OWNERSHIP} and `ownership: off`")
+            raise BadInput(
+                f"{TAKE_OVER} excludes {NO_OWNERSHIP} and `ownership: off`. Use one of them"
+            )
         return None
     return Claiming(
         cluster=cluster,
@@ -114,26 +116,26 @@ def claiming(
 
 @contextmanager
 def owned(how: Claiming) -> Iterator[None]:
-    """Own a cluster before a run is made on it; if it is not made, all is as before.
+    """Own a cluster before a run is created on it. If that fails, undo a new claim.
 
-    Whoever calls this keeps others of the state directory from starting meanwhile.
+    The caller keeps other processes of the state directory from starting meanwhile.
 
     Raises:
-        RunRefused: another state directory owns it, or the owner cannot be asked.
+        RunRefused: another state directory owns the cluster, or the owner is unknown.
     """
-    made = asyncio.run(_made(how))
+    newly_claimed = asyncio.run(_claim_newly(how))
     try:
         yield
     except BaseException:
-        if made and not live_runs(how.state, how.cluster_id):
+        if newly_claimed and not live_runs(how.state, how.cluster_id):
             asyncio.run(given_up(how))
         raise
 
 
 async def refuse_another(how: Claiming) -> None:
-    """See that no other state directory owns a cluster, before something is changed on it.
+    """Check that no other state directory owns a cluster, before a change to the cluster.
 
-    With `take_over` the cluster is taken from it, for the half hour that a claim lasts.
+    With `take_over`, take the cluster over instead, for the half hour that a claim lasts.
 
     Raises:
         RunRefused: another one owns it.
@@ -141,18 +143,18 @@ async def refuse_another(how: Claiming) -> None:
     async with aclosing(look_claim(how.cluster, how.state, how.cluster_id)) as claim:
         standing = await claim.look()
     if isinstance(standing, OwnedByOthers) and how.take_over:
-        await _made(how)
+        await _claim_newly(how)
     else:
         _refuse(standing, only_ends=True)
 
 
 def look_claim(cluster: Cluster, state: StateDir, cluster_id: str) -> ClusterClaim:
-    """Make a claim for looking only: a state directory without an id gets none by it."""
+    """Return a claim that only reads. A state directory without an id does not get one by it."""
     return cluster.claim(_owner(known_id(state) or "", ""), cluster_id)
 
 
 async def owner_findings(how: Claiming | None) -> tuple[Finding, ...]:
-    """Tell what a start would meet with that is to own its cluster. Changes nothing."""
+    """Return what a start would find out about the cluster's owner. Changes nothing."""
     if how is None:
         return ()
     async with aclosing(look_claim(how.cluster, how.state, how.cluster_id)) as claim:
@@ -161,27 +163,29 @@ async def owner_findings(how: Claiming | None) -> tuple[Finding, ...]:
     if warning is not None:
         return (Finding(Severity.WARNING, FindingKind.OWNER, (), warning),)
     if isinstance(standing, Unowned) and preview.makes_topic:
-        return (Finding(Severity.NOTE, FindingKind.OWNER, (), _will_be_made(preview)),)
+        return (Finding(Severity.NOTE, FindingKind.OWNER, (), _topic_note(preview)),)
     return ()
 
 
 def _warning(standing: ClaimStatus, how: Claiming) -> str | None:
     match standing:
         case OwnedByOthers() if how.take_over:
-            return f"{standing}. It is taken over: its engines send nothing more then"
+            return (
+                f"{standing}. A start takes the cluster over: their engines then send nothing more"
+            )
         case OwnedByOthers():
             return f"{standing}{_of_us(standing)}. A start is refused without {TAKE_OVER}"
         case OwnerUnknown():
-            return f"{standing}. A start is refused until that is known. {_WITHOUT}"
+            return f"{standing}. A start is refused until the owner is known. {_WITHOUT}"
     return None
 
 
 class ClusterHold:
-    """An engine's hold on its cluster, from its start to its end.
+    """An engine's hold on its cluster, from the engine's start to its end.
 
     Args:
-        how: who owns the cluster.
-        clock: time.
+        how: the claim on the cluster.
+        clock: the engine's clock.
     """
 
     def __init__(self, how: Claiming, clock: Clock) -> None:
@@ -190,53 +194,53 @@ class ClusterHold:
         self.guard = SendGuard(self._claim, clock)
 
     async def end(self, *, ended: bool) -> None:
-        """Close it; at the run's end also release the cluster, if no other run of ours needs it.
+        """Close the claim. At the run's end, release the cluster if no other run of ours needs it.
 
-        One that is live does, and one that has left its throttle.
+        A live run needs it, and so does a run that left its throttle behind.
         """
         try:
             if ended and self.guard.lost is None:
-                why = await self._released()
+                why = await self._release()
                 if why is not None:
                     log.warning("the cluster stays owned: %s", why)
         finally:
             await self._claim.aclose()
 
-    async def _released(self) -> str | None:
-        """Release the cluster; why it stays owned though nothing of ours is live, or None."""
+    async def _release(self) -> str | None:
+        """Release the cluster. Returns the reason if it stays owned with no live run of ours."""
         how = self._how
         try:
             with starting(how.state, how.cluster_id) as live:
                 others = any(other.name != how.run for other in live)
                 if others or any(throttles_left(how.state, how.cluster_id, how.run)):
                     return None
-                return await _let_go(self._claim)
+                return await _release_claim(self._claim)
         except RunProblem as problem:
             return str(problem)
 
 
-async def _made(how: Claiming) -> bool:
-    """Claim the cluster; whether this state directory did not own it before."""
+async def _claim_newly(how: Claiming) -> bool:
+    """Claim the cluster. Returns whether this state directory did not own it before."""
     async with aclosing(how.claim()) as claim:
         before, preview = await claim.look(), await claim.preview()
         if isinstance(before, Unowned) and preview.makes_topic:
-            click.echo(f"note: {_will_be_made(preview)}", err=True)
+            click.echo(f"note: {_topic_note(preview)}", err=True)
         standing = await claim.claim(take_over=how.take_over)
     _refuse(standing, only_ends=how.only_ends)
     return isinstance(standing, OwnedHere) and not isinstance(before, OwnedHere)
 
 
 async def given_up(how: Claiming) -> str | None:
-    """Release a cluster; why it stays owned, or None.
+    """Release a cluster; return the reason if it stays owned, else None.
 
-    Whoever calls this keeps others of the state directory from starting meanwhile.
+    The caller keeps other processes of the state directory from starting meanwhile.
     """
     async with aclosing(how.claim()) as claim:
-        return await _let_go(claim)
+        return await _release_claim(claim)
 
 
-async def _let_go(claim: ClusterClaim) -> str | None:
-    """Release what is ours, also where another engine of ours had the heartbeats."""
+async def _release_claim(claim: ClusterClaim) -> str | None:
+    """Release our claim, also where another engine of ours had the heartbeats."""
     standing = await claim.look()
     if isinstance(standing, OwnedHere):
         standing = await claim.claim(take_over=False)
@@ -245,10 +249,10 @@ async def _let_go(claim: ClusterClaim) -> str | None:
     return None if isinstance(standing, Unowned) else str(standing)
 
 
-def _will_be_made(preview: ClaimPreview) -> str:
+def _topic_note(preview: ClaimPreview) -> str:
     return (
-        f"no consumer group was ever used on this cluster: owning it has brokers create "
-        f"{preview.topic}, with their own settings"
+        f"no consumer group was ever used on this cluster. Owning it makes brokers "
+        f"create {preview.topic}, with their own settings"
     )
 
 
@@ -256,25 +260,25 @@ def _refuse(standing: ClaimStatus, *, only_ends: bool) -> None:
     match standing:
         case OwnedByOthers():
             raise RunRefused(
-                f"nothing was sent: {standing}{_of_us(standing)}. Two runs that know nothing of "
-                f"each other must not pace one cluster. To take it over: {TAKE_OVER}; its engines "
-                "send nothing more then, and what is in flight goes on"
+                f"nothing was sent: {standing}{_of_us(standing)}. Two runs that do not know of "
+                f"each other must not pace one cluster. To take it over, use {TAKE_OVER}: the "
+                "owner's engines then send nothing more, and steps in flight go on in Kafka"
             )
         case OwnerUnknown() if not only_ends:
             raise RunRefused(f"nothing was sent: {standing}. {_WITHOUT}")
         case Unowned() if not only_ends:
             raise RunRefused(
-                "nothing was sent: another took the cluster and let go of it in this moment. "
-                "Try again"
+                "nothing was sent: another state directory took the cluster and released it in "
+                "this moment. Try again"
             )
 
 
 def _of_us(others: OwnedByOthers) -> str:
-    """Tell somebody who has two state directories that the other one is theirs."""
+    """Remind a user with two state directories that the other one is theirs."""
     me, owner = this_process(), others.owner
     if owner is None or (owner.user, owner.host) != (me.user, me.host):
         return ""
-    return f". That is another state directory of this user here: --state-dir, or {STATE_DIR}"
+    return f". That is another state directory of yours here: use --state-dir or {STATE_DIR}"
 
 
 def _owner(state_id: str, run: str) -> ClusterOwner:

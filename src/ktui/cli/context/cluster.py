@@ -1,4 +1,4 @@
-"""Which cluster a verb works on, from its options and the config file."""
+"""The cluster that a verb works on, chosen by its options and the config file."""
 
 from __future__ import annotations
 
@@ -29,21 +29,24 @@ or by its context:       --context NAME"""
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """A cluster that was chosen, and how its user wants to see it."""
+    """The chosen cluster, and how its user wants to see it."""
 
     name: str
-    """The context's name, or the first bootstrap server; both if an option moved the context."""
+    """The context's name, or the first bootstrap server.
+
+    Both, if an option replaced the context's brokers.
+    """
     connection: Connection
     context: Context
     theme: str | None
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """What TLS does not verify, a sentence for each setting that says so."""
+        """The checks that TLS leaves out, one sentence for each setting that disables one."""
         return self.connection.unverified
 
     async def permissions(self, topics: Collection[str]) -> Permissions:
-        """Ask what the principal may do to the cluster and to topics.
+        """Read what the principal may do on the cluster and on topics.
 
         Raises:
             ClusterError: no broker answers.
@@ -55,25 +58,25 @@ class Cluster(msgspec.Struct, frozen=True):
             await capabilities.aclose()
 
     def reader(self) -> KafkaReader:
-        """Make a reader; it connects at its first call."""
+        """Return a reader; it connects at its first call."""
         return KafkaReader(self.connection)
 
     def writer(self) -> KafkaWriter:
-        """Make a writer; it connects at its first call."""
+        """Return a writer; it connects at its first call."""
         return KafkaWriter(self.connection)
 
     def claim(self, me: ClusterOwner, cluster_id: str) -> ClusterClaim:
-        """Make a claim; it connects at its first call."""
+        """Return a claim; it connects at its first call."""
         return GroupClaim(KafkaGroups(self.connection), cluster_id, me, SystemClock())
 
 
 def choose_cluster(
     bootstrap_server: str | None, command_config: Path | None, context_name: str | None
 ) -> Cluster:
-    """Put a cluster together; an option wins over the context that names the same.
+    """Choose a cluster. An option wins over the same setting of the context.
 
-    KTUI_CONTEXT counts where no option is given, and KTUI_BOOTSTRAP_SERVER where none names
-    brokers: nobody's credentials go to a cluster that an option did not mean.
+    KTUI_CONTEXT counts only without any of the options. KTUI_BOOTSTRAP_SERVER counts only without
+    --bootstrap-server and --context. So an option's credentials go to no cluster but its own.
 
     Raises:
         BadInput: no cluster is named, or its connection settings cannot be used.
@@ -98,7 +101,7 @@ def choose_cluster(
 def named(
     bootstrap_server: str | None, command_config: Path | None, context_name: str | None
 ) -> tuple[str | None, Path | None, str | None]:
-    """Give what names the cluster, the environment's words where the options have none."""
+    """Return the names of the cluster: the options, or else the environment."""
     if context_name is None and bootstrap_server is None:
         bootstrap_server = os.environ.get("KTUI_BOOTSTRAP_SERVER") or None
         if command_config is None:
@@ -139,7 +142,7 @@ def _connection(
 
 
 def _beside(config: Config, where: str, file: str) -> Path:
-    """Return a file that a context names, whose path may be relative to the config file."""
+    """Return the path of a context's file, which may be relative to the config file."""
     try:
         return config.path.parent / expand_home(file)
     except Unreadable as why:

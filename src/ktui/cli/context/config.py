@@ -28,16 +28,19 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command_config: str | None = None
     """A client properties file as Kafka's own tools take it; `properties` win over it."""
     read_only: bool = False
-    """Verbs that change the cluster are refused."""
+    """Whether verbs that change the cluster are refused."""
     ownership: bool = True
-    """Whether runs own the cluster for their state directory; off where nobody may join groups."""
+    """Whether runs own the cluster for their state directory.
+
+    Off for a cluster where the principal may not join consumer groups.
+    """
     poll_interval: Annotated[float, msgspec.Meta(ge=0.1, le=3600)] = DEFAULT_POLL_INTERVAL_S
     """Seconds."""
     theme: str | None = None
     limits: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What runs begin with where an option says nothing else; options' names, or KIP-435's."""
+    """The limits of new runs unless an option sets them, by the options' names or KIP-435's."""
     throttle: str | int | None = None
-    """Their throttle, as `--throttle` takes it."""
+    """The throttle of new runs, as a value of `--throttle`."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -48,21 +51,21 @@ class Config(msgspec.Struct, frozen=True):
     theme: str | None = None
 
     def context(self, name: str) -> Context:
-        """Give the named context.
+        """Return the named context.
 
         Raises:
-            FileProblem: there is none of that name; lists those there are.
+            FileProblem: the file has no such context; the message lists the known ones.
         """
         if name in self.contexts:
             return self.contexts[name]
         if not self.contexts:
-            raise FileProblem(self.path, None, f"no context {name!r}: the file defines none")
+            raise FileProblem(self.path, None, f"no context {name!r}. The file defines no contexts")
         known = ", ".join(sorted(self.contexts))
-        raise FileProblem(self.path, None, f"no context {name!r}; there are: {known}")
+        raise FileProblem(self.path, None, f"no context {name!r}. Known contexts: {known}")
 
 
 def config_dir() -> Path:
-    """Where config.yaml and the user's themes live; KTUI_CONFIG_DIR overrides it."""
+    """Return the folder of config.yaml and the user's themes; KTUI_CONFIG_DIR overrides it."""
     override = os.environ.get("KTUI_CONFIG_DIR")
     return Path(override) if override else platformdirs.user_config_path("ktui")
 
@@ -71,7 +74,7 @@ def load_config(path: Path | None = None) -> Config:
     """Read the config file.
 
     Raises:
-        FileProblem: it cannot be read or says something unusable; names the line and the fix.
+        FileProblem: the file cannot be read or has an unusable value; names the line and the fix.
     """
     path = path or config_dir() / "config.yaml"
     try:
@@ -85,7 +88,7 @@ def load_config(path: Path | None = None) -> Config:
     file = read_yaml(path)
     data = file.data or {}
     if not isinstance(data, dict):
-        raise file.problem((), "expected keys such as 'contexts:', found something else")
+        raise file.problem((), "expected keys such as 'contexts:'")
     for key in data.keys() - {"contexts", "theme"}:
         raise file.problem((key,), unknown_key(str(key), ["contexts", "theme"]))
     theme = file.convert(("theme",), data.get("theme"), str | None)  # type: ignore[arg-type]  # msgspec takes unions
@@ -106,7 +109,7 @@ def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
 
 
 def _check_limits(file: YamlFile, keys: tuple[str, ...], limits: Mapping[str, Any]) -> None:
-    """See that each limit can be used, and all of them together."""
+    """Check each limit alone, to name its line, and then all of them together."""
     singly = [((*keys, name), {name: value}) for name, value in limits.items()]
     for place, some in (*singly, (keys, limits)):
         try:

@@ -1,4 +1,4 @@
-"""Groups of commands that are imported only when they are called."""
+"""Click groups that import a command only when it is called."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 
 
 class LazyGroup(click.Group):
-    """A group of which no command pays for the imports of another.
+    """A group in which no command pays for the imports of another.
 
     Args:
-        verbs: where each command is, as "module:name", in the order of the help.
-        hidden: those that the help leaves out.
-        options: as `click.Group` takes them.
+        verbs: the place of each command, as "module:name", in the order of the help.
+        hidden: the verbs that the help leaves out.
+        options: arguments of `click.Group`.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class LazyGroup(click.Group):
         return [name for name in self._verbs if name not in self._hidden]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; None when there is no such command."""
+        """Import one command; return None for an unknown name."""
         del ctx
         if cmd_name not in self._verbs:
             return None

@@ -1,4 +1,7 @@
-"""The key by which names are hidden: the user's own, so that nobody else can try names out."""
+"""The key that hides names in recordings.
+
+Each user has a key of their own, so that nobody else can test guesses of names.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,20 @@ from ktui.fileproblem import FileProblem
 from ktui.recording.redact import Redaction
 
 _BYTES = 32
-_FIX = "Remove it to have another made: names are hidden otherwise from then on"
+_FIX = (
+    "Remove the file, and ktui makes a new key. Later recordings then hide the same names "
+    "differently"
+)
 
 
 def redaction(state: StateDir) -> Redaction:
-    """Give what hides names, alike in all recordings of a state directory.
+    """Return the redaction of a state directory, which hides a name alike in all its recordings.
 
     The key is made when it is first needed.
 
     Raises:
         StateDirProblem: the state directory cannot be used.
-        FileProblem: what should be the key is none.
+        FileProblem: the key's file cannot be read, or does not hold a key.
     """
     path = state.redaction_key
     if not path.exists():
@@ -35,12 +41,12 @@ def redaction(state: StateDir) -> Redaction:
     except ValueError:
         key = b""
     if len(key) < _BYTES:
-        raise FileProblem(path, None, f"is no key of {_BYTES} bytes, in hexadecimal. {_FIX}")
+        raise FileProblem(path, None, f"is not a key of {_BYTES} bytes in hexadecimal. {_FIX}")
     return Redaction(key)
 
 
 def _make(path: Path) -> None:
-    """Make a key, unless another process is quicker: a key is there whole or not at all."""
+    """Make a key, or keep that of a quicker process. The file is there whole or not at all."""
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     file = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:

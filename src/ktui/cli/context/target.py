@@ -1,4 +1,4 @@
-"""The cluster that a verb is about, as options, a run or the config file name it."""
+"""The cluster that a verb works on, named by options, by a run or by the config file."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ TLS_UNVERIFIED = "TLS unverified"
 
 
 Names = tuple[str | None, Path | None, str | None]
-"""How a cluster is named: bootstrap_server, command_config, context."""
+"""The names of a cluster: bootstrap_server, command_config, context."""
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The cluster of a run, and how it was named: a process of its own finds it by that."""
+    """The cluster of a run, and its names, by which the engine finds the cluster."""
 
     cluster: Cluster
     names: Mapping[str, str]
-    """bootstrap_server, command_config (absolute), context: those that were given."""
+    """bootstrap_server, command_config (absolute) and context, without the absent ones."""
 
 
 def target(
@@ -40,17 +40,24 @@ def target(
     *,
     changes: bool = True,
 ) -> Target:
-    """Choose a cluster that may be changed; or any, where nothing is to be.
+    """Choose the cluster of a verb. A verb that changes the cluster needs a writable context.
+
+    Args:
+        bootstrap_server: the option.
+        command_config: the option.
+        context: the option.
+        changes: whether the verb changes the cluster.
 
     Raises:
-        BadInput: none is named, its settings cannot be used, or the context is read-only.
+        BadInput: no cluster is named, its settings cannot be used, or a cluster to be changed has a
+            read-only context.
         FileProblem: the config file cannot be used.
     """
     bootstrap_server, command_config, context = named(bootstrap_server, command_config, context)
     cluster = choose_cluster(bootstrap_server, command_config, context)
     if changes and cluster.context.read_only:
         raise BadInput(
-            f"context {context} is read_only: nothing may be changed on it. Take that line out of "
+            f"context {context} is read_only: nothing may be changed on it. Remove that line from "
             "config.yaml, or name another context"
         )
     names = {
@@ -58,45 +65,46 @@ def target(
         "command_config": None if command_config is None else str(command_config.absolute()),
         "context": context,
     }
-    given = {name: value for name, value in names.items() if value is not None}
-    for name, value in given.items():
+    present = {name: value for name, value in names.items() if value is not None}
+    for name, value in present.items():
         _check_text(f"--{name.replace('_', '-')}", value)
-    return Target(cluster, given)
+    return Target(cluster, present)
 
 
 def run_names(names: Names, begun: Started) -> Names:
-    """Name the cluster of a run as at its start, unless an option names one."""
+    """Return the names of a run's cluster: the options, or else the names from its start."""
     if any(name is not None for name in names):
         return names
-    then = begun.connection
-    config = Path(then["command_config"]) if "command_config" in then else None
-    return then.get("bootstrap_server"), config, then.get("context")
+    at_start = begun.connection
+    config = Path(at_start["command_config"]) if "command_config" in at_start else None
+    return at_start.get("bootstrap_server"), config, at_start.get("context")
 
 
 def _check_text(option: str, value: str) -> None:
-    """See that a run can keep in mind what names its cluster.
+    """Check that the journal of a run can store an option that names its cluster.
 
     Raises:
-        BadInput: it has bytes that are no text.
+        BadInput: the value has bytes that are not text.
     """
     try:
         value.encode()
     except UnicodeEncodeError:
         raise BadInput(
-            f"{option} {clean(value)}: is not UTF-8, and is to be kept with the run. Rename it"
+            f"{option} {clean(value)}: is not UTF-8, so the run cannot store it. Rename it"
         ) from None
 
 
 async def look(where: Target, plan: Plan, *, measure: bool = False) -> tuple[str, ClusterSnapshot]:
-    """Give the cluster's id, and all that a plan is about.
+    """Return the cluster's id, and a snapshot of all that a plan concerns.
 
     Args:
         where: the cluster.
-        plan: what is asked for.
-        measure: also what a throttle is held against, which takes some seconds.
+        plan: the plan.
+        measure: whether to measure also the rates that a throttle is checked against. That takes
+            some seconds.
 
     Raises:
-        ClusterError: it cannot be asked.
+        ClusterError: the cluster cannot be read.
     """
     reader = where.cluster.reader()
     try:
@@ -108,11 +116,11 @@ async def look(where: Target, plan: Plan, *, measure: bool = False) -> tuple[str
 
 
 async def check_cluster(where: Target, cluster_id: str) -> None:
-    """See that a cluster is the one that a run is of.
+    """Check that a cluster is the cluster of a run.
 
     Raises:
-        RunRefused: it is another.
-        ClusterError: it cannot be asked.
+        RunRefused: it is another one.
+        ClusterError: the cluster cannot be read.
     """
     reader = where.cluster.reader()
     try:
@@ -121,12 +129,12 @@ async def check_cluster(where: Target, cluster_id: str) -> None:
         await reader.aclose()
     if found != cluster_id:
         raise RunRefused(
-            f"{where.cluster.name} is cluster {found}, and the run is of {cluster_id}. Name that "
-            "one with --bootstrap-server, --command-config or --context"
+            f"{where.cluster.name} is cluster {found}, but the run belongs to cluster "
+            f"{cluster_id}. Name that one with --bootstrap-server, --command-config or --context"
         )
 
 
 def warn_of_tls(cluster: Cluster) -> None:
-    """Warn the operator of what TLS does not verify."""
+    """Warn the operator of the checks that TLS leaves out."""
     for sentence in cluster.unverified:
         say(f"warning: {TLS_UNVERIFIED}: {sentence}")

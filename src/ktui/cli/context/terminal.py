@@ -1,4 +1,4 @@
-"""The terminal: whether there is one to draw on, and what may reach it."""
+"""The terminal: whether there is one to draw on, and which text may reach it."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ktui.cli.context.errors import BadInput
 from ktui.cluster.text import clean_lines
 
 ERASE_LINE = "\r\x1b[K"
-"""Begins a write that draws the line of progress anew."""
+"""The start of a write that redraws the progress line."""
 
 _styled: set[str] = set()
-"""Every text that was styled by `styled`, with its styling."""
+"""Every text that `styled` has styled, with its styling."""
 
 
 def need_terminal(instead: str = "; for pipes and scripts there is `ktui list`") -> None:
-    """Make sure that the live view can read keys and draw: Textual writes to standard error.
+    """Check that the live view can read keys and draw. Textual writes to standard error.
 
     Args:
-        instead: what is said to do without one.
+        instead: the end of the message: what to do without a terminal.
 
     Raises:
-        BadInput: one of the three standard streams is no terminal.
+        BadInput: one of the three standard streams is not a terminal.
     """
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise BadInput(f"the live view needs a terminal{instead}")
 
 
 def styled(word: str, *, fg: str) -> str:
-    """Style a word of ktui's own, bold and in a colour; the only styling that may be printed."""
+    """Style a word of ktui's own, bold and in colour. No other styling reaches the terminal."""
     text = click.style(clean_lines(word), fg=fg, bold=True)
     _styled.add(text)
     return text
@@ -42,10 +42,10 @@ def styled(word: str, *, fg: str) -> str:
 
 @contextmanager
 def clean_output() -> Iterator[None]:
-    """Clean whatever goes to standard output and standard error meanwhile.
+    """Clean all text that goes to standard output and standard error within the block.
 
-    Names of files, runs and contexts, option values and keys of files come from anyone, and click
-    repeats them as they are. This is the one place that all of it passes on its way out.
+    Names of files, runs and contexts, option values and keys of files can come from anyone, and
+    click repeats them unchanged. All of that text passes this one place on its way out.
     """
     before = sys.stdout, sys.stderr
     mine = tuple(None if each is None else cast("TextIO", CleanStream(each)) for each in before)
@@ -53,7 +53,7 @@ def clean_output() -> Iterator[None]:
     try:
         yield
     finally:
-        # Click puts streams of its own there when nobody reads any more: these stay.
+        # Click installs its own streams once the reader has gone; those stay.
         if sys.stdout is mine[0]:
             sys.stdout = before[0]
         if sys.stderr is mine[1]:
@@ -61,14 +61,14 @@ def clean_output() -> Iterator[None]:
 
 
 class CleanStream:
-    """A text stream that escapes what could drive a terminal, but for ktui's own styling."""
+    """A text stream that escapes terminal control characters, except ktui's own styling."""
 
     def __init__(self, stream: TextIO) -> None:
         if hasattr(stream, "reconfigure") and stream.encoding.lower() in ("ascii", "us-ascii"):
-            stream.reconfigure(encoding="utf-8")  # as click does, which would pass by this stream
+            stream.reconfigure(encoding="utf-8")  # as click does, which would bypass this stream
         self._stream = stream
         self.rich_proxied_file = stream
-        """Where Rich writes to: Textual's report of a defect has styling of its own."""
+        """The stream for Rich: Textual's report of a defect has its own styling."""
 
     def write(self, text: str) -> int:
         """Write a text, cleaned."""
@@ -81,7 +81,7 @@ class CleanStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        """Return anything else of the stream, but for its bytes, which would not be cleaned."""
+        """Return any other attribute, except `buffer`: its bytes would not be cleaned."""
         if name == "buffer":
             raise AttributeError(name)
         return getattr(self._stream, name)
@@ -98,5 +98,5 @@ def _outward(text: str) -> str:
 
 
 def say(line: str) -> None:
-    """Tell the operator something beside what the verb is for."""
+    """Print a line for the operator on standard error, apart from the verb's own output."""
     click.echo(line, err=True)

@@ -1,1 +1,1 @@
-"""Options that several verbs share, and their values."""
+"""Options that several verbs share, and the reading of their values."""

@@ -1,4 +1,4 @@
-"""The options that every verb on a cluster takes."""
+"""The options of every verb on a cluster."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ktui.planning.names import closest_names, join_some, shortened
 
 
 def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicPartition]) -> None:
-    """See that a run has all of these.
+    """Check that a run has all these topics and partitions.
 
     Raises:
-        BadInput: it has not; names every one that is missing, with what was probably meant.
+        BadInput: some are missing; names each of them, and the topic that was probably meant.
     """
     known = {tp.topic for tp in run.tracks}
     unknown = dict.fromkeys([*topics, *(tp.topic for tp in partitions)])
@@ -47,18 +47,18 @@ _CLUSTER_OPTIONS = (
     click.option(
         "--bootstrap-server",
         metavar="HOST:PORT,...",
-        help="Brokers to connect to first; else $KTUI_BOOTSTRAP_SERVER.",
+        help="Brokers to connect to first. Default: $KTUI_BOOTSTRAP_SERVER.",
     ),
     click.option(
         "--command-config",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A client properties file, in Java's or librdkafka's names.",
+        help="Client properties file, with Java's or librdkafka's property names.",
     ),
     click.option(
         "--context",
         metavar="NAME",
-        help="A cluster of your config.yaml; else $KTUI_CONTEXT.",
+        help="A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
     ),
 )
 
@@ -83,29 +83,30 @@ state_dir_option = click.option(
     type=click.Path(file_okay=False),
     metavar="DIR",
     callback=_state_dir,
-    help=f"Where runs are remembered, on a local disk; else ${STATE_DIR}.",
+    help=f"Folder that keeps the runs, on a local disk. Default: ${STATE_DIR}, else the platform's "
+    "folder for state.",
 )
-"""Gives a StateDir as `state`."""
+"""Passes a StateDir as `state`."""
 
 
 def state_option(state: StateDir) -> str:
-    """Name the state directory in a command that is told; empty where it needs no option."""
+    """Return the --state-dir of a suggested command; empty for the default state directory."""
     return "" if state == state_dir(None) else f" --state-dir {shlex.quote(str(state.path))}"
 
 
-json_option = click.option("--json", is_flag=True, help="One JSON object on standard output.")
+json_option = click.option("--json", is_flag=True, help="Print one JSON object on standard output.")
 
 
 run_argument = click.argument("name", metavar="RUN")
 
 
 def topics_option(purpose: str) -> Callable[[F], F]:
-    """Add --topic, which may be repeated."""
+    """Add --topic, which may be repeated, as `topics`."""
     return click.option("--topic", "topics", metavar="T", multiple=True, help=purpose)
 
 
 def partitions_option(purpose: str) -> Callable[[F], F]:
-    """Add --partition, which may be repeated; gives `partitions`, each a TopicPartition."""
+    """Add --partition, which may be repeated, as `partitions`, each a TopicPartition."""
     return click.option(
         "--partition",
         "partitions",

@@ -1,4 +1,4 @@
-"""The options that limit how much moves at once."""
+"""The options that limit how many moves run at once."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ from ktui.planning.check.findings import ClusterSnapshot
 F = TypeVar("F", bound=Callable[..., Any])
 
 _COUNTS = {
-    "replicas": ("R", "Replicas of one partition being added at once; 1 by default."),
-    "partitions": ("P", "Partitions begun and not ended; by default one for each broker."),
-    "leader-movements": ("L", "Leader movements under way."),
-    "replica-movements": ("M", "Replicas being added in the whole cluster."),
-    "per-broker": ("B", "Replicas being added on one broker."),
-    "extra-replicas": ("E", "Replicas that a partition has beyond its final number."),
-    "cut-together": ("C", "Partitions whose old replicas are removed together; P by default."),
+    "replicas": ("R", "Replicas of one partition being added at once. Default: 1."),
+    "partitions": ("P", "Partitions begun but not ended. Default: one for each live broker."),
+    "leader-movements": ("L", "Leader movements under way at once."),
+    "replica-movements": ("M", "Replicas being added at once in the whole cluster."),
+    "per-broker": ("B", "Replicas being added at once on one broker."),
+    "extra-replicas": ("E", "Replicas that a partition may have beyond its final number."),
+    "cut-together": ("C", "Partitions whose old replicas are removed together. Default: P."),
 }
 _CHOICES = {
-    "shape": "gentle, the default: add all, then remove together. kip-435: in turns.",
-    "mode": "rolling, the default: begin as soon as there is a place. wave: when all have ended.",
-    "order": "Which partition begins first; by default by topic.",
+    "shape": "gentle (default): add all new replicas, then remove the old ones together. "
+    "kip-435: add and remove in turns.",
+    "mode": "rolling (default): begin a partition as soon as there is room. "
+    "wave: begin the next ones when all have ended.",
+    "order": "The order in which partitions begin. Default: topic.",
 }
 
 
 def limits_options(function: F) -> F:
-    """Add an option a limit, each of which takes `none` to lift it; None where not given."""
+    """Add one option for each limit. `none` lifts a limit; an absent option is None."""
     for name, purpose in reversed(_CHOICES.items()):
-        words = "|".join(word.value for word in CHOICES[name])
-        function = click.option(f"--{name}", metavar=words, help=purpose)(function)
+        choices = "|".join(choice.value for choice in CHOICES[name])
+        function = click.option(f"--{name}", metavar=choices, help=purpose)(function)
     for name, (letter, purpose) in reversed(_COUNTS.items()):
         function = click.option(f"--{name}", metavar=f"{letter}|none", help=purpose)(function)
     return function
 
 
 def given_limits(values: Mapping[str, str | None]) -> Mapping[str, object]:
-    """Give those limits that were given, by option, once they are seen to be usable.
+    """Return the limits that the options name, by option, after a check of their values.
 
     Raises:
-        BadInput: one is not; names the option and the fix.
+        BadInput: a value cannot be used; names the option and the fix.
     """
     given = {name.replace("_", "-"): value for name, value in values.items() if value is not None}
     try:
@@ -56,15 +58,15 @@ def given_limits(values: Mapping[str, str | None]) -> Mapping[str, object]:
 def limits_for(
     cluster: ClusterSnapshot, of_context: Mapping[str, object], given: Mapping[str, object]
 ) -> Limits:
-    """Give the options' limits; where they name none the context's, and else the usual ones.
+    """Return the limits of the options, completed by the context's and then by the defaults.
 
     Args:
-        cluster: its live brokers count for the usual ones.
-        of_context: they were checked when they were read.
-        given: by option, as `given_limits` gives them.
+        cluster: the default limits depend on its number of live brokers.
+        of_context: the context's limits, checked when the config file was read.
+        given: the limits by option, from `given_limits`.
 
     Raises:
-        BadInput: an option does not go with what the context says.
+        BadInput: an option contradicts a limit of the context.
     """
     try:
         return parse_limits(given, parse_limits(of_context, default_limits(len(cluster.online))))

@@ -1,4 +1,4 @@
-"""A plan as the command line names it: a file, or standard input."""
+"""The plan of a command line: a file, or standard input."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ OPTION = "--assume-rate"
 assume_rate_option = click.option(
     OPTION,
     metavar="RATE",
-    help="What goes into each broker, as 80MB/s, for estimated times; else its follower throttle, "
-    "else 20 to 100 MB/s.",
+    help="Rate into each broker for time estimates, such as 80MB/s. Default: its follower "
+    "throttle, else 20 to 100 MB/s.",
 )
 
 
 def given_rate(text: str | None) -> Rate | None:
-    """Read the rate; None where none was given.
+    """Read the rate; None without the option.
 
     Raises:
-        BadInput: it is none, or nothing a second.
+        BadInput: the text is not a rate, or the rate is below one byte a second.
     """
     if text is None:
         return None
@@ -47,7 +47,7 @@ _SHOWN_AS = Path("<stdin>")
 
 
 def given_plan(path: Path) -> tuple[str, Plan]:
-    """Give what the plan's source is called, and the plan; one that is bad ends the program."""
+    """Return the name of the plan's source, and the plan. A bad plan ends the program."""
     shown = _SHOWN_AS if path == STANDARD_INPUT else path
     try:
         return clean(str(shown)), read_plan(_standard_input() if path == STANDARD_INPUT else path)
@@ -58,5 +58,5 @@ def given_plan(path: Path) -> tuple[str, Plan]:
 
 def _standard_input() -> bytes:
     if sys.stdin is None:
-        raise BadInput("there is no standard input to read the plan from; name a file")
+        raise BadInput("there is no standard input to read the plan from. Name a file")
     return sys.stdin.buffer.read(MOST_BYTES + 1)

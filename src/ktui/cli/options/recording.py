@@ -1,4 +1,4 @@
-"""What is recorded, where to, and under which names."""
+"""The options of a recording: whether and where to record, and whether to hide names."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 run_recorded_option = click.option(
     "--record/--no-record",
     default=None,
-    help="Record what the run's process sees beside its journal; the default.",
+    help="Record what the engine sees, in files beside the run's journal. Default: record.",
 )
-"""Gives `record`: None where neither is given."""
+"""Passes `record`: None without either option."""
 
 _TO = click.option(
     "--to",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where the recording goes; else into the state directory.",
+    help="Folder for the recording. Default: in the state directory.",
 )
 _REDACT = click.option(
     "--redact",
     is_flag=True,
-    help="Hide the names of topics, hosts, users and the like, so that it can be given away.",
+    help="Hide names of topics, hosts, users and the like, so that you can share the recording.",
 )
 
 
@@ -45,36 +45,36 @@ def recording_options(function: F) -> F:
 
 
 def in_words(recorder: Recorder, looks: int | None = None) -> str:
-    """Say how much has been recorded, where it is, and why it is not more."""
+    """Describe how much was recorded, where it is, and why it stopped early, if it did."""
     stopped = "" if recorder.problem is None else f"; {recorder.problem}"
     if recorder.path is None:
         return f"nothing was recorded{stopped}"
-    stopped = stopped.replace(f"{recorder.path}: ", "")  # it is named once
-    count = "" if looks is None else f"{as_count(looks, 'look')}, "
+    stopped = stopped.replace(f"{recorder.path}: ", "")  # one mention is enough
+    count = "" if looks is None else f"{as_count(looks, 'poll')}, "
     return f"recorded {count}{as_bytes(recorder.written_bytes)}: {recorder.path}{stopped}"
 
 
 def recorder(
     state: StateDir, to: Path | None, clock: Clock, *, cluster: str, verb: str, redact: bool
 ) -> Recorder:
-    """Give what records, into a folder in which what earlier recorders left behind is made whole.
+    """Return a recorder, and repair what earlier recorders left unfinished in its folder.
 
     Args:
-        state: where recordings go that are to go nowhere else.
-        to: where else.
-        clock: the one by which the cluster is looked at.
-        cluster: what the operator calls it.
-        verb: of ktui, that records.
+        state: the state directory, which holds recordings by default.
+        to: another folder for the recording.
+        clock: the clock by which the cluster is polled.
+        cluster: the operator's name for the cluster.
+        verb: the verb of ktui that records.
         redact: whether names are hidden.
 
     Raises:
         StateDirProblem: the state directory cannot be used.
-        FileProblem: the key that hides names cannot be.
+        FileProblem: the key that hides names cannot be used.
     """
     if to is None:
         state.make(state.recordings)
     folder = (to or state.recordings).absolute()
-    _make_whole(folder)
+    _repair(folder)
     return Recorder(
         folder,
         clock,
@@ -84,8 +84,8 @@ def recorder(
     )
 
 
-def _make_whole(folder: Path) -> None:
-    """Make whole what recorders that died have left in a folder; say what stays cut off."""
-    with suppress(OSError):  # a folder that cannot be looked into: the recorder will say so
+def _repair(folder: Path) -> None:
+    """Repair recordings whose recorders died in a folder; warn of any that stay cut off."""
+    with suppress(OSError):  # the recorder will report a folder that cannot be read
         for problem in seal(folder).problems if folder.is_dir() else ():
             click.echo(f"warning: an earlier recording stays cut off: {problem}", err=True)

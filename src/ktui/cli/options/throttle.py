@@ -1,4 +1,4 @@
-"""The options that throttle what a run copies."""
+"""The options that throttle the copying of a run."""
 
 from __future__ import annotations
 
@@ -25,31 +25,32 @@ _OPTIONS = (
     click.option(
         THROTTLE,
         metavar="RATE",
-        help="What each broker may take in of the replicas being added: 50MB a second, "
-        "50MB,3=20MB with another rate for broker 3, or none. Else the context's throttle.",
+        help="Bytes a second that each broker may receive for replicas being added: 50MB, or "
+        "50MB,3=20MB with another rate for broker 3, or none. Default: the context's throttle.",
     ),
     click.option(
         FOREIGN,
         type=click.Choice([each.value for each in OnForeignThrottle]),
         default=OnForeignThrottle.HOLD.value,
         show_default=True,
-        help="When somebody else sets another rate on a broker: add nothing more to it, or go on.",
+        help="When somebody else sets another rate on a broker: hold adds no more replicas to it, "
+        "go-on continues under their rate.",
     ),
-    click.option(LEADERS, is_flag=True, help="Throttle also what leaders send to new replicas."),
+    click.option(LEADERS, is_flag=True, help="Also throttle what leaders send to new replicas."),
 )
 
 
 class GivenThrottle(msgspec.Struct, frozen=True):
-    """What the options say."""
+    """The throttle options of a command line."""
 
     rates: ThrottleRates | None = None
-    """None where no rate was given."""
+    """None without --throttle."""
     leaders: bool = False
     on_foreign: OnForeignThrottle = OnForeignThrottle.HOLD
 
 
 def throttle_options(function: F) -> F:
-    """Add the options that `given_throttle` takes."""
+    """Add the options that `given_throttle` reads."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -59,11 +60,11 @@ def given_rates(place: str, text: str) -> ThrottleRates:
     """Read rates.
 
     Args:
-        place: the option or argument, named where it cannot be used.
+        place: the option or argument, for the error message.
         text: "50MB,3=20MB", or "none".
 
     Raises:
-        BadInput: it is no rate; names the place and the fix.
+        BadInput: the text is not a rate; names the place and the fix.
     """
     try:
         return parse_throttle_rates(text)
@@ -72,10 +73,10 @@ def given_rates(place: str, text: str) -> ThrottleRates:
 
 
 def given_throttle(values: dict[str, Any]) -> GivenThrottle:
-    """Take the options out of all that were given.
+    """Remove the throttle options from all values, and return them.
 
     Raises:
-        BadInput: the rate is none.
+        BadInput: --throttle is not a rate.
     """
     text: str | None = values.pop("throttle")
     rates = None if text is None else given_rates(THROTTLE, text)
@@ -86,21 +87,21 @@ def given_throttle(values: dict[str, Any]) -> GivenThrottle:
 def throttled(
     options: RunOptions, given: GivenThrottle, of_context: str | int | None
 ) -> RunOptions:
-    """Put a throttle to the options of a run: the one given, else the context's.
+    """Add a throttle to the options of a run: that of the options, else the context's.
 
     Args:
-        options: all others.
-        given: as `given_throttle` gives it.
-        of_context: it was checked when it was read.
+        options: the run's other options.
+        given: the throttle options, from `given_throttle`.
+        of_context: the context's throttle, checked when the config file was read.
 
     Raises:
-        BadInput: leaders are to be throttled, and there is no rate for them.
+        BadInput: leaders are to be throttled without a rate.
     """
     rates = given.rates
     if rates is None:
         rates = NO_THROTTLE if of_context is None else parse_throttle_rates(str(of_context))
     if given.leaders and not rates:
-        raise BadInput(f"{LEADERS}: there is no rate to throttle them to. Give {THROTTLE} RATE")
+        raise BadInput(f"{LEADERS}: leaders have no rate to throttle to. Give {THROTTLE} RATE")
     return msgspec.structs.replace(
         options,
         throttle=rates,

@@ -1,4 +1,4 @@
-"""The cancel gate as the command line tells of it."""
+"""The cancel gate, as the command line reports it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktui.planning.check.findings import Finding, FindingKind, Severity
 
 
 class CancelGateJson(msgspec.Struct, frozen=True):
-    """Who has shut the cancel gate of a cluster."""
+    """The shut cancel gate of a cluster: by whom, when and why."""
 
     cluster_id: str
     at: str
@@ -25,15 +25,15 @@ class CancelGateJson(msgspec.Struct, frozen=True):
 
 
 def gate_of(state: StateDir, cluster_id: str) -> Shut | None:
-    """Say who has shut the gate of a cluster; None while it is open."""
+    """Return who shut the gate of a cluster; None while it is open."""
     return CancelGateFile(state, cluster_id).state()
 
 
 def gate_line(shut: Shut, state: StateDir, whose: str) -> str:
-    """Say who has shut a gate, and how it is opened.
+    """Describe who shut a gate, and the command that opens it.
 
     Args:
-        shut: by whom.
+        shut: who shut it.
         state: the state directory.
         whose: the name of a run on the cluster, or the options that name the cluster.
     """
@@ -42,22 +42,22 @@ def gate_line(shut: Shut, state: StateDir, whose: str) -> str:
 
 
 def cluster_options(names: Mapping[str, object]) -> list[str]:
-    """Give the options that name a cluster, of bootstrap_server and so on those that are given."""
-    given = {name: value for name, value in names.items() if value is not None}
-    named = ((f"--{name.replace('_', '-')}", str(value)) for name, value in given.items())
+    """Return the options for the names of a cluster that are not None."""
+    present = {name: value for name, value in names.items() if value is not None}
+    named = ((f"--{name.replace('_', '-')}", str(value)) for name, value in present.items())
     return [word for option in named for word in option]
 
 
 def of_cluster(names: Mapping[str, object]) -> str:
-    """Name a cluster to `ktui cancel`, in a command that is told."""
+    """Return the options that name a cluster in a suggested `ktui cancel` command."""
     return shlex.join(["--cluster", *cluster_options(names)])
 
 
 def refuse_shut(state: StateDir, cluster_id: str, whose: str) -> None:
-    """See that the gate of a cluster is open, before a run is made.
+    """Check that the gate of a cluster is open, before a run is created.
 
     Raises:
-        RunRefused: it is shut; says by whom, and how it is opened.
+        RunRefused: it is shut; names who shut it, and the command that opens it.
     """
     shut = gate_of(state, cluster_id)
     if shut is not None:
@@ -65,7 +65,7 @@ def refuse_shut(state: StateDir, cluster_id: str, whose: str) -> None:
 
 
 def gate_findings(state: StateDir, cluster_id: str, whose: str) -> tuple[Finding, ...]:
-    """Warn of a gate that is shut, as a plan's check does."""
+    """Return a warning for a shut gate, as a finding of a plan's check."""
     shut = gate_of(state, cluster_id)
     if shut is None:
         return ()
@@ -74,5 +74,5 @@ def gate_findings(state: StateDir, cluster_id: str, whose: str) -> tuple[Finding
 
 
 def gate_json(shut: Shut) -> CancelGateJson:
-    """Put who has shut a gate in its JSON form."""
+    """Return the JSON form of a shut gate."""
     return CancelGateJson(shut.cluster_id, utc(shut.at), shut.who, shut.reason)

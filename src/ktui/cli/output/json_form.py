@@ -19,7 +19,7 @@ SCHEMA_VERSION = 1
 
 
 class LagJson(msgspec.Struct, frozen=True):
-    """How far one replica is behind its leader; null for what is not known."""
+    """The lag of one replica behind its leader; null for unknown values."""
 
     broker: int
     messages: int | None
@@ -49,7 +49,7 @@ class PartitionJson(msgspec.Struct, frozen=True):
 
 
 class FailureJson(msgspec.Struct, frozen=True):
-    """A part of the answer that is missing."""
+    """A missing part of the answer."""
 
     operation: str
     broker: int | None
@@ -58,7 +58,7 @@ class FailureJson(msgspec.Struct, frozen=True):
 
 
 class ListJson(msgspec.Struct, frozen=True):
-    """What `ktui list --json` prints."""
+    """The output of `ktui list --json`."""
 
     schema_version: int
     cluster_id: str
@@ -68,7 +68,7 @@ class ListJson(msgspec.Struct, frozen=True):
 
 
 def list_json(observation: Observation, timelines: Iterable[Timeline]) -> ListJson:
-    """Put one look at the cluster in its JSON form."""
+    """Return the JSON form of one poll of the cluster."""
     return ListJson(
         schema_version=SCHEMA_VERSION,
         cluster_id=observation.cluster_id,
@@ -79,7 +79,7 @@ def list_json(observation: Observation, timelines: Iterable[Timeline]) -> ListJs
 
 
 def partition_json(timeline: Timeline) -> PartitionJson:
-    """Put one partition in its JSON form."""
+    """Return the JSON form of one partition."""
     state, left = timeline.state, timeline.left_s
     return PartitionJson(
         topic=state.tp.topic,
@@ -102,19 +102,19 @@ def partition_json(timeline: Timeline) -> PartitionJson:
 
 
 def utc(moment: datetime) -> str:
-    """Spell a moment as ISO 8601 in UTC, to the millisecond."""
+    """Format a moment as ISO 8601 in UTC, to the millisecond."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def encode(value: Any) -> str:
-    """Give a value as JSON, indented for people who look."""
+    """Return a value as JSON, indented for readers."""
     return shown_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def shown_json(text: str) -> str:
-    r"""Escape what could drive or deceive a terminal, as JSON spells it: `\u202e`.
+    r"""Escape characters that could drive or deceive a terminal, in JSON's notation: `\u202e`.
 
-    JSON must escape the first 32 characters only; what a reader of the JSON gets stays the same.
+    JSON itself must escape only the first 32 characters. Parsed values stay the same.
     """
     if text.replace("\n", "").isprintable():
         return text
@@ -134,9 +134,9 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def event_line(run: str, entry: JournalEntry) -> str:
-    """Give an event as one line: schema_version, at, run, seq, event, then what is its own.
+    """Return an event as one line: schema_version, at, run, seq, event, then its own fields.
 
-    Every field of the event is there, also where it says nothing out of the ordinary.
+    The line has every field of the event, also those with default values.
     """
     event = entry.event
     head = {
@@ -151,7 +151,7 @@ def event_line(run: str, entry: JournalEntry) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Give a field as JSON has it, its times in UTC."""
+    """Convert a field to plain JSON values, with its times in UTC."""
     return _in_utc(msgspec.to_builtins(value, builtin_types=(datetime,)))
 
 

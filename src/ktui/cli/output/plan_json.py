@@ -22,7 +22,7 @@ from ktui.planning.simulate.copy_rates import CopyRates, Span
 
 
 class FindingJson(msgspec.Struct, frozen=True):
-    """One finding; `place` is that of the first of its partitions."""
+    """One finding; `place` is the place of its first partition."""
 
     place: FilePosition | None
     kind: str
@@ -32,7 +32,7 @@ class FindingJson(msgspec.Struct, frozen=True):
 
 
 class PreflightJson(msgspec.Struct, frozen=True):
-    """What the plan would do under the limits; null for what is not known."""
+    """The effects of the plan under the limits; null for unknown values."""
 
     bytes_to_copy: int | None
     sizes_unknown: int
@@ -45,7 +45,7 @@ class PreflightJson(msgspec.Struct, frozen=True):
 
 
 class CheckJson(msgspec.Struct, frozen=True):
-    """What `ktui plan check --json` prints; `partitions` only with --steps."""
+    """The output of `ktui plan check --json`; `partitions` only with --steps."""
 
     schema_version: int
     plan: str
@@ -56,14 +56,14 @@ class CheckJson(msgspec.Struct, frozen=True):
     summary: PlanSummary
     limits: Limits
     throttle: RatesJson
-    """The run's own."""
+    """The run's own rates."""
     throttle_leaders: bool
     preflight: PreflightJson
     partitions: tuple[PartitionSteps, ...] | UnsetType = UNSET
 
 
 def check_json(checked: Checked) -> CheckJson:
-    """Put a checked plan in its JSON form."""
+    """Return the JSON form of a checked plan."""
     return CheckJson(
         schema_version=SCHEMA_VERSION,
         plan=checked.plan,
@@ -81,7 +81,7 @@ def check_json(checked: Checked) -> CheckJson:
 
 
 def preflight_json(preflight: Preflight) -> PreflightJson:
-    """Put the figures of a plan in their JSON form."""
+    """Return the JSON form of a plan's figures."""
     return PreflightJson(
         bytes_to_copy=preflight.bytes_to_copy,
         sizes_unknown=preflight.sizes_unknown,
@@ -95,7 +95,7 @@ def preflight_json(preflight: Preflight) -> PreflightJson:
 
 
 def findings_json(findings: Iterable[Finding]) -> tuple[FindingJson, ...]:
-    """Put findings in their JSON form."""
+    """Return the JSON form of findings."""
     return tuple(
         FindingJson(f.place, f.kind.value, f.partitions, f.sentence, f.option) for f in findings
     )

@@ -1,4 +1,4 @@
-"""A checked plan as a person reads it."""
+"""The report of a checked plan, for people."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _COLOURS = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.NOTE: 
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan, and all that was found out about it."""
+    """A plan, and all results of its check."""
 
     plan: str
-    """The file's name, fit to be shown."""
+    """The file's name, cleaned for the terminal."""
     cluster: str
     findings: tuple[Finding, ...]
-    """Those of the plan against its cluster; what its figures give cause for is in `preflight`."""
+    """The findings of the plan against its cluster; warnings about figures are in `preflight`."""
     preflight: Preflight
     throttle: ThrottleRates = NO_THROTTLE
-    """The run's own."""
+    """The run's own rates."""
     throttle_leaders: bool = False
     partitions: tuple[PartitionSteps, ...] | None = None
-    """None where nobody asked for the steps."""
+    """None unless the steps were asked for."""
 
     def of(self, severity: Severity) -> tuple[Finding, ...]:
-        """Give the findings of one severity, in the file's order."""
+        """Return the findings of one severity, in the file's order."""
         findings = (*self.findings, *self.preflight.warnings)
         found = [finding for finding in findings if finding.severity is severity]
         return tuple(sorted(found, key=_line_and_column))
 
     @property
     def problems(self) -> tuple[Finding, ...]:
-        """Whatever forbids that the plan is started."""
+        """The findings that keep the plan from being started."""
         return self.of(Severity.PROBLEM)
 
 
@@ -51,7 +51,7 @@ def _line_and_column(finding: Finding) -> tuple[float, int]:
 
 
 def report(checked: Checked) -> str:
-    """Give findings first, then the figures, the steps if asked for, and the verdict last."""
+    """Report the findings first, then the figures, the steps if asked for, and the verdict."""
     sections = [
         [finding_line(checked.plan, f) for severity in Severity for f in checked.of(severity)],
         preflight_words.lines(checked.preflight),
@@ -63,7 +63,7 @@ def report(checked: Checked) -> str:
 
 
 def finding_line(plan: str, finding: Finding) -> str:
-    """Give a finding as compilers do: where, how bad, what, and what allows it."""
+    """Format a finding as compilers do: place, severity, sentence, and the option to allow it."""
     place = finding.place
     where = "" if place is None else f":{place.line}:{place.column}"
     sign = styled(finding.severity.value, fg=_COLOURS[finding.severity])
@@ -88,7 +88,7 @@ def _throttle(checked: Checked) -> list[str]:
 def _steps(checked: Checked) -> list[str]:
     if checked.partitions is None:
         return []
-    lines = [f"steps, {_in_words(checked.preflight.limits)}:"]
+    lines = [f"steps, {_limits_in_words(checked.preflight.limits)}:"]
     for partition in checked.partitions:
         if partition.steps:
             lines.append(str(TopicPartition(partition.topic, partition.partition)))
@@ -98,8 +98,8 @@ def _steps(checked: Checked) -> list[str]:
     return lines
 
 
-def _in_words(limits: Limits) -> str:
-    """Name the limits by which steps are cut."""
+def _limits_in_words(limits: Limits) -> str:
+    """Name the limits that determine the steps of one partition."""
     replicas = "all replicas at once" if limits.replicas is None else f"{limits.replicas} at a time"
     extra = "" if limits.extra_replicas is None else f", at most {limits.extra_replicas} extra"
     return f"{limits.shape} shape, {replicas}{extra}"
@@ -116,7 +116,7 @@ def _verdict(checked: Checked) -> str:
         if (found := checked.of(severity))
     ]
     if checked.problems:
-        return f"{' and '.join(counts)}: the plan is not fit to be started."
+        return f"{' and '.join(counts)}: the plan cannot be started."
     if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in checked.findings):
         return "Nothing to do."
     return f"No problem{f', {counts[0]}' if counts else ''}."

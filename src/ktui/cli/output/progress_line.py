@@ -1,4 +1,4 @@
-"""A line on standard error that says how something goes."""
+"""A progress line on standard error."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import time
 import click
 
 _LINE_EVERY_S = 10.0
-"""Where no terminal shows the line, which would be drawn anew."""
+"""Seconds between two lines without a terminal, where a line cannot be redrawn."""
 
 
 class ProgressLine:
-    """The line of progress: drawn over and over on a terminal, else told now and then."""
+    """The progress line: redrawn in place on a terminal, else printed every 10 seconds."""
 
     def __init__(self) -> None:
         self._drawn = sys.stderr is not None and sys.stderr.isatty()
         self._last = ""
-        self._told_at_s = -_LINE_EVERY_S
+        self._printed_at_s = -_LINE_EVERY_S
 
     def show(self, line: str) -> None:
-        """Tell how it goes at the moment."""
+        """Show the progress of the moment."""
         if line == self._last:
             return
         if self._drawn:
             width = os.get_terminal_size(sys.stderr.fileno()).columns
             click.echo(f"\r\x1b[K{line[: width - 1]}", err=True, nl=False)
-        elif time.monotonic() - self._told_at_s < _LINE_EVERY_S:
+        elif time.monotonic() - self._printed_at_s < _LINE_EVERY_S:
             return
         else:
             click.echo(line, err=True)
-            self._told_at_s = time.monotonic()
+            self._printed_at_s = time.monotonic()
         self._last = line
 
     def say(self, line: str) -> None:
-        """Tell what stays."""
+        """Print a line that stays."""
         click.echo(f"\r\x1b[K{line}" if self._drawn else line, err=True)
         self._last = ""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 def table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()
 ) -> str:
-    """Align columns by spaces; those numbered in `right` (from 0) to the right."""
+    """Align columns with spaces; the columns in `right` (numbered from 0) to the right."""
     lines = [header, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join(_line(line, widths, right) for line in lines)

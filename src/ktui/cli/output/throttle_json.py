@@ -11,30 +11,30 @@ from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
 
 class RatesJson(msgspec.Struct, frozen=True):
-    """Bytes a second into a broker; null is without a throttle."""
+    """Bytes a second into a broker; null means no throttle."""
 
     every: int | None
-    """For each broker that is not named."""
+    """The rate of each broker that `brokers` does not name."""
     brokers: tuple[BrokerRate, ...]
 
 
 class BeforeJson(msgspec.Struct, frozen=True):
-    """A setting before the run."""
+    """The value of a setting before the run."""
 
     value: str
     source: ConfigSource
 
 
 class StandingJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting of a broker or topic in which something of the run's stands, or may."""
+    """One setting of a broker or topic that holds, or may hold, a value of the run."""
 
     scope: ConfigScope
     name: str
     key: str
     ours: tuple[str, ...]
-    """Of a list the run's entries; of a rate its value, or each that may be there."""
+    """Of a list, the run's entries. Of a rate, its value, or each value that may be set."""
     sure: bool
-    """Whether Kafka has confirmed it; false while an answer is out, or was lost."""
+    """Whether Kafka has confirmed the value; false while an answer is pending or was lost."""
     before: BeforeJson | None
     """null where the broker did not know the setting."""
 
@@ -43,29 +43,29 @@ class ThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
     """The throttle of a run."""
 
     rates: RatesJson
-    """Those wanted."""
+    """The rates that the run wants."""
     leaders: bool
-    """Whether what leaders send is throttled, too."""
+    """Whether leaders are throttled, too."""
     refusal: str | None
-    """Why Kafka would not take the last change of a throttle."""
+    """Why Kafka refused the last change of a throttle."""
     waits: str | None
-    """What keeps a run from its end that has nothing left to move."""
+    """What keeps a run with nothing left to move from ending."""
     stays: str | None
-    """Why throttles of a run stay that no process carries on."""
+    """Why the throttles of a run without an engine stay."""
     settings: tuple[StandingJson, ...]
 
 
 def rates_json(rates: ThrottleRates) -> RatesJson:
-    """Put rates in their JSON form."""
+    """Return the JSON form of rates."""
     return RatesJson(rates.every, rates.brokers)
 
 
 def throttle_json(run: Run, *, owned: bool) -> ThrottleJson:
-    """Put the throttle of a run in its JSON form.
+    """Return the JSON form of a run's throttle.
 
     Args:
         run: the run.
-        owned: whether a process carries it on.
+        owned: whether the run has an engine.
     """
     settings = (
         StandingJson(

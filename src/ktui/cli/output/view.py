@@ -1,4 +1,4 @@
-"""A view in the terminal, until it is closed, ended from elsewhere, or loses its terminal."""
+"""A view in the terminal, until it is closed, another process ends it, or its terminal is gone."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _HUNG_UP = 128 + signal.SIGHUP
 async def show_app(app: App[None]) -> None:
     """Show a view until it ends.
 
-    Ended by another process, it still gives the terminal back as it was. A terminal that is gone
-    ends it as SIGHUP does: not everybody who gets that signal passes it on (make does not), and
-    Textual reads a terminal without end that has nothing more to say.
+    A view that another process ends still restores the terminal. A view whose terminal is gone ends
+    as by SIGHUP. It watches for that itself: not every parent passes SIGHUP on (make does not),
+    and Textual reads a dead terminal forever.
     """
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.exit)
     if sys.__stdin__ is not None and sys.__stdin__.isatty():
@@ -29,11 +29,11 @@ async def show_app(app: App[None]) -> None:
 
 
 def _hang_up(terminal: int) -> None:
-    """Wait for the end of a terminal, and then end this process."""
+    """Wait until a terminal is gone, and then end this process."""
     poll = select.poll()
     poll.register(terminal, 0)
     if not any(event & select.POLLHUP for _, event in poll.poll()):
         return
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        os._exit(_HUNG_UP)  # the main thread waits to write to the terminal, and never ends
+        os._exit(_HUNG_UP)  # the main thread blocks on a write to the terminal forever
     os.kill(os.getpid(), signal.SIGHUP)

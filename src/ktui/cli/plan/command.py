@@ -1,4 +1,4 @@
-"""`ktui plan`: what is to be known of a plan before anything is sent."""
+"""`ktui plan`: check a plan before anything is sent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ktui.planning.preflight.steps import steps_of
 
 @click.group("plan")
 def command() -> None:
-    """Check plans of reassignments, and make them of runs. Changes nothing."""
+    """Check reassignment plans, or make them from runs. Changes nothing."""
 
 
 command.add_command(remaining_command)
@@ -46,7 +46,7 @@ command.add_command(rollback_command)
 @common.cluster_options
 @common.state_dir_option
 @common.json_option
-@click.option("--steps", is_flag=True, help="Also each partition's steps, under the limits.")
+@click.option("--steps", is_flag=True, help="Also show each partition's steps under the limits.")
 @limits_options
 @throttle_options
 @assume_rate_option
@@ -54,13 +54,13 @@ command.add_command(rollback_command)
     Option.REPLICATION_FACTOR_CHANGE.value,
     "factor_change",
     is_flag=True,
-    help="Let the plan change how many replicas a partition has.",
+    help="Allow the plan to change how many replicas a partition has.",
 )
 @click.option(
     Option.BELOW_MIN_ISR.value,
     "below_min_isr",
     is_flag=True,
-    help="Let the plan leave fewer replicas than min.insync.replicas.",
+    help="Allow the plan to leave fewer replicas than min.insync.replicas.",
 )
 def check(  # noqa: PLR0913 - an option each
     path: Path,
@@ -76,12 +76,12 @@ def check(  # noqa: PLR0913 - an option each
     state: StateDir,
     **chosen: Any,
 ) -> None:
-    """Read PLAN, hold it against the cluster, and say what it would do. Sends nothing.
+    """Check PLAN against the cluster, and show what it would do. Sends nothing.
 
-    PLAN is a file as kafka-reassign-partitions takes it, or - for standard input. A file that
-    cannot be read as a plan is told with all its mistakes, before anything is connected to.
+    PLAN is a file in the format of kafka-reassign-partitions, or - for standard input. All mistakes
+    in a file that is not a plan are reported before ktui connects to anything.
 
-    Exit code 2 when there is a problem, 0 when there are warnings at most.
+    Exit code 2 if there is a problem, 0 if there are only warnings or none.
     """
     throttle, rate = given_throttle(chosen), given_rate(assume_rate)
     given = given_limits(chosen)
@@ -94,10 +94,10 @@ def check(  # noqa: PLR0913 - an option each
             "context": context,
         }
     )
-    wanted = throttled(RunOptions(), throttle, cluster.context.throttle)
-    is_throttled = bool(wanted.throttle)
+    options = throttled(RunOptions(), throttle, cluster.context.throttle)
+    is_throttled = bool(options.throttle)
     lacking = asyncio.run(permission_findings(cluster, plan, throttled=is_throttled, starts=False))
-    cluster_id, seen = asyncio.run(_look(cluster, plan, measure=is_throttled))
+    cluster_id, seen = asyncio.run(_snapshot(cluster, plan, measure=is_throttled))
     in_force = limits_for(seen, cluster.context.limits, given)
     checked = Checked(
         plan=name,
@@ -113,11 +113,11 @@ def check(  # noqa: PLR0913 - an option each
             seen,
             in_force,
             rate,
-            wanted.throttle,
-            throttle_leaders=wanted.throttle_leaders,
+            options.throttle,
+            throttle_leaders=options.throttle_leaders,
         ),
-        throttle=wanted.throttle,
-        throttle_leaders=wanted.throttle_leaders,
+        throttle=options.throttle,
+        throttle_leaders=options.throttle_leaders,
         partitions=steps_of(plan, seen, in_force) if steps else None,
     )
     click.echo(encode(check_json(checked)) if json else report(checked))
@@ -125,8 +125,7 @@ def check(  # noqa: PLR0913 - an option each
         sys.exit(BAD_PLAN)
 
 
-async def _look(cluster: Cluster, plan: Plan, *, measure: bool) -> tuple[str, ClusterSnapshot]:
-    """Give the cluster's id, and all that the plan is about."""
+async def _snapshot(cluster: Cluster, plan: Plan, *, measure: bool) -> tuple[str, ClusterSnapshot]:
     reader = cluster.reader()
     try:
         cluster_id = (await reader.describe_cluster()).cluster_id

@@ -1,4 +1,4 @@
-"""Plans that are made of runs: read from a run's journal, printed or written to a file."""
+"""Plans made from a run's journal, printed or written to a file."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ output_option = click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where to write the plan; else on standard output.",
+    help="File to write the plan to. Default: standard output.",
 )
 
 
 def journalled_run(state: StateDir, name: str) -> Run:
-    """Give a run as its journal has it; what of that is damaged is told."""
+    """Return a run as its journal has it, with a warning if the journal is damaged."""
     with RunFollower(find_run(state, name).journal) as follower:
         follower.refresh()
     if follower.damage is not None:
-        click.echo(f"damaged: {follower.damage}; what is before it counts", err=True)
+        click.echo(f"damaged: {follower.damage}. Only what comes before counts", err=True)
     if follower.run.exported is not None:
         file = clean(follower.run.exported.file)
-        click.echo(f"warning: run {name} was exported to {file}: this is how it was then", err=True)
+        click.echo(
+            f"warning: run {name} was exported to {file}. This plan shows it as it was then",
+            err=True,
+        )
     return follower.run
 
 
@@ -53,15 +56,15 @@ def give_plan(plan: Plan, output: Path | None) -> None:
 @output_option
 @common.state_dir_option
 def rollback_command(name: str, *, output: Path | None, state: StateDir) -> None:
-    """Write a plan of the replicas that the partitions of RUN had before, in their order.
+    """Write a plan that restores the replicas from before RUN, in their order.
 
-    It is in the format of Kafka's own tool, with KIP-236's original_replicas, and sends nothing:
-    `ktui cancel RUN --rollback` does. Partitions whose topics are gone are left out. Exit code 2
-    when nothing is left: no plan is empty.
+    The plan has the format of Kafka's own tool, with KIP-236's original_replicas. Nothing is sent;
+    `ktui cancel RUN --rollback` does that. Partitions of deleted topics are left out. Exit code 2
+    if no partition is left: a plan cannot be empty.
     """
     plan = rollback_plan(journalled_run(state, name))
     if not plan.partitions:
-        raise RunRefused(f"run {name} has no partition to go back with; see: ktui status {name}")
+        raise RunRefused(f"run {name} has no partition to roll back. See: ktui status {name}")
     give_plan(plan, output)
 
 
@@ -72,19 +75,17 @@ def rollback_command(name: str, *, output: Path | None, state: StateDir) -> None
 def remaining_command(name: str, *, output: Path | None, state: StateDir) -> None:
     """Write a plan of the partitions of RUN that are not done, in the format of Kafka's own tool.
 
-    Those that were stopped or rolled back are among them. Partitions whose topics are gone are left
-    out. Exit code 2 when nothing is left: no plan is empty.
+    Partitions that were stopped or rolled back are included. Partitions of deleted topics are left
+    out. Exit code 2 if no partition is left: a plan cannot be empty.
     """
     plan = remaining(journalled_run(state, name))
     if not plan.partitions:
-        raise RunRefused(
-            f"nothing is left of run {name}; see what became of it: ktui status {name}"
-        )
+        raise RunRefused(f"nothing is left of run {name}. See its outcome: ktui status {name}")
     give_plan(plan, output)
 
 
 def remaining(run: Run) -> Plan:
-    """Give the targets of what is not done, in the order of the run's plan."""
+    """Return the targets of the partitions that are not done, in the order of the run's plan."""
     over = (State.DONE, State.TOPIC_GONE)
     left = (track for track in run.tracks.values() if track.state not in over)
     return Plan(tuple(PartitionTarget(t.tp.topic, t.tp.partition, t.target) for t in left))

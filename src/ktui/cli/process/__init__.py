@@ -1,1 +1,1 @@
-"""The process of a run: launched, taken up again, and asked to do something."""
+"""The engine of a run: launched, resumed, and sent commands."""

@@ -1,4 +1,4 @@
-"""Making a run, or taking one up again, in a process of its own."""
+"""The launch of an engine, for a new run or for one to resume."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ktui.execution.run.events import AnyRunEvent, JournalEntry, Started
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run goes on, and how."""
+    """Where and how an engine runs."""
 
     state: StateDir
     name: str
@@ -36,13 +36,13 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     concurrent: bool
     """Whether another run may be live on the cluster."""
     record: bool | None = None
-    """Whether the process records what it sees; None for as the run's options say."""
+    """Whether the engine records what it sees; None follows the run's options."""
     owner: Claiming | None = None
-    """How the cluster is owned; None for not at all."""
+    """The claim on the cluster; None without ownership."""
 
     @property
     def arguments(self) -> list[str]:
-        """The command line of the process. There is no secret in it."""
+        """The command line of the engine. It contains no secret."""
         named = cluster_options(self.names)
         until = [] if self.until is None else ["--until", self.until.isoformat()]
         record = {None: [], True: ["--record"], False: ["--no-record"]}[self.record]
@@ -51,17 +51,17 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return ["engine", self.name, *where, *named, *until, *record, *unowned]
 
     def owned(self) -> AbstractContextManager[None]:
-        """Own the cluster while the run is made, and from then on; see `claiming.owned`."""
+        """Own the cluster while the run is created, and from then on; see `claim.owned`."""
         return nullcontext() if self.owner is None else owned(self.owner)
 
 
 def begin(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
-    """Make a new run, and give the process that carries it on.
+    """Create a new run, and return its engine.
 
     Raises:
         RunRefused: the name is taken, the state directory cannot be used, the cluster's cancel
             gate is shut, another run is live on it, or another state directory owns it.
-        RunProblem: the journal cannot be written, or the process has died.
+        RunProblem: the journal cannot be written, or the engine has died.
     """
     throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
 
@@ -78,16 +78,16 @@ def begin(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
 
 
 def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EngineProcess:
-    """Give a process that carries a run on which no process owns.
+    """Start an engine for a run that has none.
 
     Args:
         launch: the run.
-        ask: asks of the process what it is to begin with, once nothing is in its way.
+        ask: writes the commands that the engine begins with; called once nothing forbids the start.
 
     Raises:
-        RunRefused: a process owns it by now, it was exported, another run is live on the cluster,
-            or another state directory owns that.
-        RunProblem: the journal cannot be read or written, or the process has died.
+        RunRefused: an engine owns the run by now, the run was exported, another run is live on the
+            cluster, or another state directory owns the cluster.
+        RunProblem: the journal cannot be read or written, or the engine has died.
     """
     with starting(launch.state, launch.cluster_id) as live:
         for other in live:
@@ -107,7 +107,7 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
 
 
 def resume_command(state: StateDir, name: str) -> str:
-    """Give the command that goes on with a run, from any shell like this one."""
+    """Return the command that resumes a run, for any shell like this one."""
     return f"ktui resume {name}{state_option(state)}"
 
 
@@ -117,20 +117,20 @@ def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
     others = "; ".join(f"run {other.name}, owned by {other.holder}" for other in live)
     if not launch.concurrent:
         raise RunRefused(
-            f"another run is live on this cluster: {others}. Limits of runs know nothing of each "
-            f"other. Have that run take a further plan: ktui add {live[0].name} PLAN; wait for its "
-            "end; or let both go on with --concurrent"
+            f"another run is live on this cluster: {others}. Each run keeps only its own limits. "
+            f"Add the plan to that run (ktui add {live[0].name} PLAN), wait for its end, or run "
+            "both with --concurrent"
         )
     say(f"warning: also live on this cluster: {others}. The limits of both add up")
 
 
 def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
-    """See that a run is not the copy of one that is live.
+    """Check that a run is not the copy of a live one.
 
-    Each would take the other's steps for its own.
+    Each of the two would take the other's steps for its own.
 
     Raises:
-        RunRefused: it is.
+        RunRefused: the run is a copy, or that cannot be checked.
     """
     ours = _first(run)
     for other in live:
@@ -138,14 +138,14 @@ def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
             theirs = _first(state.run(other.name))
         except RunProblem as problem:
             raise RunRefused(
-                f"run {other.name}, owned by {other.holder}, has no journal that can be read: "
-                f"{problem}. Whether run {run.name} is a copy of it cannot be told. Have that "
-                f"process leave it first: kill {other.holder.pid}"
+                f"run {other.name}, owned by {other.holder}, has an unreadable journal: {problem}. "
+                f"Run {run.name} may be a copy of it. Have its engine leave it first: "
+                f"kill {other.holder.pid}"
             ) from None
         if theirs == ours:
             raise RunRefused(
                 f"run {run.name} is a copy of run {other.name}, which is owned by {other.holder}. "
-                f"One of them may go on. Wait for the end of run {other.name}"
+                f"Only one of them may go on. Wait for the end of run {other.name}"
             )
 
 

@@ -1,4 +1,4 @@
-"""A run as its journal has it, for who is to go on with it."""
+"""A run that can be resumed, read from its journal."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from ktui.execution.run.run import Run
 
 
 class LeftRun(msgspec.Struct, frozen=True):
-    """What there is to go on with."""
+    """A run as its journal has it."""
 
     run: Run
     begun: Started
     damage: str | None
-    """What of its journal cannot be read; what comes before it can."""
+    """The damage to the journal; everything before the damage was read."""
 
 
 def left_run(run_dir: RunDir) -> LeftRun:
-    """Read a run that no process owns.
+    """Read a run that has no engine.
 
     Raises:
-        Held: a process owns it.
+        OwnedElsewhere: an engine owns it.
         RunRefused: it was exported.
         RunProblem: nothing of it can be read, or its start was cut off.
     """
-    who = holder(run_dir)
-    if who is not None:
-        raise OwnedElsewhere(run_dir.name, who)
+    owner = holder(run_dir)
+    if owner is not None:
+        raise OwnedElsewhere(run_dir.name, owner)
     left = found_run(run_dir)
     refuse_exported(left.run)
     return left
 
 
 def found_run(run_dir: RunDir) -> LeftRun:
-    """Read a run, whether or not a process owns it.
+    """Read a run, with or without an engine.
 
     Raises:
         RunProblem: nothing of it can be read, or its start was cut off.
@@ -58,7 +58,7 @@ def found_run(run_dir: RunDir) -> LeftRun:
 
 
 def opens_anew(run_dir: RunDir, run: Run) -> bool:
-    """Whether an ended run goes on: something of it was called off, and nobody has answered."""
+    """Whether an ended run goes on, because a cancel of some part of it is not answered yet."""
     with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
         commands = [asked.command for asked in journal.asked()]
     return any(

@@ -1,4 +1,4 @@
-"""Asks something of the process that owns a run, and waits for what it answers."""
+"""Send a command to the engine of a run, and wait for its answer."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.run import Run
 
 PATIENCE_S = 30.0
-"""How long an answer is waited for: a process may be in the middle of a look at a slow cluster."""
+"""Seconds to wait for an answer: an engine may be in the middle of polling a slow cluster."""
 _PAUSE_S = 0.05
 
 
 class AnswerJson(msgspec.Struct, frozen=True):
-    """What a verb prints that asks something of a run, with --json."""
+    """The --json output of a verb that sends a command to a run."""
 
     schema_version: int
     run: str
@@ -35,14 +35,14 @@ class AnswerJson(msgspec.Struct, frozen=True):
     accepted: bool
     words: str
     batch: int | None
-    """The first decision that it binds; null where it is about none."""
+    """The first decision that the command binds; null for a command that binds none."""
 
 
 def owned_run(run_dir: RunDir) -> Run:
-    """Give a run that a process carries on, as its journal has it.
+    """Return a run that has an engine, as its journal has it.
 
     Raises:
-        BadInput: it has ended, or no process owns it: nothing would answer.
+        BadInput: it has ended, or has no engine that could answer.
         RunRefused: it was exported.
         RunProblem: its journal cannot be read.
     """
@@ -50,22 +50,20 @@ def owned_run(run_dir: RunDir) -> Run:
         follower.refresh()
     run, name = follower.run, run_dir.name
     if run.ended:
-        raise BadInput(f"run {name} has ended; see what became of it: ktui status {name}")
+        raise BadInput(f"run {name} has ended. See its outcome: ktui status {name}")
     refuse_exported(run)
     if holder(run_dir) is None:
-        raise BadInput(
-            f"no process carries run {name} on; have one do it first: ktui resume {name}"
-        )
+        raise BadInput(f"run {name} has no engine. Start one: ktui resume {name}")
     return run
 
 
 def ask(run_dir: RunDir, command: Command, *, json: bool) -> None:
-    """Write a command into a run's journal, wait for its answer, and print that.
+    """Write a command into a run's journal, wait for its answer, and print the answer.
 
     A refusal ends the program with the exit code of bad input.
 
     Raises:
-        RunProblem: no answer came; says what will become of the command.
+        RunProblem: no answer came; the message says when the command takes effect.
     """
     number = put(run_dir, command)
     answer = answer_to(run_dir, number)
@@ -77,7 +75,7 @@ def ask(run_dir: RunDir, command: Command, *, json: bool) -> None:
 
 
 def put(run_dir: RunDir, command: Command) -> int:
-    """Write a command into a run's journal, and give its number."""
+    """Write a command into a run's journal, and return its number."""
     with Journal.open(run_dir.journal, SystemClock()) as journal:
         return journal.ask(command, asker())
 
@@ -86,7 +84,7 @@ def answer_to(run_dir: RunDir, number: int) -> Answer:
     """Wait for the answer to a command.
 
     Raises:
-        RunProblem: no answer came; says what will become of the command.
+        RunProblem: no answer came; the message says when the command takes effect.
     """
     with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
         return _answer(run_dir, journal, number)
@@ -109,14 +107,14 @@ def end_if_refused(answer: Answer) -> None:
 
 
 def answer_json(run_dir: RunDir, number: int, answer: Answer) -> AnswerJson:
-    """Put an answer in its JSON form."""
+    """Return the JSON form of an answer."""
     return AnswerJson(
         SCHEMA_VERSION, run_dir.name, number, answer.accepted, clean(answer.words), answer.batch
     )
 
 
 def asker() -> str:
-    """Say who asks: user@host (pid)."""
+    """Return who asks, as "user@host (pid)"."""
     me = this_process()
     return f"{me.user}@{me.host} ({me.pid})"
 
@@ -127,13 +125,13 @@ def _answer(run_dir: RunDir, journal: Journal, number: int) -> Answer:
         owner = holder(run_dir)
         if owner is None and journal.answer_to(number).answer is None:
             raise RunProblem(
-                f"the process that owned run {name} went before it answered. What you asked for is "
-                f"written down, and is done when the run goes on: ktui resume {name}"
+                f"the engine of run {name} ended before it answered. Your command is in the "
+                f"journal, and takes effect when you resume the run: ktui resume {name}"
             )
         if time.monotonic() >= until:
             raise RunProblem(
-                f"no answer within {PATIENCE_S:.0f} s from {owner}. What you asked for is written "
-                f"down, and is done as soon as it gets to it; see: ktui status {name}"
+                f"no answer within {PATIENCE_S:.0f} s from {owner}. Your command is in the "
+                f"journal, and takes effect when that process reads it. See: ktui status {name}"
             )
         time.sleep(_PAUSE_S)
     return answer

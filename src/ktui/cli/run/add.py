@@ -1,4 +1,4 @@
-"""`ktui add`: an extra plan joins the queue of a run that is being carried on."""
+"""`ktui add`: add an extra plan to the queue of a live run."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ from ktui.planning.check.findings import Allowances, Option, Severity
 
 
 class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of one partition of the plan."""
+    """The treatment of one partition of the plan."""
 
     topic: str
     partition: int
     joining: Joining
     state: State | None
-    """As it stands in the run; null where the run does not have it."""
+    """The partition's state in the run; null if the run does not have it."""
     target: tuple[int, ...]
     run_target: tuple[int, ...] | None
 
 
 class AddJson(CheckJson, frozen=True, kw_only=True):
-    """What `ktui add --dry-run --json` prints: as `plan check`, and what becomes of each."""
+    """The output of `ktui add --dry-run --json`: `plan check`, plus each partition's treatment."""
 
     run: str
     on_conflict: OnConflict
@@ -64,7 +64,7 @@ class AddJson(CheckJson, frozen=True, kw_only=True):
 
 
 class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What `ktui add --json` prints."""
+    """The output of `ktui add --json`."""
 
     schema_version: int
     run: str
@@ -73,13 +73,13 @@ class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[FindingJson, ...]
     notes: tuple[FindingJson, ...]
     counts: dict[Joining, int]
-    """Partitions of the plan, by what becomes of them."""
+    """The number of the plan's partitions, by treatment."""
     answer: AnswerJson | None
-    """Null where nothing was asked for: there is a problem, or nothing to do."""
+    """The engine's answer; null if nothing was asked of it: a problem, or nothing to do."""
 
 
 def added_json(extra: Extra, answer: AnswerJson | None) -> str:
-    """Tell a script what was found, and what came of it."""
+    """Return the findings and the engine's answer, for scripts."""
 
     def found(severity: Severity) -> tuple[FindingJson, ...]:
         return findings_json(each for each in extra.findings if each.severity is severity)
@@ -98,7 +98,7 @@ def added_json(extra: Extra, answer: AnswerJson | None) -> str:
 
 
 def checked(extra: Extra, source: str, cluster: str) -> Checked:
-    """Give the check of the plan."""
+    """Return the result of the plan's check."""
     return Checked(
         plan=source,
         cluster=cluster,
@@ -110,10 +110,10 @@ def checked(extra: Extra, source: str, cluster: str) -> Checked:
 
 
 def as_json(extra: Extra, check: Checked) -> str:
-    """Tell it to a script."""
-    told = check_json(check)
+    """Return the preview for scripts."""
+    base = check_json(check)
     shape = AddJson(
-        **{field: getattr(told, field) for field in told.__struct_fields__},
+        **{field: getattr(base, field) for field in base.__struct_fields__},
         run=extra.run.name,
         on_conflict=extra.on_conflict,
         counts=_counts(extra),
@@ -123,9 +123,9 @@ def as_json(extra: Extra, check: Checked) -> str:
 
 
 def as_text(extra: Extra, check: Checked) -> str:
-    """Tell it to a person: the check of the plan, then what it means for the run."""
+    """Return the preview for people: the check of the plan, then its effect on the run."""
     lines = "\n".join(extra.in_run())
-    return "\n\n".join([report(check), lines, "Nothing was asked for."])
+    return "\n\n".join([report(check), lines, "Nothing was changed."])
 
 
 def _counts(extra: Extra) -> dict[Joining, int]:
@@ -157,23 +157,23 @@ def _joinings(extra: Extra) -> tuple[JoiningJson, ...]:
     "--on-conflict",
     type=click.Choice([choice.value for choice in OnConflict]),
     default=OnConflict.ROLLBACK.value,
-    help="What to do with a partition that the run is moving elsewhere: roll it back and then "
-    "queue it, the default; keep the run's own target; or cancel what is in flight, and go to the "
-    "new target from there.",
+    help="What to do with a partition that the run is moving elsewhere: rollback (default) rolls "
+    "it back and then queues it, keep leaves it its old target, retarget cancels its step and "
+    "moves it to the new target from there.",
 )
 @click.option(
     Option.REPLICATION_FACTOR_CHANGE.value,
     "factor_change",
     is_flag=True,
-    help="Let the plan change how many replicas a partition has.",
+    help="Allow the plan to change how many replicas a partition has.",
 )
 @click.option(
     Option.BELOW_MIN_ISR.value,
     "below_min_isr",
     is_flag=True,
-    help="Let the plan leave fewer replicas than min.insync.replicas.",
+    help="Allow the plan to leave fewer replicas than min.insync.replicas.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what it comes to, and ask for nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the effect on RUN, and change nothing.")
 @common.cluster_options
 @common.state_dir_option
 @common.json_option
@@ -191,16 +191,16 @@ def command(  # noqa: PLR0913 - an option each
     state: StateDir,
     json: bool,
 ) -> None:
-    """Have PLAN join RUN, under the limits, the throttle and the pauses of RUN.
+    """Add PLAN to RUN, under the limits, the throttle and the pauses of RUN.
 
-    The cluster is reached as when the run was started, unless an option says otherwise. What PLAN
-    has and RUN does not joins the queue; what RUN has had and is over is queued again. Returns
-    once the process that carries the run on has answered.
+    The connection to the cluster is that of the start of RUN, unless an option names another.
+    Partitions that are new to RUN join its queue. Partitions that have ended in RUN are queued
+    again. Returns once the engine of RUN has answered.
 
-    Exit code 2 where nothing was asked for.
+    Exit code 2 if PLAN was refused, 0 also if there was nothing to do.
     """
     run_dir = find_run(state, name)
-    found = _live(run_dir, path)
+    found = _live_run(run_dir, path)
     refuse_shut(state, found.begun.cluster_id, name)
     source, plan = given_plan(path)
     names = run_names((bootstrap_server, command_config, context), found.begun)
@@ -216,39 +216,38 @@ def command(  # noqa: PLR0913 - an option each
         check = checked(extra, source, where.cluster.name)
         click.echo(as_json(extra, check) if json else as_text(extra, check))
         sys.exit(BAD_PLAN if extra.has_problems else 0)
-    _tell(extra, source)
+    _report_findings(extra, source)
     if extra.has_problems or extra.idle:
-        _leave_it(extra, json=json)
+        _end_unchanged(extra, json=json)
     _add(run_dir, extra, path, json=json)
 
 
-def _live(run_dir: RunDir, path: Path) -> LeftRun:
-    """Read a run that a process carries on.
+def _live_run(run_dir: RunDir, path: Path) -> LeftRun:
+    """Read a run that has an engine.
 
     Raises:
-        BadInput: it has ended, or no process carries it on; says what to do instead.
+        BadInput: it has ended, or has no engine; the message says what to do instead.
         RunProblem: nothing of it can be read.
     """
-    found, name = _going(run_dir, path), run_dir.name
+    found, name = _unended_run(run_dir, path), run_dir.name
     if holder(run_dir) is None:
         raise BadInput(
-            f"no process carries run {name} on; have one do it first, and add the plan then: "
-            f"ktui resume {name}"
+            f"run {name} has no engine. Start one, then add the plan: ktui resume {name}"
         )
     return found
 
 
-def _going(run_dir: RunDir, path: Path) -> LeftRun:
-    """Read a run that is not at its end.
+def _unended_run(run_dir: RunDir, path: Path) -> LeftRun:
+    """Read a run that has not ended.
 
     Raises:
-        BadInput: it is; says what to do instead.
+        BadInput: it has ended; the message says what to do instead.
         RunProblem: nothing of it can be read.
     """
     found = found_run(run_dir)
     if found.run.ended:
         raise BadInput(
-            f"run {run_dir.name} has ended; carry the plan out as a run of its own: "
+            f"run {run_dir.name} has ended. Start the plan as a run of its own: "
             f"ktui start {clean(str(path))}"
         )
     return found
@@ -257,16 +256,17 @@ def _going(run_dir: RunDir, path: Path) -> LeftRun:
 def _check_cluster(cluster_id: str, found: LeftRun, where: Target) -> None:
     if cluster_id != found.begun.cluster_id:
         raise RunRefused(
-            f"{where.cluster.name} is cluster {cluster_id}, and the run is of "
+            f"{where.cluster.name} is cluster {cluster_id}, but the run belongs to cluster "
             f"{found.begun.cluster_id}. Name that one with --bootstrap-server, --command-config "
             "or --context"
         )
 
 
 def _need(found: LeftRun, where: Target) -> NeededPermission:
-    """Return what a run has to be permitted: its process moves the plan, by the run's connection.
+    """Return the permissions that the run needs: its engine moves the plan.
 
-    Of another connection, given by an option, what is missing is only a warning.
+    The engine uses the run's connection. If an option names another one here, a permission that
+    this one lacks is only a warning.
     """
     same = where.names == found.begun.connection
     severity = Severity.PROBLEM if same else Severity.WARNING
@@ -279,43 +279,42 @@ def _need(found: LeftRun, where: Target) -> NeededPermission:
     )
 
 
-def _tell(extra: Extra, source: str) -> None:
-    """Say what was found: of the figures only what the run's throttle means for them."""
-    figures = extra.run.throttled.rates and not extra.has_problems and not extra.idle
-    of_figures = extra.preflight().warnings if figures else ()
+def _report_findings(extra: Extra, source: str) -> None:
+    """Print the findings, and with a throttle the warnings about the figures under it."""
+    needs_figures = extra.run.throttled.rates and not extra.has_problems and not extra.idle
+    of_figures = extra.preflight().warnings if needs_figures else ()
     for finding in (*extra.findings, *of_figures):
         say(finding_line(source, finding))
 
 
-def _leave_it(extra: Extra, *, json: bool) -> NoReturn:
-    """End, for a problem forbids to add the plan, or there is nothing to do."""
+def _end_unchanged(extra: Extra, *, json: bool) -> NoReturn:
+    """End the program: a problem keeps the plan out, or there is nothing to do."""
     if json:
         click.echo(added_json(extra, None))
     why = f"nothing to do: {joinings_in_words(extra.ways)}"
-    say("nothing was asked for" if extra.has_problems else why)
+    say("the plan was not added" if extra.has_problems else why)
     sys.exit(BAD_PLAN if extra.has_problems else 0)
 
 
 def _add(run_dir: RunDir, extra: Extra, path: Path, *, json: bool) -> None:
-    """Have the process that carries the run on take the plan in."""
     number = put(run_dir, extra.command())
     try:
         answer = answer_to(run_dir, number)
     except RunProblem:
-        _going(run_dir, path)  # it may have ended meanwhile: then nothing is written down for later
+        _unended_run(run_dir, path)  # if it has ended meanwhile, the plan is not added later either
         raise
     if answer.accepted:
-        _write_way_back(run_dir)
+        _write_rollback_plan(run_dir)
     if json:
         click.echo(added_json(extra, answer_json(run_dir, number, answer)))
         end_if_refused(answer)
         return
     tell(run_dir, answer)
-    click.echo(f"see what becomes of it: ktui status {run_dir.name}")
+    click.echo(f"follow it with: ktui status {run_dir.name}")
 
 
-def _write_way_back(run_dir: RunDir) -> None:
-    """Put what the extra plan brought into the plan beside the journal that leads back."""
+def _write_rollback_plan(run_dir: RunDir) -> None:
+    """Add the extra plan's partitions to the rollback plan beside the journal."""
     try:
         write_rollback_anew(run_dir)
     except RunProblem as problem:

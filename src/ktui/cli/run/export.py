@@ -1,4 +1,4 @@
-"""`ktui runs export`: a run is written into a file, to go on in another state directory."""
+"""`ktui runs export`: write a run into a file, to go on in another state directory."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ktui.quantities import as_count
 
 
 class ExportJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What `ktui runs export --json` prints."""
+    """The output of `ktui runs export --json`."""
 
     schema_version: int
     run: str
     file: str
     partitions_left: int
     owned: str | None
-    """Why the cluster was not given up: it cannot be asked, or is another's; null where it was."""
+    """Why the cluster was not released: no answer, or another owner; null if it was released."""
 
 
 @click.command("export", short_help="Write a run into a file, to go on elsewhere.")
@@ -55,10 +55,10 @@ def command(  # noqa: PLR0913 - an option each
     state: StateDir,
     json: bool,
 ) -> None:
-    """Write RUN into FILE and give its cluster up; `ktui runs import` goes on with it elsewhere.
+    """Write RUN into FILE and release its cluster; `ktui runs import` continues it elsewhere.
 
-    No process may carry it on. What is in flight goes on in Kafka. Here the run is `exported`
-    from then on, and is not resumed. Its recording stays here.
+    RUN must not have an engine. Steps in flight go on in Kafka. In this state directory the run is
+    then `exported` and cannot be resumed. Its recording stays here.
     """
     run_dir = find_run(state, name)
     found = found_run(run_dir)
@@ -69,45 +69,45 @@ def command(  # noqa: PLR0913 - an option each
         _check_reached(where, cluster_id)
     if (owner := holder(run_dir)) is not None:
         raise RunRefused(
-            f"run {name} is owned by {owner}. It is exported once no process carries it on. Have "
-            f"that one leave it: kill {owner.pid}. What is in flight goes on in Kafka"
+            f"run {name} is owned by {owner}. Only a run without an engine can be exported. Have "
+            f"the engine leave it: kill {owner.pid}. Steps in flight go on in Kafka"
         )
     with starting(state, cluster_id) as live:
         if how is not None:
             _check_alone(state, cluster_id, name, live)
         run = export_run(run_dir, file, SystemClock())
-        owned = None if how is None else _given_up(how)
+        owned = None if how is None else _release(how)
     if json:
-        told = ExportJson(
+        shape = ExportJson(
             schema_version=SCHEMA_VERSION,
             run=name,
             file=clean(str(file)),
             partitions_left=_left(run),
             owned=owned,
         )
-        click.echo(encode(told))
+        click.echo(encode(shape))
     else:
-        _tell(run, file, owned, asked=how is not None)
+        _report(run, file, owned, asked=how is not None)
 
 
 def _check_reached(where: Target, cluster_id: str) -> None:
-    """See that the cluster can be given up.
+    """Check that the cluster answers, so that it can be released.
 
     Raises:
-        RunProblem: it does not answer.
-        RunRefused: it is another one.
+        RunProblem: the cluster does not answer.
+        RunRefused: it is not the run's cluster.
     """
     try:
         asyncio.run(check_cluster(where, cluster_id))
     except ClusterError as error:
         raise RunProblem(
-            f"{error}. Nothing was exported. To export it all the same, without giving the cluster "
-            f"up: {NO_OWNERSHIP}; its claim lapses within 30 minutes, or is taken over"
+            f"{error}. Nothing was exported. To export without releasing the cluster, use "
+            f"{NO_OWNERSHIP}: the claim then lapses within 30 minutes, unless it is taken over"
         ) from None
 
 
 def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun]) -> None:
-    """See that the state directory can give the cluster up: no other run of it needs that.
+    """Check that no other run of the state directory needs the cluster.
 
     Raises:
         RunRefused: one does.
@@ -115,18 +115,18 @@ def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun
     for other in live:
         if other.name != name:
             raise RunRefused(
-                f"run {other.name}, owned by {other.holder}, is live on the cluster, which the "
-                f"state directory would give up with run {name}. Wait for its end first"
+                f"run {other.name}, owned by {other.holder}, is live on the cluster, and an export "
+                f"of run {name} would release that. Wait for the end of run {other.name} first"
             )
     for other_name, where in throttles_left(state, cluster_id, name):
         raise RunRefused(
-            f"run {other_name} has left its throttle on {where}, and whoever owns the cluster next "
-            f"could not tell it from their own. First: ktui resume {other_name}; or ktui cancel "
-            f"{other_name} --stop --all"
+            f"run {other_name} has left its throttle on {where}. The next owner of the cluster "
+            f"could not tell that throttle from their own. First: ktui resume {other_name}; or: "
+            f"ktui cancel {other_name} --stop --all"
         )
 
 
-def _given_up(how: Claiming) -> str | None:
+def _release(how: Claiming) -> str | None:
     try:
         return asyncio.run(given_up(how))
     except RunProblem as problem:
@@ -137,16 +137,16 @@ def _left(run: Run) -> int:
     return len(run.tracks) - run.over
 
 
-def _tell(run: Run, file: Path, owned: str | None, *, asked: bool) -> None:
+def _report(run: Run, file: Path, owned: str | None, *, asked: bool) -> None:
     where, left = clean(str(file)), as_count(_left(run), "partition")
-    click.echo(f"run {run.name}: exported to {where}, with {left} left")
+    click.echo(f"run {run.name}: exported to {where}, {left} left")
     if run.in_flight:
         steps = as_count(run.in_flight, "step")
         click.echo(f"{steps} in flight {'goes' if run.in_flight == 1 else 'go'} on in Kafka")
     take_over = ""
     if owned is not None:
         take_over = " --take-over"
-        say(f"the cluster was not given up: {owned}. A claim lapses within 30 minutes")
+        say(f"the cluster was not released: {owned}. A claim lapses within 30 minutes")
     elif asked:
-        click.echo("the cluster is not owned by this state directory any more")
-    click.echo(f"go on with it in another state directory: ktui runs import {where}{take_over}")
+        click.echo("this state directory no longer owns the cluster")
+    click.echo(f"continue it in another state directory: ktui runs import {where}{take_over}")

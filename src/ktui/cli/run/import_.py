@@ -1,4 +1,4 @@
-"""`ktui runs import`: a run that was exported goes on in this state directory."""
+"""`ktui runs import`: bring an exported run into this state directory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ktui.quantities import as_count
 
 
 class ImportJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What `ktui runs import --json` prints."""
+    """The output of `ktui runs import --json`."""
 
     schema_version: int
     run: str
@@ -36,9 +36,9 @@ class ImportJson(msgspec.Struct, frozen=True, kw_only=True):
     partitions_left: int
 
 
-@click.command("import", short_help="Take a run that was exported.")
+@click.command("import", short_help="Import a run that was exported.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--name", metavar="NAME", help="What the run is called here; else as it was there.")
+@click.option("--name", metavar="NAME", help="Name of the run here. Default: its old name.")
 @common.cluster_options
 @ownership_options
 @common.state_dir_option
@@ -55,19 +55,19 @@ def command(  # noqa: PLR0913 - an option each
     state: StateDir,
     json: bool,
 ) -> None:
-    """Take the run in FILE, written by `ktui runs export`, and own its cluster from now on.
+    """Import the run in FILE, from `ktui runs export`, and own its cluster from now on.
 
-    The cluster is named as where the run came from, unless an option names it. An option has to
-    where that was by brokers and by credentials. Nothing of the run goes on before `ktui resume`.
+    The connection to the cluster is that of the run, unless an option names another. If the run
+    named both brokers and credentials, an option has to. Nothing goes on before `ktui resume`.
     """
     clock = SystemClock()
     with opened(state, file, clock) as export:
         name = name or export.exported.run
         cluster_id = export.begun.cluster_id
-        given = bootstrap_server, command_config, context
-        if not any(given):
+        names = bootstrap_server, command_config, context
+        if not any(names):
             _check_names(file, export.begun.connection)
-        where = target(*run_names(given, export.begun))
+        where = target(*run_names(names, export.begun))
         warn_of_tls(where.cluster)
         asyncio.run(check_cluster(where, cluster_id))
         how = claiming(
@@ -81,27 +81,27 @@ def command(  # noqa: PLR0913 - an option each
                 import_run(state, export, name, where.names, clock)
         left = len(export.run.tracks) - export.run.over
     if json:
-        told = ImportJson(
+        shape = ImportJson(
             schema_version=SCHEMA_VERSION, run=name, cluster_id=cluster_id, partitions_left=left
         )
-        click.echo(encode(told))
+        click.echo(encode(shape))
     else:
-        where_from = clean(str(file))
-        click.echo(f"run {name}: imported from {where_from}, {as_count(left, 'partition')} left")
+        source = clean(str(file))
+        click.echo(f"run {name}: imported from {source}, {as_count(left, 'partition')} left")
         if how is not None:
             click.echo("this state directory owns the cluster, for 30 minutes without an engine")
-        click.echo(f"go on with it: {resume_command(state, name)}")
+        click.echo(f"resume it: {resume_command(state, name)}")
 
 
 def _check_names(file: Path, connection: Mapping[str, str]) -> None:
-    """See that a file from elsewhere does not choose who gets the credentials of this host.
+    """Check that a file from elsewhere does not choose which brokers get this host's credentials.
 
     Raises:
-        BadInput: it names brokers, and a file or context that has the credentials.
+        BadInput: the file names brokers, and also a file or context with credentials.
     """
     if "bootstrap_server" in connection and {"command_config", "context"} & connection.keys():
         again = shlex.join(["ktui", "runs", "import", str(file), *cluster_options(connection)])
         raise BadInput(
-            f"{clean(str(file))}: names both brokers and where credentials for them are. If those "
-            f"are to get these, say so: {clean(again)}"
+            f"{clean(str(file))}: names both brokers and a place of credentials on this host. If "
+            f"these brokers may get those credentials, name both yourself: {clean(again)}"
         )

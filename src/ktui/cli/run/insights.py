@@ -1,4 +1,4 @@
-"""`ktui insights`: what earlier runs tell of a cluster."""
+"""`ktui insights`: what earlier runs show about a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ktui.quantities import as_count
 
 
 def insights_text(insights: Insights) -> str:
-    """Give all clusters, one after another; without any, how to get there."""
+    """Return the insights of all clusters; without any, how to make them."""
     if not insights.clusters:
         return NOTHING
     made = f"made {moment(insights.made_at)} by ktui {insights.version}"
@@ -29,8 +29,8 @@ def insights_text(insights: Insights) -> str:
 
 def _cluster(of: ClusterInsights) -> str:
     span = f", {moment(of.began)} to {moment(of.ended)}" if of.began is not None else ""
-    told = f"{as_count(of.runs, 'run')}, {as_count(of.moves, 'move')}{span}"
-    return "\n\n".join([f"cluster {of.cluster_id}: {told}", *map(_section, sections(of))])
+    basis = f"{as_count(of.runs, 'run')}, {as_count(of.moves, 'move')}{span}"
+    return "\n\n".join([f"cluster {of.cluster_id}: {basis}", *map(_section, sections(of))])
 
 
 def _section(section: Section) -> str:
@@ -44,18 +44,18 @@ def _section(section: Section) -> str:
     "--lake",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Those that `ktui pipeline run` left in this lake.",
+    help="Read the insights that `ktui pipeline run` wrote into this lake.",
 )
-@click.option("--cluster", metavar="ID", help="Of this cluster only.")
+@click.option("--cluster", metavar="ID", help="Show this cluster only.")
 @common.state_dir_option
 @common.json_option
 def command(
     path: Path | None, lake: Path | None, cluster: str | None, *, state: StateDir, json: bool
 ) -> None:
-    """Show what recordings of earlier runs tell: rates, stalls, forecasts, limits to take.
+    """Show what recordings of earlier runs reveal: rates, stalls, forecasts, limits to choose.
 
-    They are those of FILE, of a lake, or else of the state directory, where the live view finds
-    them, too: `ktui pipeline run` puts them there.
+    Insights come from FILE, from a lake, or else from the state directory. `ktui pipeline run`
+    writes them there, and the live view reads them there, too.
     """
     if path is not None and lake is not None:
         raise click.UsageError("FILE and --lake exclude each other.")
@@ -73,5 +73,7 @@ def _only(insights: Insights, cluster: str) -> Insights:
     of = insights.of(cluster)
     if of is None:
         known = ", ".join(each.cluster_id for each in insights.clusters) or "none"
-        raise BadInput(f"--cluster {cluster}: nothing is known of it; known are: {clean(known)}")
+        raise BadInput(
+            f"--cluster {cluster}: there are no insights for it. Known clusters: {clean(known)}"
+        )
     return msgspec.structs.replace(insights, clusters=(of,))

@@ -1,4 +1,4 @@
-"""`ktui limits`: how much of a run may move at once, and how: seen and changed."""
+"""`ktui limits`: show or change how much of a run may move at once, and how."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, parse_lim
 
 
 class LimitsJson(msgspec.Struct, frozen=True):
-    """What `ktui limits RUN --json` prints where none is changed."""
+    """The output of `ktui limits RUN --json` without a change."""
 
     schema_version: int
     run: str
     limits: Limits
     since_batch: int
-    """The first decision that they bind."""
+    """The first decision that the limits bind."""
 
 
 @click.command("limits")
@@ -38,11 +38,11 @@ class LimitsJson(msgspec.Struct, frozen=True):
 @common.state_dir_option
 @common.json_option
 def command(name: str, *, state: StateDir, json: bool, **limits: str | None) -> None:
-    """Show the limits of RUN, or put others in force: those named, while the rest stays.
+    """Show or change the limits of RUN; unnamed ones keep their value.
 
-    They bind from the next decision on; what is in flight is left as it is. Waits up to 30 s for
-    the answer of the process that carries the run on, which tells that decision. Where no process
-    does, nothing is changed: resume the run first.
+    New limits bind from the next decision on. Steps in flight stay as they are. Waits up to 30 s
+    for the engine's answer, which names that decision. Without an engine nothing changes: resume
+    the run first.
     """
     given = given_limits(limits)
     run_dir = find_run(state, name)
@@ -56,7 +56,7 @@ def command(name: str, *, state: StateDir, json: bool, **limits: str | None) -> 
 
 
 def _check(given: Mapping[str, object], run: Run) -> None:
-    """See that limits go with those that stay, before anything is written."""
+    """Check new limits together with the ones that stay, before anything is written."""
     try:
         parse_limits(given, run.limits)
     except LimitsProblem as problem:

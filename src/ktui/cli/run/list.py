@@ -1,4 +1,4 @@
-"""`ktui list`: the reassignments of a cluster, once."""
+"""`ktui list`: print the reassignments of a cluster, once."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ktui.progress.timeline import Lane, Progress, Timeline
 from ktui.tui.draw.format import as_bytes, as_messages, as_share
 
 PATIENCE_S = 5.0
-"""One look is all there is, so it waits longer for a slow broker than a live view does."""
+"""Seconds for a slow broker: longer than in the live view, for this is the only poll."""
 
 
 @click.command("list")
 @common.cluster_options
-@common.topics_option("Only this topic; may be repeated.")
-@common.partitions_option("Only this one; may be repeated.")
+@common.topics_option("Only this topic. Repeatable.")
+@common.partitions_option("Only this partition. Repeatable.")
 @common.json_option
 @click.option(
     "--kafka-json",
     is_flag=True,
-    help="The targets in the format of --reassignment-json-file (KIP-455).",
+    help="Print the targets in the format of --reassignment-json-file (KIP-455).",
 )
 def command(
     bootstrap_server: str | None,
@@ -46,23 +46,23 @@ def command(
     """List the partition reassignments under way, with the lag of each replica being added."""
     if json and kafka_json:
         raise click.UsageError("--json and --kafka-json exclude each other.")
-    wanted = set(partitions)
+    chosen = set(partitions)
     cluster = choose_cluster(bootstrap_server, command_config, context)
-    observation = asyncio.run(_look(cluster))
+    observation = asyncio.run(_poll(cluster))
     timelines = [
         timeline
         for tp, timeline in sorted(fold(Progress(), observation).timelines.items())
-        if timeline.state.reassigning and _asked_for(tp, topics, wanted)
+        if timeline.state.reassigning and _in_scope(tp, topics, chosen)
     ]
     if kafka_json:
         click.echo(encode(_plan(timelines)))
     elif json:
         click.echo(encode(list_json(observation, timelines)))
     else:
-        _print_table(observation, timelines, filtered=bool(topics or wanted))
+        _print_table(observation, timelines, filtered=bool(topics or chosen))
 
 
-async def _look(cluster: Cluster) -> Observation:
+async def _poll(cluster: Cluster) -> Observation:
     reader = cluster.reader()
     try:
         observer = Observer(reader, SystemClock(), patience_s=PATIENCE_S)
@@ -74,12 +74,12 @@ async def _look(cluster: Cluster) -> Observation:
         await reader.aclose()
 
 
-def _asked_for(tp: TopicPartition, topics: tuple[str, ...], wanted: set[TopicPartition]) -> bool:
-    return not (topics or wanted) or tp.topic in topics or tp in wanted
+def _in_scope(tp: TopicPartition, topics: tuple[str, ...], chosen: set[TopicPartition]) -> bool:
+    return not (topics or chosen) or tp.topic in topics or tp in chosen
 
 
 def _plan(timelines: list[Timeline]) -> dict[str, object]:
-    """Kafka's plan format; KIP-455 wants an empty object when nothing moves."""
+    """Return Kafka's plan format; by KIP-455 an empty object when nothing moves."""
     if not timelines:
         return {}
     partitions = [

@@ -1,4 +1,4 @@
-"""`ktui pause`: a run submits nothing new until it is told to go on."""
+"""`ktui pause` and `ktui continue`: stop a run from submitting steps, and let it again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ktui.execution.journal.commands import Continue, Pause
 
 @click.command("continue")
 @common.run_argument
-@common.topics_option("Only this topic; may be repeated.")
-@common.partitions_option("Only this partition; may be repeated.")
+@common.topics_option("Only this topic. Repeatable.")
+@common.partitions_option("Only this partition. Repeatable.")
 @common.state_dir_option
 @common.json_option
 def continue_(
@@ -27,10 +27,10 @@ def continue_(
     state: StateDir,
     json: bool,
 ) -> None:
-    """Lift pauses of RUN: of the topics and partitions named, or else every one.
+    """Lift pauses of RUN: those of the named topics and partitions, or else all.
 
-    Waits up to 30 s for the answer of the process that carries the run on. A run that no process
-    carries on is not paused: `ktui resume` has one carry it on.
+    Waits up to 30 s for the engine's answer. A run without an engine is not paused: start one with
+    `ktui resume`.
     """
     run_dir = find_run(state, name)
     check_scope(owned_run(run_dir), topics, partitions)
@@ -39,8 +39,8 @@ def continue_(
 
 @click.command("pause")
 @common.run_argument
-@common.topics_option("Only this topic; may be repeated.")
-@common.partitions_option("Only this partition; may be repeated.")
+@common.topics_option("Only this topic. Repeatable.")
+@common.partitions_option("Only this partition. Repeatable.")
 @common.state_dir_option
 @common.json_option
 def pause(
@@ -51,9 +51,9 @@ def pause(
     state: StateDir,
     json: bool,
 ) -> None:
-    """Have RUN submit nothing new; what is in flight finishes. `ktui continue` lifts it.
+    """Pause RUN: steps in flight finish, and no new ones are submitted.
 
-    Waits up to 30 s for the answer of the process that carries the run on.
+    `ktui continue` lifts the pause. Waits up to 30 s for the engine's answer.
     """
     run_dir = find_run(state, name)
     check_scope(owned_run(run_dir), topics, partitions)

@@ -1,4 +1,4 @@
-"""`ktui runs`: every run that this machine remembers."""
+"""`ktui runs`: list every run of the state directory."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _CALLED_OFF = (
     State.ROLLING_BACK,
     State.REFUSED,
 )
-_LISTS, _GIVEN = ("state", "json"), click.core.ParameterSource.COMMANDLINE
+_LIST_OPTIONS, _COMMAND_LINE = ("state", "json"), click.core.ParameterSource.COMMANDLINE
 _STATES = {RunState.RESUMABLE: "waiting for resume"}
 
 
 class OwnerJson(msgspec.Struct, frozen=True):
-    """The process that owns a run."""
+    """The process that owns a run: its engine."""
 
     pid: int
     host: str
@@ -44,21 +44,21 @@ class OwnerJson(msgspec.Struct, frozen=True):
 
 
 class OutageJson(msgspec.Struct, frozen=True):
-    """Since when the process of a run has had no answer from the cluster, and why."""
+    """A cluster that does not answer the engine: since when, and why."""
 
     since: str
     reason: str
 
 
 class RecordingJson(msgspec.Struct, frozen=True):
-    """Whether the process of a run records what it sees, and why not any more."""
+    """Whether the engine of a run records, and the problem that stopped it."""
 
     on: bool
     problem: str | None
 
 
 class RunJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One run; of an unreadable one all but `name`, `state` and `problem` may be null."""
+    """One run. If it is unreadable, all but `name`, `state` and `problem` may be null."""
 
     name: str
     state: RunState
@@ -68,36 +68,36 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: str | None
     owner: OwnerJson | None
     outage: OutageJson | None
-    """None while the cluster answers, and without an owner."""
+    """Null while the cluster answers, and without an engine."""
     last_look_at: str | None
-    """When a process of it last looked at the cluster, where that is noted."""
+    """The time of the last poll by an engine of the run; null where it is not noted."""
     partitions: int
     counts: dict[State, int]
     throttle: RatesJson
-    """The rates that are wanted."""
+    """The rates that the run wants."""
     open_requests: tuple[str, ...]
-    """The partitions of which a request may take effect though the run has ended."""
+    """The partitions with a request that may take effect after the run has ended."""
     throttle_left: str | None
-    """Which throttles of it stay though nothing is left to move, or no process has it, and why."""
+    """The throttles that stay though nothing is left to move, or the run has no engine; and why."""
     recording: RecordingJson
     problem: str | None
 
 
 class RunsJson(msgspec.Struct, frozen=True):
-    """What `ktui runs --json` prints."""
+    """The output of `ktui runs --json`."""
 
     schema_version: int
     state_dir: str
     runs: tuple[RunJson, ...]
     cancel_gates: tuple[CancelGateJson, ...]
-    """Those that are shut, of the runs' clusters."""
+    """The shut gates among the runs' clusters."""
 
 
 _VERBS = {
     "export": "ktui.cli.run.export:command",
     "import": "ktui.cli.run.import_:command",
 }
-"""They ask a cluster; the list does not."""
+"""These verbs talk to a cluster; the list does not."""
 
 
 @click.command("runs", cls=LazyGroup, verbs=_VERBS, invoke_without_command=True)
@@ -105,16 +105,18 @@ _VERBS = {
 @common.json_option
 @click.pass_context
 def command(context: click.Context, *, state: StateDir, json: bool) -> None:
-    """List the runs that this machine remembers, the last one started first.
+    """List the runs of the state directory, newest first.
 
-    With a verb: have one go on in another state directory.
+    The verbs move a run to another state directory.
     """
     if context.invoked_subcommand is None:
         _list(state, json=json)
-    elif given := [name for name in _LISTS if context.get_parameter_source(name) is _GIVEN]:
-        option = f"--{given[0].replace('state', 'state-dir')}"
+    elif misplaced := [
+        name for name in _LIST_OPTIONS if context.get_parameter_source(name) is _COMMAND_LINE
+    ]:
+        option = f"--{misplaced[0].replace('state', 'state-dir')}"
         verb = context.invoked_subcommand
-        raise click.UsageError(f"{option} goes behind the verb: ktui runs {verb} ... {option}")
+        raise click.UsageError(f"Put {option} after the verb: ktui runs {verb} ... {option}")
 
 
 def _list(state: StateDir, *, json: bool) -> None:
@@ -122,8 +124,8 @@ def _list(state: StateDir, *, json: bool) -> None:
     clusters = dict.fromkeys(run.cluster_id for run in runs if run.cluster_id is not None)
     gates = [shut for each in clusters if (shut := gate_of(state, each)) is not None]
     if json:
-        told, all_shut = tuple(map(_run_json, runs)), tuple(map(gate_json, gates))
-        click.echo(encode(RunsJson(SCHEMA_VERSION, str(state.path), told, all_shut)))
+        all_runs_json, all_shut = tuple(map(_run_json, runs)), tuple(map(gate_json, gates))
+        click.echo(encode(RunsJson(SCHEMA_VERSION, str(state.path), all_runs_json, all_shut)))
     elif runs:
         _print_table(runs)
         for gate in gates:
@@ -134,29 +136,29 @@ def _list(state: StateDir, *, json: bool) -> None:
 
 
 def owner_json(owner: Holder | None) -> OwnerJson | None:
-    """Put the owner of a run in its JSON form."""
+    """Return the JSON form of a run's owner."""
     if owner is None:
         return None
     return OwnerJson(owner.pid, owner.host, owner.user, utc(owner.since))
 
 
 def outage_json(lost: ClusterLost | None) -> OutageJson | None:
-    """Put the loss of the cluster in its JSON form."""
+    """Return the JSON form of an outage of the cluster."""
     return None if lost is None else OutageJson(utc(lost.since), lost.reason)
 
 
 def recording_json(recording: Recording) -> RecordingJson:
-    """Put whether a run is recorded in its JSON form."""
+    """Return the JSON form of a run's recording."""
     return RecordingJson(recording.on, recording.reason or None)
 
 
 def moment(at: datetime | None) -> str:
-    """Write a moment for people, in their own time: "2026-11-21 15:02:31+01:00"."""
+    """Format a moment in local time, for people: "2026-11-21 15:02:31+01:00"."""
     return "-" if at is None else at.astimezone().isoformat(" ", timespec="seconds")
 
 
 def state_in_words(state: RunState) -> str:
-    """Name how a run stands."""
+    """Return the words for the state of a run."""
     return _STATES.get(state, state.value)
 
 
@@ -180,34 +182,34 @@ def _print_table(runs: list[RunSummary]) -> None:
 
 
 def _late(run: RunSummary) -> str:
-    """Say which requests of a run that has ended may take effect yet."""
+    """Name the requests of an ended run that may still take effect."""
     if not run.open_requests:
         return ""
     named = join_some([f"{each.topic}-{each.partition}" for each in run.open_requests], told=5)
     return (
-        f"requests for {named} were not answered before it ended, and may take effect late; "
-        "`ktui doctor` tells of any that did"
+        f"requests for {named} were not answered before it ended, and may take effect late. "
+        "`ktui doctor` reports any that did"
     )
 
 
 def _row(run: RunSummary) -> tuple[str, ...]:
-    name, stands = clean(run.name), state_in_words(run.state)
+    name, state = clean(run.name), state_in_words(run.state)
     if run.state is RunState.UNREADABLE:
-        return (name, stands, *("-" * 8))
+        return (name, state, *("-" * 8))
     if run.outage is not None:
-        stands += ", cluster lost"
+        state += ", cluster lost"
     if run.silence is not None:
-        stands += ", silent"
+        state += ", silent"
     if run.throttle_left is not None:
-        stands += ", throttle left"
+        state += ", throttle left"
     counts = run.counts
     return (
         name,
-        stands,
+        state,
         f"{counts.get(State.DONE, 0):,}/{run.partitions:,}",
-        f"{sum(counts.get(state, 0) for state in _CALLED_OFF):,}",
+        f"{sum(counts.get(each, 0) for each in _CALLED_OFF):,}",
         f"{counts.get(State.FAILED, 0):,}",
-        f"{sum(counts.get(state, 0) for state in _LEFT_OUT):,}",
+        f"{sum(counts.get(each, 0) for each in _LEFT_OUT):,}",
         moment(run.started_at),
         _owner(run.holder),
         clean(run.cluster_id or "-"),

@@ -1,4 +1,4 @@
-"""`ktui status`: one run, as it stands or event for event."""
+"""`ktui status`: show the state of one run, or all its events."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from ktui.execution.run.events import JournalEntry
 
 @click.command("status")
 @common.run_argument
-@click.option("--events", is_flag=True, help="All that has happened in it, a line each.")
+@click.option("--events", is_flag=True, help="Show every event of the run, one line each.")
 @common.state_dir_option
-@click.option("--json", is_flag=True, help="One JSON object; with --events, one each line.")
+@click.option("--json", is_flag=True, help="Print one JSON object; with --events, one per line.")
 def command(name: str, *, events: bool, state: StateDir, json: bool) -> None:
-    """Show RUN: its limits, its owner, the current batch, and the partitions that are not well.
+    """Show RUN: its limits, its engine, the current batch, and the partitions in trouble.
 
-    Exit code 1 where its journal is damaged: what is shown is what came before.
+    Exit code 1 if its journal is damaged: only events before the damage are shown.
     """
     run_dir = find_run(state, name)
     if events:

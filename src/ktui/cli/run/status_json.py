@@ -43,7 +43,7 @@ class PauseJson(msgspec.Struct, frozen=True):
 
 
 class PausesJson(msgspec.Struct, frozen=True):
-    """All that is paused."""
+    """All pauses of a run."""
 
     whole: tuple[PauseJson, ...]
     topics: tuple[str, ...]
@@ -51,7 +51,7 @@ class PausesJson(msgspec.Struct, frozen=True):
 
 
 class GateJson(msgspec.Struct, frozen=True):
-    """Whether the health of the cluster lets new steps begin."""
+    """The health gate; shut, it lets no new step begin."""
 
     shut: bool
     reason: str
@@ -64,7 +64,7 @@ class AddedPlanJson(msgspec.Struct, frozen=True, kw_only=True):
     plan: str
     plan_sha256: str
     partitions: int
-    """Those of it that joined."""
+    """The number of its partitions that joined."""
     on_conflict: OnConflict
     who: str
 
@@ -80,19 +80,19 @@ class FlyingJson(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     """The number of the partition's step, from 1."""
     replicas: Brokers
-    """Just before the step."""
+    """The replicas just before the step."""
     step_replicas: Brokers
-    """What the step asked for."""
+    """The replicas that the step asked for."""
     adding: Brokers
     removing: Brokers
     elect: int | None
     target: Brokers
-    """What the plan asks for."""
+    """The replicas that the plan asks for."""
     original: Brokers
 
 
 class TroubledJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition that is not well, or was given up."""
+    """A partition in trouble, or given up."""
 
     topic: str
     partition: int
@@ -105,19 +105,19 @@ class TroubledJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitingJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition that waits for its next step, and why."""
+    """A partition that waits for its next step, and the reason."""
 
     topic: str
     partition: int
     state: State
     since: str | None
     waits_for: str
-    """What holds it ("paused", "health gate shut"), or the limit without room ("partitions")."""
+    """The cause of the wait ("paused", "health gate shut"), or the full limit ("partitions")."""
     reason: str
 
 
 class CalledOffJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition that an operator has called off."""
+    """A partition that an operator has cancelled."""
 
     topic: str
     partition: int
@@ -130,13 +130,13 @@ class CalledOffJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What `ktui status RUN --json` prints."""
+    """The output of `ktui status RUN --json`."""
 
     schema_version: int
     run: str
     state: RunState
     at: str | None
-    """When the last event happened."""
+    """The time of the last event."""
     seq: int
     cluster_id: str | None
     plan: str | None
@@ -145,46 +145,46 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: str | None
     owner: OwnerJson | None
     ownership_off: bool
-    """Whether its process was told not to ask who owns the cluster."""
+    """Whether its engine does not check who owns the cluster, by option or context."""
     left: str | None
-    """Why the last owner went, where it said so."""
+    """The reason the last engine gave for leaving, if it gave one."""
     limits: Limits
     limits_since_batch: int
-    """The first decision that they bind."""
+    """The first decision that the limits bind."""
     throttle: ThrottleJson
     options: RunOptions
     until: str | None
-    """Nothing begins that is not expected to end by then."""
+    """Nothing begins unless it is expected to end by this time."""
     pauses: PausesJson
     gate: GateJson
     cancel_gate: CancelGateJson | None
-    """Who has shut the cluster's cancel gate; null while it is open."""
+    """The cluster's cancel gate, if it is shut; null while it is open."""
     outage: OutageJson | None
-    """None while the cluster answers, and without an owner."""
+    """Null while the cluster answers, and without an engine."""
     last_look_at: str | None
-    """When a process of it last looked at the cluster, where that is noted."""
+    """The time of the last poll by an engine of the run; null where it is not noted."""
     recording: RecordingJson
     batch: int
-    """The last decision that submitted something; in wave mode, the wave."""
+    """The number of the last decision that submitted something; in wave mode, of the wave."""
     added: tuple[AddedPlanJson, ...]
-    """The extra plans that have joined it, in order."""
+    """The extra plans that have joined the run, in order."""
     partitions: int
     counts: dict[State, int]
     bytes: int
-    """To be copied: the size, as of the start, of every replica that is added."""
+    """Bytes to copy: the sizes, at the start, of all replicas being added."""
     bytes_done: int
-    """Of these, what finished steps have copied."""
+    """The part of `bytes` that finished steps have copied."""
     left_s: Range | None
-    """Seconds until the end, as far as can be told; None unless it is running."""
+    """Estimated seconds until the end; null while unknown, and unless the run is running."""
     left_by_earlier_runs: bool
-    """Whether that goes by the rates of earlier runs: this one has no rate of its own yet."""
+    """Whether `left_s` rests on the rates of earlier runs: this run has no rate of its own yet."""
     in_flight: tuple[FlyingJson, ...]
     waiting: tuple[WaitingJson, ...]
     """The partitions that have begun and wait for a step, then the next one to begin."""
     troubled: tuple[TroubledJson, ...]
     called_off: tuple[CalledOffJson, ...]
     damage: str | None
-    """What is wrong with the journal, or was before it was recovered."""
+    """The damage of the journal, also after it was recovered."""
 
 
 def status_json(
@@ -197,7 +197,7 @@ def status_json(
     last_look: datetime | None = None,
     reasons: Sequence[Waiting] = (),
 ) -> StatusJson:
-    """Put a run in its JSON form."""
+    """Return the JSON form of a run's status."""
     started = run.started
     return StatusJson(
         schema_version=SCHEMA_VERSION,

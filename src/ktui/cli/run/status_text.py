@@ -1,4 +1,4 @@
-"""A run's status as a person reads it."""
+"""The text of a run's status, for people."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ktui.progress.timeline import Range
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_ROWS = 40
-"""Of the partitions that wait, and of those that were cancelled."""
+"""Rows shown of the partitions that wait, and of those that were cancelled."""
 
 
 def status_text(
@@ -40,14 +40,14 @@ def status_text(
     silent: str | None = None,
     waits: Sequence[Waiting] = (),
 ) -> str:
-    """Give what the run is first, then how far it is, what moves, and what is not well.
+    """Describe a run: its settings, its progress, the steps in flight, and all trouble.
 
     Args:
-        run: by its journal.
-        owner: who owns it.
-        copied: how long it takes yet, where that can be told.
-        cancel_gate: who has shut the cluster's cancel gate.
-        silent: for how long its process has not looked at the cluster.
+        run: the run, from its journal.
+        owner: the process that owns it.
+        copied: the progress of its copies, with the time left where that is known.
+        cancel_gate: who has shut the cluster's cancel gate, and how to open it.
+        silent: for how long its engine has not polled the cluster.
         waits: the partitions that wait, and why.
     """
     sections = [
@@ -69,7 +69,7 @@ def _head(run: Run, owner: Holder | None, cancel_gate: str | None, silent: str |
         *_origin(run),
         *_ownership(run, owner, state),
         *(() if silent is None else (("engine", silent),)),
-        *_will(run, owner),
+        *_settings(run, owner),
         *_health(run, owner),
         *(() if cancel_gate is None else (("gate", cancel_gate),)),
     ]
@@ -84,7 +84,7 @@ def _origin(run: Run) -> Iterator[tuple[str, str]]:
         for each in run.additions.plans:
             count = as_count(each.added.partitions, "partition")
             yield "added", f"{each.added.plan}, {count}, {moment(each.at)}"
-        off = ", without owning it: nobody is kept from it" if run.ownership_off else ""
+        off = ", not owned: others are not kept from it" if run.ownership_off else ""
         yield "cluster", f"{run.started.cluster_id}{off}"
         yield "started", moment(run.started_at)
 
@@ -98,10 +98,10 @@ def _ownership(run: Run, owner: Holder | None, state: RunState) -> Iterator[tupl
         yield "exported", f"{moment(run.at)}, {sentence(run.exported)}"
     else:
         why = f" ({run.left})" if run.left else ""
-        yield "owner", f"none{why}; go on with: ktui resume {run.name}"
+        yield "owner", f"none{why}; to resume it: ktui resume {run.name}"
 
 
-def _will(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
+def _settings(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
     batch = f"{counted(run.limits)} {run.limits_changed_at + 1:,}"
     since = f", since {batch}" if run.limits_changed_at else ""
     yield "limits", f"{limits_in_words(run.limits)}{since}"
@@ -140,7 +140,7 @@ def _options(run: Run) -> Iterator[str]:
         yield f"at most {chosen.most_offline:,} others offline"
     if not chosen.record:
         yield "not recorded"
-    yield f"a look every {chosen.poll_s:g} s"
+    yield f"a poll every {chosen.poll_s:g} s"
 
 
 def _health(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
@@ -222,15 +222,15 @@ def _troubled(run: Run) -> list[str]:
         )
         for track in run.troubled.values()
     ]
-    return [f"not well: {as_count(len(rows), 'partition')}", table(header, rows)]
+    return [f"in trouble: {as_count(len(rows), 'partition')}", table(header, rows)]
 
 
 def _called_off(run: Run) -> list[str]:
-    """Name what operators have called off: what goes on still first."""
-    off = [track for track in run.tracks.values() if track.cancel is not None]
-    if not off:
+    """List the partitions that operators have cancelled, those still moving first."""
+    cancelled = [track for track in run.tracks.values() if track.cancel is not None]
+    if not cancelled:
         return []
-    shown = sorted(off, key=lambda track: track.state.ended)[:MOST_ROWS]
+    shown = sorted(cancelled, key=lambda track: track.state.ended)[:MOST_ROWS]
     header = ("PARTITION", "ASKED", "STATE", "SINCE", "REPLICAS", "ORIGINAL", "TARGET")
     rows = [
         (
@@ -244,5 +244,5 @@ def _called_off(run: Run) -> list[str]:
         )
         for track in shown
     ]
-    more = [f"and {len(off) - MOST_ROWS:,} more"] if len(off) > MOST_ROWS else []
-    return [f"called off: {as_count(len(off), 'partition')}", table(header, rows), *more]
+    more = [f"and {len(cancelled) - MOST_ROWS:,} more"] if len(cancelled) > MOST_ROWS else []
+    return [f"called off: {as_count(len(cancelled), 'partition')}", table(header, rows), *more]

@@ -1,4 +1,4 @@
-"""`ktui throttle`: how fast a run may copy, seen and changed, and what it has set for that."""
+"""`ktui throttle`: show or change how fast a run may copy, and show its settings on Kafka."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ktui.planning.names import join_some
 from ktui.quantities import as_rate
 
 MOST_ENTRIES = 10
-"""Of a list that are shown; --json has all."""
+"""Entries shown of a list; --json has all."""
 
 
 class RunThrottleJson(msgspec.Struct, frozen=True):
-    """What `ktui throttle RUN --json` prints where it is not changed."""
+    """The output of `ktui throttle RUN --json` without a change."""
 
     schema_version: int
     run: str
@@ -46,21 +46,21 @@ class RunThrottleJson(msgspec.Struct, frozen=True):
     "--leave-behind",
     is_flag=True,
     help="End a run that has nothing left to move, and leave its throttle where it cannot be "
-    "taken off.",
+    "removed.",
 )
 @common.state_dir_option
 @common.json_option
 def command(
     name: str, rate: str | None, *, leave_behind: bool, state: StateDir, json: bool
 ) -> None:
-    """Show the throttle of RUN and all that it has set, or put another RATE in force.
+    """Show the throttle of RUN and all that it has set, or change its RATE.
 
-    RATE is what each broker may take in of the replicas being added: 50MB a second, 50MB,3=20MB
-    with another for broker 3, or none to lift it. It holds at once, also for what is in flight.
-    Waits up to 30 s for the answer of the process that carries the run on.
+    RATE is the bytes a second that each broker may receive for replicas being added: 50MB, or
+    50MB,3=20MB with another rate for broker 3, or none to lift the throttle. A new rate takes
+    effect at once, also for steps in flight. Waits up to 30 s for the engine's answer.
     """
     if leave_behind and rate is not None:
-        raise BadInput("--leave-behind: give no RATE with it")
+        raise BadInput("--leave-behind: takes no RATE. Give one of the two")
     run_dir = find_run(state, name)
     if rate is not None:
         rates = given_rates("RATE", rate)
@@ -80,11 +80,11 @@ def command(
 
 
 def _check_over(run: Run) -> None:
-    """See that nothing is left to move: whatever can be is taken off once that is so."""
+    """Check that nothing is left to move: by then all that can be unthrottled is."""
     if run.over < len(run.tracks):
         raise BadInput(
-            f"--leave-behind: run {run.name} moves partitions still, and takes its throttle off "
-            f"when they are over. To lift it now: ktui throttle {run.name} none"
+            f"--leave-behind: run {run.name} still moves partitions, and removes its throttle "
+            f"after them. To lift it now: ktui throttle {run.name} none"
         )
 
 
@@ -103,14 +103,14 @@ def _as_text(run: Run, *, owned: bool) -> str:
 def _facts(run: Run, *, owned: bool) -> Iterator[str]:
     throttled = run.throttled
     words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
-    none = "" if standing(throttled) else "; nothing of it is set now"
+    none = "" if standing(throttled) else "; not set on any broker or topic now"
     yield f"throttle of {run.name}: {words}{none}"
     if throttled.refusal:
         yield f"refused: {clean(throttled.refusal)}"
     if waits := still_to_be_taken_off(run):
-        yield f"{waits}. Should it never come back: ktui throttle {run.name} --leave-behind"
+        yield f"{waits}. If that never changes: ktui throttle {run.name} --leave-behind"
     if not owned and (why := stays(run)):
-        yield f"{why}; go on with: ktui resume {run.name}"
+        yield f"{why}; to resume it: ktui resume {run.name}"
 
 
 def _rows(run: Run) -> Iterator[tuple[str, ...]]:
@@ -125,5 +125,5 @@ def _rows(run: Run) -> Iterator[tuple[str, ...]]:
 
 
 def _rate(text: str) -> str:
-    """Write a rate with its unit, and what is none as it is."""
+    """Add a unit to a rate; return any other text unchanged."""
     return f"{text} ({as_rate(int(text))})" if text.isdecimal() else text

@@ -1,4 +1,4 @@
-"""`ktui start`: a plan is carried out, under limits, by a process of its own."""
+"""`ktui start`: carry out a plan under limits, in an engine process of its own."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from ktui.quantities import as_count
 @click.command("start")
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @common.cluster_options
-@click.option("--name", metavar="RUN", help="What the run is called; else as the plan's file is.")
+@click.option("--name", metavar="RUN", help="Name of the run. Default: that of the plan's file.")
 @limits_options
 @throttle_options
 @run_options
 @until_option
-@click.option("--dry-run", is_flag=True, help="Say what would be sent, and send nothing.")
-@click.option("--headless", is_flag=True, help="Without the live view: a line of progress.")
-@click.option("--json", is_flag=True, help="Each event as a line of JSON on standard output.")
-@click.option("--concurrent", is_flag=True, help="Also beside another live run on the cluster.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
+@click.option("--headless", is_flag=True, help="Show a progress line instead of the live view.")
+@click.option("--json", is_flag=True, help="Print each event as a line of JSON.")
+@click.option("--concurrent", is_flag=True, help="Allow another live run on the cluster.")
 @ownership_options
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
@@ -70,13 +70,14 @@ def command(  # noqa: PLR0913 - an option each
     state: StateDir,
     **chosen: Any,
 ) -> None:
-    """Carry PLAN out, a few replicas at a time, under limits that can be changed meanwhile.
+    """Carry out PLAN, a few replicas at a time, under limits that you can change meanwhile.
 
-    The run goes on without the terminal. Interrupted once, nothing more is submitted and what is
-    in flight is waited for; twice, it is left at once; `ktui resume` goes on with it either way.
+    The run goes on without the terminal. Interrupt it once, and it submits nothing more and waits
+    for the steps in flight. Interrupt it twice, and the engine leaves at once. Either way,
+    `ktui resume` continues the run.
 
-    Exit code 0 when all is done, 3 when some partitions are not at their target, 1 when it was
-    stopped by a failure, 2 when nothing was sent, 130 when it was left.
+    Exit code 0 when all is done, 3 when some partitions are not at their target, 1 when a failure
+    stopped the run, 2 when nothing was sent, 130 when the run was left.
     """
     run_options, allowed = taken_options(chosen), taken_allowances(chosen)
     throttle = given_throttle(chosen)
@@ -95,7 +96,7 @@ def command(  # noqa: PLR0913 - an option each
     )
     cluster_id, seen = asyncio.run(look(where, plan, measure=is_throttled and not lacking))
     own = claiming(where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over)
-    wanted = StartRequest(
+    request = StartRequest(
         name=name,
         source=source,
         plan_name=clean(path.name),
@@ -115,7 +116,7 @@ def command(  # noqa: PLR0913 - an option each
         now=now,
     )
     if dry_run:
-        _dry_run(wanted, json=json)
+        _dry_run(request, json=json)
     else:
         headless = is_headless(headless=headless, json=json)
         launch = Launch(
@@ -127,21 +128,21 @@ def command(  # noqa: PLR0913 - an option each
             concurrent=concurrent,
             owner=own,
         )
-        _start(wanted, launch, headless=headless, json=json)
+        _start(request, launch, headless=headless, json=json)
 
 
-def _dry_run(wanted: StartRequest, *, json: bool) -> None:
-    told = DryRun(wanted)
-    click.echo(told.json() if json else told.text())
-    sys.exit(BAD_PLAN if told.checked.problems else 0)
+def _dry_run(request: StartRequest, *, json: bool) -> None:
+    dry_run = DryRun(request)
+    click.echo(dry_run.json() if json else dry_run.text())
+    sys.exit(BAD_PLAN if dry_run.checked.problems else 0)
 
 
-def _start(wanted: StartRequest, launch: Launch, *, headless: bool, json: bool) -> None:
-    _tell(wanted)
-    _warn_of_unfinished(wanted, launch.state)
+def _start(request: StartRequest, launch: Launch, *, headless: bool, json: bool) -> None:
+    _report_findings(request)
+    _warn_of_unfinished(request, launch.state)
     code = shown(
-        lambda: begin(launch, wanted.first_events()),
-        wanted.target,
+        lambda: begin(launch, request.first_events()),
+        request.target,
         launch.state,
         headless=headless,
         json=json,
@@ -149,28 +150,28 @@ def _start(wanted: StartRequest, launch: Launch, *, headless: bool, json: bool) 
     sys.exit(code)
 
 
-def _tell(wanted: StartRequest) -> None:
-    """Say what was found; end where it forbids to start, or there is nothing to do."""
-    for finding in wanted.findings:
-        say(finding_line(wanted.source, finding))
-    if any(finding.severity is Severity.PROBLEM for finding in wanted.findings):
+def _report_findings(request: StartRequest) -> None:
+    """Print the findings. End the program on a problem, or with nothing to do."""
+    for finding in request.findings:
+        say(finding_line(request.source, finding))
+    if any(finding.severity is Severity.PROBLEM for finding in request.findings):
         say("nothing was sent")
         sys.exit(BAD_PLAN)
-    if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in wanted.findings):
+    if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in request.findings):
         say("nothing to do")
         sys.exit(0)
-    if wanted.until is not None or wanted.options.throttle:
-        figures = wanted.preflight()
+    if request.until is not None or request.options.throttle:
+        figures = request.preflight()
         for finding in figures.warnings:
-            say(finding_line(wanted.source, finding))
-        if wanted.until is not None:
-            say(fitting(figures.time_s, wanted.until, wanted.now))
+            say(finding_line(request.source, finding))
+        if request.until is not None:
+            say(fitting(figures.time_s, request.until, request.now))
 
 
-def _warn_of_unfinished(wanted: StartRequest, state: StateDir) -> None:
-    partitions = [target.tp for target in wanted.plan.partitions]
-    for name, left in unfinished_over(state, wanted.cluster_id, partitions):
+def _warn_of_unfinished(request: StartRequest, state: StateDir) -> None:
+    partitions = [target.tp for target in request.plan.partitions]
+    for name, left in unfinished_over(state, request.cluster_id, partitions):
         say(
-            f"warning: run {name} waits for resume, with {as_count(left, 'partition')} left that "
-            "this plan has, too; resumed later, it leaves those out that it finds changed then"
+            f"warning: run {name} is waiting for resume, with {as_count(left, 'partition')} of "
+            "this plan left to move. Resumed later, it leaves out those that have changed by then"
         )

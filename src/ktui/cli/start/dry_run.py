@@ -1,4 +1,4 @@
-"""What a run would send, said without sending it."""
+"""The preview of all that a run would send."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StepJson(msgspec.Struct, frozen=True):
 
 
 class BatchJson(msgspec.Struct, frozen=True):
-    """What is submitted together, and how long after the start if all goes well."""
+    """The steps submitted together, `after_s` seconds after the start if all goes well."""
 
     batch: int
     after_s: int
@@ -38,7 +38,7 @@ class BatchJson(msgspec.Struct, frozen=True):
 
 
 class DryRunJson(CheckJson, frozen=True, kw_only=True):
-    """What `ktui start --dry-run --json` prints: as `plan check`, with the run and its batches."""
+    """The output of `ktui start --dry-run --json`: `plan check`, plus the run and its batches."""
 
     run: str
     until: str | None
@@ -46,57 +46,58 @@ class DryRunJson(CheckJson, frozen=True, kw_only=True):
 
 
 class DryRun:
-    """A run, played beforehand."""
+    """A run, simulated before it is started."""
 
-    def __init__(self, wanted: StartRequest) -> None:
-        self._wanted = wanted
-        self._told: list[tuple[int, Decision]] = []
-        """Each decision, and how many seconds after the start it is made."""
-        figures = wanted.preflight(lambda *told: self._told.append(told))
+    def __init__(self, request: StartRequest) -> None:
+        self._request = request
+        self._decisions: list[tuple[int, Decision]] = []
+        """Each decision, with its time in seconds after the start."""
+        figures = request.preflight(lambda *decision: self._decisions.append(decision))
         self.checked = Checked(
-            plan=wanted.source,
-            cluster=wanted.target.cluster.name,
-            findings=wanted.findings,
+            plan=request.source,
+            cluster=request.target.cluster.name,
+            findings=request.findings,
             preflight=figures,
-            throttle=wanted.options.throttle,
-            throttle_leaders=wanted.options.throttle_leaders,
+            throttle=request.options.throttle,
+            throttle_leaders=request.options.throttle_leaders,
             partitions=None,
         )
 
     def json(self) -> str:
-        """Tell it to a script."""
-        check, until = check_json(self.checked), self._wanted.until
-        told = DryRunJson(
+        """Return the preview for scripts."""
+        check, until = check_json(self.checked), self._request.until
+        shape = DryRunJson(
             **{field: getattr(check, field) for field in check.__struct_fields__},
-            run=self._wanted.name,
+            run=self._request.name,
             until=None if until is None else utc(until),
-            batches=tuple(_batch_json(after_s, decision) for after_s, decision in self._told),
+            batches=tuple(_batch_json(after_s, decision) for after_s, decision in self._decisions),
         )
-        return encode(told)
+        return encode(shape)
 
     def text(self) -> str:
-        """Tell it to a person: the check of the plan, then batch for batch."""
+        """Return the preview for people: the check of the plan, then each batch."""
         blocks = [report(self.checked)]
-        if self._told:
-            head = "what would be sent, batch for batch, if all goes well:"
-            lines = [line for after_s, decision in self._told for line in _batch(after_s, decision)]
+        if self._decisions:
+            head = "what would be sent, batch by batch, if all goes well:"
+            batches = (_batch(after_s, decision) for after_s, decision in self._decisions)
+            lines = [line for batch in batches for line in batch]
             blocks.append("\n".join([head, *lines]))
-        if self._wanted.until is not None:
+        if self._request.until is not None:
             time_s = self.checked.preflight.time_s
-            blocks.append(fitting(time_s, self._wanted.until, self._wanted.now))
+            blocks.append(fitting(time_s, self._request.until, self._request.now))
         return "\n\n".join([*blocks, "Nothing was sent."])
 
 
 def fitting(time_s: Span | None, until: datetime, now: datetime) -> str:
-    """Say whether a plan is expected to be done by a time."""
+    """Describe whether a plan is expected to be done by a time."""
     left_s = (until - now).total_seconds()
     clock = f"until {until:%Y-%m-%d %H:%M:%S %z}, in {as_duration(left_s)}"
     if time_s is None:
-        return f"{clock}: whether the plan fits is not known, for sizes are not"
+        return f"{clock}: sizes are unknown, so ktui cannot say whether the plan fits"
     expected = f"the plan is expected to take {time_in_words(time_s)}"
     if time_s.high <= left_s:
         return f"{clock}: {expected}, and fits"
-    rest = "what does not is not begun, and left for `ktui resume`"
+    rest = "partitions that do not fit are left for `ktui resume`"
     if time_s.low > left_s:
         return f"{clock}: {expected}, and does not fit; {rest}"
     return f"{clock}: {expected}, and may not fit; {rest}"

@@ -1,4 +1,4 @@
-"""Following a run without the live view, until the process that carries it on has ended."""
+"""Follow a run without the live view, until its engine has ended."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LEAVING_S = 5.0
 
 
 class Interrupts:
-    """The signals that this process got."""
+    """The signals that this process has received."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -53,22 +53,22 @@ class Interrupts:
 
     @property
     def leave(self) -> bool:
-        """Whether the run is to be left at once."""
+        """Whether to leave the run at once."""
         return self.terminated or self.count > 1
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count SIGINT and SIGTERM, instead of ending by them."""
+        """Count SIGINT and SIGTERM within the block, instead of ending on them."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in before:
-            signal.signal(number, self._take)
+            signal.signal(number, self._count)
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _take(self, number: int, _frame: FrameType | None) -> None:
+    def _count(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGINT:
             self.count += 1
         else:
@@ -78,15 +78,15 @@ class Interrupts:
 def follow(
     start: Callable[[], EngineProcess], state: StateDir, *, json: bool, after: int = 0
 ) -> int:
-    """Start an engine, tell how its run goes, and give the exit code.
+    """Start an engine, report its run, and return the exit code.
 
     The first SIGINT pauses the run; another, or SIGTERM, leaves it.
 
     Args:
-        start: gives the process, which owns the run.
-        state: where the run is.
-        json: whether each event is a line on standard output.
-        after: the number of the last event that is not told of.
+        start: returns the engine, which owns the run.
+        state: the state directory of the run.
+        json: whether each event is printed as a line of JSON.
+        after: the number of the last event that is not printed.
     """
     interrupts = Interrupts()
     with interrupts.counted():
@@ -97,12 +97,12 @@ def follow(
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, sys.stdout.fileno())
             with suppress(OSError):
-                say(f"nobody reads what is said; run {engine.run.name} goes on")
+                say(f"nobody reads the output any more. Run {engine.run.name} goes on")
             return FAILED
 
 
 class _Following:
-    """One run, as it is followed."""
+    """A run that is being followed."""
 
     def __init__(
         self,
@@ -122,25 +122,24 @@ class _Following:
         self._line = ProgressLine()
         self._warnings = Warnings(engine.run.log)
         self._pause_asked: int | None = None
-        """The number of our command."""
+        """The number of our pause command."""
         self._estimate: Estimate | None = None
 
     def to_the_end(self) -> int:
         with RunFollower(self._engine.run.journal) as follower:
-            self._take(follower)
+            self._report_new(follower)
             while not self._engine.gone:
                 if self._interrupts.leave:
                     return self._leave(follower)
                 if self._interrupts.count and self._pause_asked is None:
                     self._pause(follower)
-                self._take(follower)
+                self._report_new(follower)
                 self._line.show(self._progress(follower, self._clock.now()))
                 time.sleep(_LOOK_S)
-            self._take(follower)
+            self._report_new(follower)
             return self._end(follower)
 
-    def _take(self, follower: RunFollower) -> None:
-        """Tell of what is new."""
+    def _report_new(self, follower: RunFollower) -> None:
         new = follower.refresh()
         if self._estimate is None or self._estimate.run is not follower.run:
             self._estimate = Estimate(follower.run, EarlierRuns.beside(self._engine.run))
@@ -166,12 +165,12 @@ class _Following:
         return progress_line(follower.run, self._estimate.copied)
 
     def _pause(self, follower: RunFollower) -> None:
-        """Have nothing more submitted; the engine leaves once nothing is in flight."""
+        """Pause the run: the engine submits nothing more, and leaves once nothing is in flight."""
         me = this_process()
         with Journal.open(follower.path, self._clock) as journal:
             who = f"{me.user}@{me.host} ({me.pid})"
             self._pause_asked = journal.ask(Pause(by=By.SIGNAL), who)
-        self._line.say("interrupted: the run is being paused. Interrupt again to leave at once")
+        self._line.say("interrupted: pausing the run. Interrupt again to leave at once")
 
     def _is_our_pause(self, entry: JournalEntry) -> bool:
         event = entry.event
@@ -184,25 +183,25 @@ class _Following:
     def _leave(self, follower: RunFollower) -> int:
         self._engine.leave()
         if not self._engine.wait(_LEAVING_S):
-            self._line.say(f"its process, {self._engine.pid}, leaves in a moment")
-        self._take(follower)
+            self._line.say(f"its engine, process {self._engine.pid}, leaves in a moment")
+        self._report_new(follower)
         return self._end(follower)
 
     def _end(self, follower: RunFollower) -> int:
         run = follower.run
-        how = outcome(run) if self._engine.gone else RunEnding.LEFT
-        if how is RunEnding.FAILED and run.left is None:
-            words = self._engine.last_words
-            self._line.say(f"the engine of run {run.name} has died: {words}")
+        ending = outcome(run) if self._engine.gone else RunEnding.LEFT
+        if ending is RunEnding.FAILED and run.left is None:
+            reason = self._engine.last_words
+            self._line.say(f"the engine of run {run.name} has died: {reason}")
         for line in end_lines(run):
             self._line.say(line)
         if not run.ended:
-            self._line.say(f"go on with: {self._resume}")
-        return EXIT_CODES[how]
+            self._line.say(f"to resume it: {self._resume}")
+        return EXIT_CODES[ending]
 
 
 def is_headless(*, headless: bool, json: bool) -> bool:
-    """Whether the live view stays away: it was asked to, or there is nothing to draw it on."""
+    """Whether to go without the live view: by option, or for want of a terminal."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     return headless or json or not all(s is not None and s.isatty() for s in streams)
 
@@ -216,15 +215,15 @@ def shown(
     json: bool,
     after: int = 0,
 ) -> int:
-    """Start an engine, and show its run: to its end, or until the view is closed.
+    """Start an engine, and show its run until the run ends or the view is closed.
 
     Args:
-        start: gives the process, which owns the run.
+        start: returns the engine, which owns the run.
         where: the cluster.
-        state: where the run is.
-        headless: as `is_headless` says.
-        json: whether each event is a line on standard output.
-        after: the number of the last event that is not told of.
+        state: the state directory of the run.
+        headless: the result of `is_headless`.
+        json: whether each event is printed as a line of JSON.
+        after: the number of the last event that is not printed.
 
     Returns:
         The exit code; 0 for a run that goes on without the view.

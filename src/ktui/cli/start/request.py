@@ -1,4 +1,4 @@
-"""A run that is wanted: the plan, the cluster as it was found, and what the options say."""
+"""The request for a new run: its plan, the cluster as found, and the options."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from ktui.planning.simulate.schedule import OnDecision
 
 
 class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a run begins with."""
+    """Everything that a new run needs."""
 
     name: str
     source: str
-    """What the plan's file is called, fit to be shown."""
+    """The name of the plan's file, cleaned for the terminal."""
     plan_name: str
     plan: Plan
     target: Target
     cluster_id: str
     seen: ClusterSnapshot
     findings: tuple[Finding, ...]
-    """Of the plan, held against the cluster."""
+    """The findings of the plan's check against the cluster."""
     limits: Limits
     options: RunOptions
     until: datetime | None
     now: datetime
 
-    def preflight(self, told: OnDecision | None = None) -> Preflight:
-        """Work out what it would do; `told` hears of each decision."""
+    def preflight(self, on_decision: OnDecision | None = None) -> Preflight:
+        """Simulate the run. `on_decision` is called with each decision."""
         return PreflightBase(self.plan, self.seen).under(
             self.limits,
-            told,
+            on_decision,
             self.options.throttle,
             throttle_leaders=self.options.throttle_leaders,
         )
 
     def first_events(self) -> list[AnyRunEvent]:
-        """Give what the run's journal begins with."""
+        """Return the events that the run's journal begins with."""
         return first_events(
             self.plan,
             self.seen,

@@ -1,4 +1,4 @@
-"""`ktui resume`: a run that no process owns is taken up again where its journal left it."""
+"""`ktui resume`: a new engine continues a run where its journal ends."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from ktui.execution.host.state_dir import StateDir
 @common.cluster_options
 @until_option
 @run_recorded_option
-@click.option("--headless", is_flag=True, help="Without the live view: a line of progress.")
-@click.option("--json", is_flag=True, help="Each new event as a line of JSON on standard output.")
-@click.option("--concurrent", is_flag=True, help="Also beside another live run on the cluster.")
+@click.option("--headless", is_flag=True, help="Show a progress line instead of the live view.")
+@click.option("--json", is_flag=True, help="Print each new event as a line of JSON.")
+@click.option("--concurrent", is_flag=True, help="Allow another live run on the cluster.")
 @ownership_options
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
@@ -50,11 +50,11 @@ def command(  # noqa: PLR0913 - an option each
     no_ownership: bool,
     state: StateDir,
 ) -> None:
-    """Go on with RUN, after a crash, an interrupt or a failure.
+    """Resume RUN after a crash, an interrupt or a failure.
 
-    The cluster is reached as when the run was started, unless an option says otherwise. A pause
-    that an interrupt has made is lifted, one that was asked for with `ktui pause` is not. It is
-    recorded as it was started, unless an option says otherwise this time.
+    The connection to the cluster is that of the start, unless an option names another. A pause from
+    an interrupt is lifted; a pause from `ktui pause` stays. Recording is on or off as at the start,
+    unless an option changes that for this time.
 
     Exit codes are those of `ktui start`.
     """
@@ -62,15 +62,15 @@ def command(  # noqa: PLR0913 - an option each
     run_dir = find_run(state, name)
     left = left_run(run_dir)
     if left.damage is not None:
-        say(f"damaged: {left.damage}; what is before it is gone on with")
+        say(f"damaged: {left.damage}. The run goes on from what comes before")
     if left.run.ended and not opens_anew(run_dir, left.run):
         say("\n".join(end_lines(left.run)))
         sys.exit(EXIT_CODES[outcome(left.run)])
     if left.run.until is not None and until_at is None:
-        say(f"it was to stop at {moment(left.run.until)}: that holds no more. Else give --until")
+        say(f"its --until {moment(left.run.until)} no longer holds. Set a time again: --until TIME")
     shut = gate_of(state, left.begun.cluster_id)
     if shut is not None:
-        say(f"{gate_line(shut, state, name)}. Until then nothing but cancels is submitted")
+        say(f"{gate_line(shut, state, name)}. Until then only cancels are submitted")
     where = target(*run_names((bootstrap_server, command_config, context), left.begun))
     warn_of_tls(where.cluster)
     asyncio.run(check_cluster(where, left.begun.cluster_id))

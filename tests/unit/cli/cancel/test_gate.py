@@ -126,7 +126,7 @@ def test_a_run_is_resumed_under_it_and_told_that_it_waits(left: CancelledRun) ->
 
     told = CliRunner().invoke(ktui, ["resume", "drain", "--state-dir", str(left.state.path)])
 
-    assert "Until then nothing but cancels is submitted" in told.stderr
+    assert "Until then only cancels are submitted" in told.stderr
     assert "ktui cancel drain --remove-cancel" in told.stderr
     assert seen == ["carried on"]
 

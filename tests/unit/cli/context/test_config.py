@@ -99,7 +99,7 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, 
 
 
 def test_an_unknown_context_lists_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(FileProblem, match="no context 'prod'; there are: lab, prod-eu"):
+    with pytest.raises(FileProblem, match=r"no context 'prod'\. Known contexts: lab, prod-eu"):
         load(tmp_path, GOOD).context("prod")
 
 

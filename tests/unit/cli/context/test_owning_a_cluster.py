@@ -122,7 +122,7 @@ def test_who_has_two_state_directories_is_told_that_the_other_one_owns_the_clust
 
     words = office.refusal(office.plan(orders_0=(4, 2, 3)), "--headless")
 
-    assert "That is another state directory of this user here: --state-dir" in words
+    assert "That is another state directory of yours here: use --state-dir" in words
 
 
 def test_a_cluster_is_taken_over_on_purpose_only(office: OwningOffice) -> None:
@@ -198,7 +198,7 @@ def test_a_name_that_is_taken_claims_nothing(office: OwningOffice) -> None:
 
 
 def test_what_brokers_create_for_it_is_said_the_first_time(office: OwningOffice) -> None:
-    assert "has brokers create __consumer_offsets" in office.started("--name", "first").stderr
+    assert "makes brokers create __consumer_offsets" in office.started("--name", "first").stderr
     assert "__consumer_offsets" not in office.started("--name", "second").stderr
 
 

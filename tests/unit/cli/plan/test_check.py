@@ -139,7 +139,7 @@ def test_each_problem_is_told_with_its_line_and_the_plan_is_not_fit(desk: Desk) 
     ]
     assert "not on this cluster                   1" in lines
     assert "replication factor from 3 to 2        1" in lines
-    assert lines[-1] == "3 problems: the plan is not fit to be started."
+    assert lines[-1] == "3 problems: the plan cannot be started."
 
 
 def test_findings_of_one_severity_stand_in_the_files_order(desk: Desk) -> None:

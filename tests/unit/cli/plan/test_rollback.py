@@ -75,7 +75,7 @@ def test_where_nothing_is_left_to_go_back_with_that_is_said(here: StateDir) -> N
     told = rollback(here, *gone)
 
     assert isinstance(told.exception, RunRefused)
-    assert "run drain has no partition to go back with" in str(told.exception)
+    assert "run drain has no partition to roll back" in str(told.exception)
 
 
 class Spawned(Exception):

@@ -172,5 +172,5 @@ def test_a_file_that_is_no_key_is_named_with_the_fix(state: StateDir, text: str)
     state.make(state.path)
     state.redaction_key.write_text(text)
 
-    with pytest.raises(FileProblem, match=r"is no key of 32 bytes.*Remove it to have another"):
+    with pytest.raises(FileProblem, match=r"is not a key of 32 bytes.*Remove the file"):
         redaction(state)

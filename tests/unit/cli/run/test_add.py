@@ -121,7 +121,7 @@ def test_a_plan_with_a_problem_is_told_with_its_place_and_nothing_is_asked(live:
 
     assert refused.exit_code == 2
     assert "plan.json:3:12: problem: the cluster has no topic ordrs" in refused.stderr
-    assert "nothing was asked for" in refused.stderr
+    assert "the plan was not added" in refused.stderr
     assert not live.asked
 
 
@@ -180,7 +180,7 @@ def test_a_dry_run_names_what_becomes_of_each_and_asks_for_nothing(live: AddDesk
         "or on the way there already\n"
         "  orders-0  roll back: 1,2,4 in the run, 5,2,3 in the plan\n"
     ) in told.stdout
-    assert told.stdout.endswith("Nothing was asked for.\n")
+    assert told.stdout.endswith("Nothing was changed.\n")
     assert not live.asked
 
 
@@ -216,16 +216,14 @@ def test_an_ended_run_takes_no_plan_and_start_is_named(left: AddDesk) -> None:
     refused = left.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(refused, BadInput)
-    assert "run drain has ended; carry the plan out as a run of its own: ktui start " in str(
-        refused
-    )
+    assert "run drain has ended. Start the plan as a run of its own: ktui start " in str(refused)
 
 
 def test_a_run_that_nobody_carries_on_is_to_be_resumed_first(left: AddDesk) -> None:
     refused = left.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(refused, BadInput)
-    assert "no process carries run drain on" in str(refused)
+    assert "run drain has no engine" in str(refused)
     assert str(refused).endswith("ktui resume drain")
     assert not left.asked
 
@@ -248,7 +246,7 @@ def test_another_cluster_is_refused(live: AddDesk) -> None:
     refused = live.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(refused, RunRefused)
-    assert "is cluster other, and the run is of" in str(refused)
+    assert "is cluster other, but the run belongs to cluster" in str(refused)
 
 
 def test_a_run_that_ends_before_it_answers_is_told_as_ended(
@@ -285,7 +283,7 @@ def test_of_a_run_whose_process_dies_before_it_answers_it_is_said_that_the_plan_
     refused = left.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(refused, RunProblem)
-    assert "is written down, and is done when the run goes on: ktui resume drain" in str(refused)
+    assert "takes effect when you resume the run: ktui resume drain" in str(refused)
     assert len(left.asked) == 1
 
 

@@ -59,7 +59,7 @@ def test_one_cluster_can_be_chosen(state: Path) -> None:
     assert "cluster prod" not in told
     unknown = ktui("--cluster", "other", state=state)
     assert unknown.returncode == 2
-    assert "nothing is known of it; known are: prod, test" in unknown.stderr
+    assert "there are no insights for it. Known clusters: prod, test" in unknown.stderr
 
 
 def test_scripts_get_the_file_as_it_is(state: Path) -> None:

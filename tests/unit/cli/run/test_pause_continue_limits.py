@@ -180,7 +180,7 @@ def test_a_run_that_nobody_carries_on_is_not_commanded_but_to_be_resumed(
     refused = call(left, *command)
 
     assert isinstance(refused.exception, BadInput)
-    assert "no process carries run audit on" in str(refused.exception)
+    assert "run audit has no engine" in str(refused.exception)
     assert "ktui resume audit" in str(refused.exception)
     with Journal.open(left.journal, VirtualClock()) as journal:
         assert journal.asked() == []
@@ -216,7 +216,7 @@ def test_an_owner_that_does_not_answer_is_named_and_what_becomes_of_it_is_told(
 
     assert isinstance(silent.exception, RunProblem)
     assert f"no answer within 0 s from process {owned.holder.pid}" in str(silent.exception)
-    assert "done as soon as it gets to it" in str(silent.exception)
+    assert "takes effect when that process reads it" in str(silent.exception)
     with Journal.open(left.journal, VirtualClock()) as journal:
         assert len(journal.asked()) == 1
 
@@ -237,7 +237,7 @@ def test_an_owner_that_goes_before_it_answers_is_told(
     gone = call(left, "pause")
 
     assert isinstance(gone.exception, RunProblem)
-    assert "went before it answered" in str(gone.exception)
+    assert "ended before it answered" in str(gone.exception)
     assert "ktui resume audit" in str(gone.exception)
 
 

@@ -134,7 +134,7 @@ def test_a_run_goes_on_where_it_is_imported_as_it_was_where_it_was_exported(
 
     assert exported.exit_code == 0, exported.output
     assert "1 step in flight goes on in Kafka" in exported.output
-    assert "not owned by this state directory any more" in exported.output
+    assert "this state directory no longer owns the cluster" in exported.output
     assert f"ktui runs import {hosts.file}" in exported.output
     assert hosts.standing == Unowned()
 
@@ -213,7 +213,7 @@ def test_a_run_that_is_carried_on_is_not_exported(hosts: TwoHosts) -> None:
         refused = words(hosts.export())
 
     assert "run drain is owned by process" in refused
-    assert f"Have that one leave it: kill {owned.holder.pid}" in refused
+    assert f"Have the engine leave it: kill {owned.holder.pid}" in refused
 
     assert not hosts.file.exists()
     assert told(hosts.here).exported is None
@@ -370,7 +370,7 @@ def test_an_option_before_the_verb_is_not_taken_for_the_verbs(hosts: TwoHosts) -
     refused = CliRunner().invoke(ktui, line)
 
     assert refused.exit_code == 2
-    assert "--state-dir goes behind the verb" in refused.output
+    assert "Put --state-dir after the verb" in refused.output
     assert msgspec.json.decode(hosts.ktui("runs", "--json").output)["runs"]
 
 
@@ -582,7 +582,7 @@ def test_beside_a_live_run_whose_journal_is_gone_it_is_said_why_none_goes_on(
         concurrent = words(hosts.resume(hosts.here, "drain", "--concurrent"))
 
     assert "another run is live on this cluster: run gone, owned by" in refused
-    assert f"run gone, owned by {owned.holder}, has no journal that can be read" in concurrent
+    assert f"run gone, owned by {owned.holder}, has an unreadable journal" in concurrent
     assert f"kill {owned.holder.pid}" in concurrent
 
 

@@ -84,14 +84,14 @@ def test_the_run_and_its_owner_are_told_first(tmp_path: Path) -> None:
     assert f"cluster {CLUSTER}" in lines
     assert f"owner {owned.holder}" in lines
     assert "limits R 1, P 2, gentle, rolling, by topic" in lines
-    assert "options on stall wait (after 5m), on foreign change skip, a look every 1 s" in lines
+    assert "options on stall wait (after 5m), on foreign change skip, a poll every 1 s" in lines
 
 
 def test_a_run_that_nobody_owns_says_why_and_how_to_go_on(tmp_path: Path) -> None:
     lines = text(status(a_run(tmp_path, Left(reason="its process got SIGTERM"))))
 
     assert lines[0] == "run drain-b3: waiting for resume"
-    assert "owner none (its process got SIGTERM); go on with: ktui resume drain-b3" in lines
+    assert "owner none (its process got SIGTERM); to resume it: ktui resume drain-b3" in lines
 
 
 @pytest.mark.parametrize("off", [False, True])
@@ -100,7 +100,7 @@ def test_a_run_that_does_not_own_its_cluster_says_so(tmp_path: Path, *, off: boo
 
     (line,) = [line for line in text(status(run)) if line.startswith("cluster ")]
 
-    without = ", without owning it: nobody is kept from it" if off else ""
+    without = ", not owned: others are not kept from it" if off else ""
     assert line == f"cluster {CLUSTER}{without}"
     assert told(status(run, "--json"))["ownership_off"] is off
     assert ("does not ask who owns" in status(run, "--events").stdout) is off
@@ -182,7 +182,7 @@ def test_states_are_counted_and_what_is_not_well_is_named_with_the_reason(tmp_pa
 
     assert "done 1 of 4 partitions" in lines
     assert {"queued 1", "blocked 1", "done 1", "changed elsewhere 1"} <= set(lines)
-    assert "not well: 2 partitions" in lines
+    assert "in trouble: 2 partitions" in lines
     rows = [line for line in lines if line.startswith("orders-")]
     assert rows[0].endswith("1,2,3 1,2,4 it has 1,2,9 now")
     assert rows[1].startswith("orders-2 blocked 20")

@@ -46,7 +46,9 @@ def asked(run: RunDir) -> int:
 def test_a_run_without_a_throttle_says_so(live: RunDir) -> None:
     call(live, "none")
 
-    assert lines(call(live))[0] == ("throttle of drain-b3: none; nothing of it is set now")
+    assert lines(call(live))[0] == (
+        "throttle of drain-b3: none; not set on any broker or topic now"
+    )
 
 
 def test_another_rate_is_in_force_at_once_and_none_lifts_it(live: RunDir) -> None:
@@ -71,13 +73,13 @@ def test_nothing_is_left_behind_while_partitions_move(live: RunDir) -> None:
 
     words = refusal(call(live, "--leave-behind"))
 
-    assert words.startswith("--leave-behind: run drain-b3 moves partitions still")
+    assert words.startswith("--leave-behind: run drain-b3 still moves partitions")
     assert "ktui throttle drain-b3 none" in words
     assert asked(live) == before
 
 
 def test_a_rate_and_leaving_behind_do_not_go_together(live: RunDir) -> None:
-    assert "give no RATE with it" in refusal(call(live, "5MB", "--leave-behind"))
+    assert "takes no RATE" in refusal(call(live, "5MB", "--leave-behind"))
 
 
 @pytest.mark.parametrize("arguments", [("5MB",), ("--leave-behind",)])

@@ -107,7 +107,7 @@ def test_a_run_that_was_killed_says_which_throttles_stay_and_how_they_go(tmp_pat
 
     where = "its throttle stays on broker 4 and topic orders until it is resumed"
     stays = f"{where}: its process has not taken it off"
-    assert f"{stays}; go on with: ktui resume drain-b3" in lines(call(run))
+    assert f"{stays}; to resume it: ktui resume drain-b3" in lines(call(run))
     assert f"throttle {stays}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
     assert told(call(run, "--json"))["throttle"]["stays"] == stays
 
@@ -159,7 +159,7 @@ def test_a_run_that_only_waits_for_a_broker_says_which_and_the_way_out(tmp_path:
         "or does not take the change"
     )
     with take(run):
-        way_out = "Should it never come back: ktui throttle drain-b3 --leave-behind"
+        way_out = "If that never changes: ktui throttle drain-b3 --leave-behind"
         assert f"{waits}. {way_out}" in lines(call(run))
         assert f"throttle {waits}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
         assert told(call(run, "--json"))["throttle"]["waits"] == waits

@@ -102,8 +102,8 @@ def test_it_is_said_that_the_end_given_with_until_before_holds_no_more(office: O
     given = office.resume("--until", "2099-01-01T10:00")
 
     when = UNTIL.astimezone().isoformat(" ", timespec="seconds")
-    assert f"it was to stop at {when}: that holds no more" in dropped.stderr
-    assert "holds no more" not in given.stderr
+    assert f"its --until {when} no longer holds" in dropped.stderr
+    assert "no longer holds" not in given.stderr
     assert "--until" in office.arguments
 
 
@@ -123,7 +123,7 @@ def test_a_run_of_another_cluster_is_refused_with_both_named(office: Office) -> 
     error = office.resume().exception
 
     assert isinstance(error, RunRefused)
-    assert "prod is cluster simulated, and the run is of elsewhere" in str(error)
+    assert "prod is cluster simulated, but the run belongs to cluster elsewhere" in str(error)
     assert office.arguments == []
 
 

@@ -69,9 +69,9 @@ def test_a_plan_with_nothing_to_do_is_said_to_be_so(office: Office) -> None:
         (("--replicas", "0"), "--replicas: 0 is too small"),
         (("--shape", "kip-435", "--cut-together", "4"), "it has no effect in shape kip-435"),
         (("--stall-timeout", "soon"), "--stall-timeout: expected a time"),
-        (("--stall-timeout", "29s"), "give 30 s or more: a stall shows only after 30 s"),
+        (("--stall-timeout", "29s"), "give 30 s or more. A stall shows only after 30 s"),
         (("--poll", "1h"), "--poll: give a time from 0.1s to 60s"),
-        (("--until", "25:00"), "--until '25:00': is no time"),
+        (("--until", "25:00"), "--until '25:00': is not a time"),
         (("--name", "../up"), 'no run can be named "../up"'),
     ],
 )
@@ -99,7 +99,7 @@ def test_settings_whose_files_name_is_no_text_are_refused(office: Office, tmp_pa
     told = office.refusal(office.plan(), "--command-config", str(settings))
 
     assert told.startswith("--command-config ")
-    assert told.endswith("is not UTF-8, and is to be kept with the run. Rename it")
+    assert told.endswith("is not UTF-8, so the run cannot store it. Rename it")
     assert office.runs == []
 
 
@@ -152,9 +152,9 @@ def test_a_run_that_waits_for_resume_over_the_same_partitions_is_warned_of(
 
     told = office.start(office.plan()).stderr
 
-    line = "warning: run killed waits for resume, with 1 partition left that this plan has, too"
+    line = "warning: run killed is waiting for resume, with 1 partition of this plan left to move"
     assert (line in told) is warned
-    assert told.count("waits for resume") == warned
+    assert told.count("is waiting for resume") == warned
 
 
 def test_a_second_run_on_a_cluster_is_refused_and_names_the_live_one(office: Office) -> None:

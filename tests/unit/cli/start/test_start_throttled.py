@@ -62,7 +62,7 @@ def test_leaders_are_not_throttled_without_a_rate(office: Office) -> None:
         refusal = office.refusal(office.plan(), "--throttle-leaders", *more)
 
         assert refusal == (
-            "--throttle-leaders: there is no rate to throttle them to. Give --throttle RATE"
+            "--throttle-leaders: leaders have no rate to throttle to. Give --throttle RATE"
         )
     assert office.runs == []
 
