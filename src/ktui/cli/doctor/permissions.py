@@ -49,8 +49,8 @@ async def permission_findings(
         cluster: the cluster whose brokers report what the principal may do.
         plan: the plan.
         throttled: whether the run has a throttle.
-        starts: whether the run starts now. Somebody who may not start a plan may still check it,
-            so a missing permission is a problem for a start and a warning for a check.
+        starts: whether the run starts now. Somebody who may not start a plan may still check it.
+            So without `starts`, a missing permission to move partitions is only a warning.
 
     Raises:
         ClusterError: no broker answers.

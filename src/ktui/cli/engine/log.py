@@ -48,8 +48,8 @@ _WARNING = " WARNING "
 class LogFile(logging.StreamHandler[TextIO]):
     """Writes one line for each record, in UTC; a repeated line is written once, with its count.
 
-    The standard output and error of the process are the log, so that no message of a library or
-    the interpreter is lost. A rotation points both to the new file.
+    The standard output and error of the process are the log. So no message of a library or the
+    interpreter is lost. A rotation points both to the new file.
 
     Args:
         path: the path of the log.

@@ -64,8 +64,8 @@ def command(  # noqa: PLR0913 - an option each
     A recording holds what a live view sees. It includes the events of runs whose engines are on
     this machine. Changes nothing on the cluster.
 
-    Exit code 0 if the recording is complete, 1 if it had to stop, 130 if it was interrupted before
-    the end that --for or --until-idle sets.
+    Exit code 0 if the recording is complete, 1 if it had to stop early, 130 if it was interrupted
+    before the end that --for or --until-idle sets.
     """
     until = Until(_seconds(for_), idle=until_idle)
     if source is not None:
