@@ -81,10 +81,10 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
     )
     names = bootstrap_server, command_config, context
     cluster = choose_cluster(*names) if dry_run else target(*names).cluster
-    sys.exit(asyncio.run(_cancel_all(cluster, state, request)))
+    sys.exit(asyncio.run(_cancelled(cluster, state, request)))
 
 
-async def _cancel_all(cluster: Cluster, state: StateDir, request: CancelRequest) -> int:
+async def _cancelled(cluster: Cluster, state: StateDir, request: CancelRequest) -> int:
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
     observer = Observer(reader, clock, patience_s=_SLOW_BROKER_S)
     refuse_owned = partial(_refuse_owned, cluster, reader, state, request)

@@ -131,8 +131,8 @@ class RecordLoop:
         """
         while True:
             started_s = self._clock.monotonic()
-            await self._look_unless(stop)
-            self._say_where()
+            await self._poll_unless(stop)
+            self._report_place()
             self._report(self.recorded())
             if self._source.recorder.problem is not None:
                 return Over.STOPPED

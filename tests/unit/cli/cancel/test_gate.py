@@ -52,9 +52,9 @@ def test_it_is_opened_by_the_name_of_a_run_without_asking_the_cluster(here: Stat
     opened = call(here, "cancel", "drain", "--remove-cancel")
     again = call(here, "cancel", "drain", "--remove-cancel")
 
-    gate = f"the cancel gate of cluster {CLUSTER}"
-    assert opened.startswith(f"{gate} is now open. It was shut by {WHO}")
-    assert again == f"{gate} was already open\n"
+    named = f"the cancel gate of cluster {CLUSTER}"
+    assert opened.startswith(f"{named} is now open. It was shut by {WHO}")
+    assert again == f"{named} was already open\n"
     assert gate.state() is None
 
 
