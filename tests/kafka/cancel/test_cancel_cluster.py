@@ -65,7 +65,7 @@ def test_what_the_tool_moves_is_cancelled_and_a_live_run_is_asked(
 
     assert before == {0, 1, 2, 3}
     assert f"{topic.name}-0  not known" in shown.stdout
-    assert "run ours does it itself: 2 in flight are cancelled" in shown.stdout
+    assert "run ours cancels its own partitions: 2 in flight are cancelled" in shown.stdout
     outcomes = [(p["run"], p["from"], p["to"], p["outcome"]) for p in answer["partitions"]]
     assert outcomes == [
         *[(None, [1, 3, 2], NEW, "stopped")] * 2,

@@ -1,1 +1,1 @@
-"""`ktui cancel`: partitions of a run, the whole cluster, and the cancel gate."""
+"""`ktui cancel`: cancels partitions of a run or of a cluster, and opens the cancel gate."""

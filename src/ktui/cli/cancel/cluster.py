@@ -1,4 +1,4 @@
-"""`ktui cancel --cluster`: every reassignment that the cluster lists, whoever began it."""
+"""`ktui cancel --cluster`: cancel every reassignment that the cluster lists, whoever began it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.planning.names import join_some, shortened
 
 PATIENCE_S = MAY_COME_S
-"""How long it is watched what becomes of it: a request whose answer was lost may come so late."""
+"""Seconds to watch for outcomes: a request whose answer was lost can arrive this late."""
 CANCELLING = "ktui cancel --cluster"
-"""What a claim names in place of a run."""
-_LOOK_S = 0.5
+"""The name in an ownership claim, where a run would be."""
+_POLL_S = 0.5
 _SLOW_BROKER_S = 2.0
-"""How long one look waits for a slow broker's settings."""
+"""Seconds that one poll waits for a slow broker's settings."""
 
 
 def cancel_on_cluster(  # noqa: PLR0913 - an option each
@@ -60,17 +60,17 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
     json: bool,
     take_over: bool = False,
 ) -> NoReturn:
-    """Cancel what is being reassigned on a cluster; ends the program.
+    """Cancel the reassignments of a cluster, and end the program.
 
-    Exit code 0 where all is stopped, or on its way back; 3 where some is not; 2 where nothing was
-    sent.
+    The exit code is 0 if everything is stopped or rolling back, 3 if something is not, and 2 if
+    nothing was sent.
 
     Raises:
         BadInput: no such cluster, topic or partition, or the context is read-only.
-        ClusterError: the cluster cannot be looked at; nothing was sent.
+        ClusterError: the cluster does not answer; nothing was sent.
         RunProblem: the state directory cannot be used, or another one owns the cluster.
     """
-    wanted = CancelRequest(
+    request = CancelRequest(
         kind=kind,
         topics=topics,
         partitions=partitions,
@@ -81,16 +81,16 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
     )
     names = bootstrap_server, command_config, context
     cluster = choose_cluster(*names) if dry_run else target(*names).cluster
-    sys.exit(asyncio.run(_cancelled(cluster, state, wanted)))
+    sys.exit(asyncio.run(_cancelled(cluster, state, request)))
 
 
-async def _cancelled(cluster: Cluster, state: StateDir, wanted: CancelRequest) -> int:
+async def _cancelled(cluster: Cluster, state: StateDir, request: CancelRequest) -> int:
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
     observer = Observer(reader, clock, patience_s=_SLOW_BROKER_S)
-    refuse_owned = partial(_refuse_owned, cluster, reader, state, wanted)
-    cancelling = _Cancelling(observer, writer, clock, state, wanted, refuse_owned)
+    refuse_owned = partial(_refuse_owned, cluster, reader, state, request)
+    cancelling = _Cancelling(observer, writer, clock, state, request, refuse_owned)
     try:
-        if not wanted.dry_run:
+        if not request.dry_run:
             await refuse_owned()
         return await cancelling.to_the_end(cluster.name)
     finally:
@@ -101,17 +101,23 @@ async def _cancelled(cluster: Cluster, state: StateDir, wanted: CancelRequest) -
 
 
 async def _refuse_owned(
-    cluster: Cluster, reader: ClusterReader, state: StateDir, wanted: CancelRequest
+    cluster: Cluster, reader: ClusterReader, state: StateDir, request: CancelRequest
 ) -> None:
-    """See that no other state directory owns the cluster, whose runs would begin all anew."""
+    """Check that no other state directory owns the cluster.
+
+    The runs of its owner would begin everything again.
+
+    Raises:
+        RunRefused: another state directory owns the cluster.
+    """
     described = await reader.describe_cluster()
-    how = claiming(cluster, state, described.cluster_id, CANCELLING, take_over=wanted.take_over)
+    how = claiming(cluster, state, described.cluster_id, CANCELLING, take_over=request.take_over)
     if how is not None:
         await refuse_another(how)
 
 
 class _Cancelling:
-    """One call of the verb."""
+    """One call of `ktui cancel --cluster`."""
 
     def __init__(
         self,
@@ -119,7 +125,7 @@ class _Cancelling:
         writer: ClusterWriter,
         clock: Clock,
         state: StateDir,
-        wanted: CancelRequest,
+        request: CancelRequest,
         refuse_owned: Callable[[], Awaitable[None]],
     ) -> None:
         self._refuse_owned = refuse_owned
@@ -127,51 +133,51 @@ class _Cancelling:
         self._writer = writer
         self._clock = clock
         self._state = state
-        self._wanted = wanted
+        self._wanted = request
         self._runs: list[RunOnCluster] = []
         self._foreign: dict[TopicPartition, ListedReassignment] = {}
         self._claims: set[tuple[TopicPartition, tuple[int, ...]]] = set()
-        """What live runs have in flight, around the last look."""
+        """The steps that live runs had in flight before and after the last poll."""
         self._lost = ""
-        """Why the cluster did not answer last."""
+        """Why the most recent failed poll failed; empty if none did."""
 
     async def to_the_end(self, cluster: str) -> int:
-        """Show what there is, call it off, watch it, and tell what came of it."""
-        wanted = self._wanted
-        named = Interest(frozenset(wanted.topics), frozenset(wanted.partitions), fresh=True)
-        seen = await self._observer.poll(named)
-        _check_names(wanted, seen)
-        if wanted.everything and not wanted.dry_run:
-            reason = f"{KIND_IN_WORDS[wanted.kind]} everything on the cluster"
+        """Show the reassignments, cancel them, watch them, and report the outcomes."""
+        request = self._wanted
+        interest = Interest(frozenset(request.topics), frozenset(request.partitions), fresh=True)
+        seen = await self._observer.poll(interest)
+        _check_names(request, seen)
+        if request.everything and not request.dry_run:
+            reason = f"{KIND_IN_WORDS[request.kind]} everything on the cluster"
             CancelGateFile(self._state, seen.cluster_id).shut(self._clock.now(), asker(), reason)
         self._sort_out(seen)
-        told = ClusterCancelReport(
+        report = ClusterCancelReport(
             cluster=cluster,
             cluster_id=seen.cluster_id,
-            wanted=wanted,
+            wanted=request,
             state=self._state,
             foreign=self._foreign,
             runs=tuple(run for run in self._runs if run.going),
         )
-        if not wanted.json:
-            click.echo(found_text(told))
-        if not wanted.dry_run:
-            await self._call_off(told)
-        if wanted.json:
-            click.echo(encode(told_json(told)))
-        elif came := outcome_text(told):
-            click.echo(f"\n{came}")
-        if told.interrupted:
+        if not request.json:
+            click.echo(found_text(report))
+        if not request.dry_run:
+            await self._call_off(report)
+        if request.json:
+            click.echo(encode(told_json(report)))
+        elif outcomes := outcome_text(report):
+            click.echo(f"\n{outcomes}")
+        if report.interrupted:
             return INTERRUPTED
-        return 0 if wanted.dry_run or told.well else NOT_ALL_DONE
+        return 0 if request.dry_run or report.well else NOT_ALL_DONE
 
     def close(self) -> None:
-        """Let go of the journals."""
+        """Close the journals."""
         for run in self._runs:
             run.close()
 
     def _sort_out(self, seen: Observation) -> None:
-        """Tell whose reassignments they are."""
+        """Separate the reassignments of live runs from all others."""
         self._runs = runs_on(self._state, seen.cluster_id, self._wanted)
         listed = self._asked_for(seen)
         for run in self._runs:
@@ -180,42 +186,42 @@ class _Cancelling:
         self._foreign = {tp: move for tp, move in listed.items() if tp not in theirs}
 
     def _asked_for(self, seen: Observation) -> dict[TopicPartition, ListedReassignment]:
-        wanted = self._wanted
+        request = self._wanted
         return {
             tp: move
             for tp, move in listed_in(seen).items()
-            if wanted.everything or tp.topic in wanted.topics or tp in wanted.partitions
+            if request.everything or tp.topic in request.topics or tp in request.partitions
         }
 
-    async def _call_off(self, told: ClusterCancelReport) -> None:
-        """Ask the runs, cancel the rest, and watch all of it for a while."""
-        log = CancelLog(self._state, told.cluster_id, asker(), self._clock)
+    async def _call_off(self, report: ClusterCancelReport) -> None:
+        """Ask the runs to cancel, cancel the rest here, and watch everything for a while."""
+        log = CancelLog(self._state, report.cluster_id, asker(), self._clock)
         cancel = ForeignCancel(self._writer, self._clock, log)
-        for run in told.runs:
+        for run in report.runs:
             run.ask()
         try:
-            told.more = await self._watched(cancel)
+            report.more = await self._watch(cancel)
         except asyncio.CancelledError:  # Ctrl-C
-            told.interrupted = True
+            report.interrupted = True
         finally:
-            cancel.leave("it was not seen to be over; see: ktui list")
-            for run in told.runs:
+            cancel.leave("its end was not seen. Check it: ktui list")
+            for run in report.runs:
                 run.leave()
-            told.settled = cancel.settled
-            told.not_sent = self._lost
-            told.not_written = log.left()
+            report.settled = cancel.settled
+            report.not_sent = self._lost
+            report.not_written = log.left()
 
-    async def _watched(self, cancel: ForeignCancel) -> list[TopicPartition]:
-        """Cancel what is no run's, and look until all is settled, or for as long as it makes sense.
+    async def _watch(self, cancel: ForeignCancel) -> list[TopicPartition]:
+        """Cancel the foreign reassignments, and poll until all are settled or `PATIENCE_S` is over.
 
         Returns:
-            What others have begun meanwhile.
+            The reassignments that others have begun meanwhile.
         """
         until_s, begun = self._clock.monotonic() + PATIENCE_S, False
         while True:
             if not begun:  # the cluster may have been lost for a while
                 await self._refuse_owned()
-            seen = await self._look()
+            seen = await self._poll()
             if seen is not None and begun:
                 await cancel.look(seen)
             elif seen is not None:
@@ -224,12 +230,12 @@ class _Cancelling:
             settled = begun and not cancel.pending and all(run.is_settled for run in self._runs)
             if settled or self._clock.monotonic() >= until_s:
                 return [] if seen is None else self._begun_meanwhile(seen)
-            await self._clock.sleep(_LOOK_S)
+            await self._clock.sleep(_POLL_S)
 
-    async def _look(self) -> Observation | None:
-        """Look; None while the cluster is lost.
+    async def _poll(self) -> Observation | None:
+        """Poll; None while the cluster is lost.
 
-        The journals are read before and after: what a run has in flight is in one of the two.
+        The journals are read before and after: one of the two reads has what a run has in flight.
         """
         self._claims = set(claimed(self._runs))
         try:
@@ -244,7 +250,7 @@ class _Cancelling:
         return seen
 
     def _still_foreign(self) -> Collection[ListedReassignment]:
-        """Give what is no live run's; one may have begun it just after its journal was read."""
+        """The reassignments of no live run; a run may begin one just after its journal is read."""
         for tp in [tp for tp, move in self._foreign.items() if (tp, move.target) in self._claims]:
             del self._foreign[tp]
         return self._foreign.values()
@@ -255,19 +261,19 @@ class _Cancelling:
         return [tp for tp, m in listed if tp not in known and (tp, m.target) not in self._claims]
 
 
-def _check_names(wanted: CancelRequest, seen: Observation) -> None:
-    """See that what is named is there, moving or not.
+def _check_names(request: CancelRequest, seen: Observation) -> None:
+    """Check that the named topics and partitions exist, moving or not.
 
     Raises:
-        BadInput: it is not; names all that is missing.
+        BadInput: some do not; names every missing one.
     """
     hidden = {failure.topic for failure in seen.failures}
-    there = {tp.topic for tp in seen.partitions} | hidden
-    missing = [f"topic {shortened(topic)!r}" for topic in wanted.topics if topic not in there]
+    visible = {tp.topic for tp in seen.partitions} | hidden
+    missing = [f"topic {shortened(topic)!r}" for topic in request.topics if topic not in visible]
     missing += [
         f"partition {tp.partition} of topic {shortened(tp.topic)!r}"
-        for tp in wanted.partitions
+        for tp in request.partitions
         if tp in seen.absent
     ]
     if missing:
-        raise BadInput(f"the cluster does not have {join_some(missing, told=10)}; nothing was sent")
+        raise BadInput(f"the cluster does not have {join_some(missing, told=10)}. Nothing was sent")

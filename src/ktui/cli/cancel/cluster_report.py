@@ -1,4 +1,4 @@
-"""What `ktui cancel --cluster` finds and what comes of it, for people and for scripts."""
+"""The findings and outcomes of `ktui cancel --cluster`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -25,80 +25,80 @@ _NOT_KNOWN = "not known"
 
 
 class ClusterCancelReport(msgspec.Struct, kw_only=True):
-    """All there is to tell."""
+    """Everything that one `ktui cancel --cluster` found and did."""
 
     cluster: str
     cluster_id: str
     wanted: CancelRequest
     state: StateDir
     foreign: Mapping[TopicPartition, ListedReassignment]
-    """What no live run has begun."""
+    """The reassignments that no live run has begun."""
     runs: tuple[RunOnCluster, ...]
-    """Those that have something of what is asked for."""
+    """The runs that have something in the scope."""
     settled: Mapping[TopicPartition, Settled] = {}
     not_sent: str = ""
-    """Why the cluster did not answer, where that was so to the end."""
+    """Why the cluster did not answer, for reassignments whose cancel was never sent."""
     not_written: str = ""
-    """Why what came of it could not be written down."""
+    """Why the outcomes could not be logged; empty if they were."""
     more: list[TopicPartition] = []
-    """What others have begun meanwhile."""
+    """The reassignments that others have begun meanwhile."""
     interrupted: bool = False
 
     def outcome(self, tp: TopicPartition) -> Settled:
-        """Say what became of one that no live run has begun."""
-        why = f"not sent: {self.not_sent or 'it was interrupted'}"
+        """Return the outcome of a reassignment that no live run has begun."""
+        why = f"not sent: {self.not_sent or 'the command was interrupted'}"
         return self.settled.get(tp, Settled(ForeignOutcome.REFUSED, detail=why))
 
     @property
     def outcomes(self) -> Iterator[Settled]:
-        """Say what became of each that is known."""
+        """Yield every outcome that is known."""
         yield from map(self.outcome, self.foreign)
         for run in self.runs:
             yield from run.settled.values()
 
     @property
     def well(self) -> bool:
-        """Whether everything is as it was asked for."""
+        """Whether everything happened as requested."""
         runs = (run for run in self.runs if run.live)
         answered = all(r.answer and r.answer.accepted and not r.problem for r in runs)
         known = all(not run.live or len(run.settled) == len(run.listed) for run in self.runs)
-        told = all(run.live or run.problem is None for run in self.runs)
-        return answered and known and told and not self.more and all(o.well for o in self.outcomes)
+        saved = all(run.live or run.problem is None for run in self.runs)
+        return answered and known and saved and not self.more and all(o.well for o in self.outcomes)
 
     def begun_by(self, tp: TopicPartition) -> str | None:
-        """Name the run that has begun it, which nobody carries on; None where it is not known."""
+        """Return the run without an engine that has begun a reassignment; None if not known."""
         return next((run.name for run in self.runs if tp in run.listed), None)
 
 
-def found_text(told: ClusterCancelReport) -> str:
-    """Show what there is, before anything is done about it."""
-    return "\n\n".join(_found(told))
+def found_text(report: ClusterCancelReport) -> str:
+    """Describe the reassignments found, before any is cancelled."""
+    return "\n\n".join(_found_lines(report))
 
 
-def _found(told: ClusterCancelReport) -> Iterator[str]:
-    wanted, would = told.wanted, told.wanted.dry_run
-    if wanted.everything:
-        opens = f"ktui cancel --cluster --remove-cancel{state_option(told.state)}"
+def _found_lines(report: ClusterCancelReport) -> Iterator[str]:
+    request, would = report.wanted, report.wanted.dry_run
+    if request.everything:
+        opens = f"ktui cancel --cluster --remove-cancel{state_option(report.state)}"
         yield (
-            f"the cancel gate of cluster {told.cluster_id} {'would be' if would else 'is'} shut: "
-            "no run of this state directory submits anything there but what cancels and rolls "
-            f"back. It is opened with: {opens}"
+            f"the cancel gate of cluster {report.cluster_id} {'would be' if would else 'is'} shut. "
+            "Runs of this state directory submit only cancels and rollbacks there. "
+            f"Open the gate with: {opens}"
         )
-    if told.foreign:
-        rows = [_row(told, move) for move in told.foreign.values()]
+    if report.foreign:
+        rows = [_row(report, move) for move in report.foreign.values()]
         yield table(("PARTITION", "BEGUN BY", "FROM", "TO", "NOTE"), rows)
-        yield _what_a_cancel_is(wanted.kind)
-    if told.runs:
-        yield "\n".join(run.words for run in told.runs)
-    if not (told.foreign or told.runs):
-        scope = "" if wanted.everything else " of what you asked for"
+        yield _what_a_cancel_is(request.kind)
+    if report.runs:
+        yield "\n".join(run.words for run in report.runs)
+    if not (report.foreign or report.runs):
+        scope = "" if request.everything else " in the scope you gave"
         yield f"nothing{scope} is being reassigned"
     if would:
         yield "nothing was sent"
 
 
-def _row(told: ClusterCancelReport, move: ListedReassignment) -> tuple[str, ...]:
-    begun_by = told.begun_by(move.tp)
+def _row(report: ClusterCancelReport, move: ListedReassignment) -> tuple[str, ...]:
+    begun_by = report.begun_by(move.tp)
     note = move.refused or move.danger or ""
     return (
         str(move.tp),
@@ -111,57 +111,57 @@ def _row(told: ClusterCancelReport, move: ListedReassignment) -> tuple[str, ...]
 
 def _what_a_cancel_is(kind: CancelKind) -> str:
     words = (
-        "Each is cancelled: Kafka drops what it adds and keeps FROM, in the order shown. Which "
-        "order that was before the reassignment it has forgotten: another one may be the preferred "
-        "leader now."
+        "Each reassignment is cancelled. Kafka drops the replicas it adds and keeps FROM, in the "
+        "order shown. Kafka has forgotten the order from before the reassignment, so another "
+        "replica may be the preferred leader now."
     )
     if kind is not CancelKind.ROLLBACK:
         return words
-    return f"{words} So nothing more than a cancel can roll these back."
+    return f"{words} For these, a rollback is no more than a cancel."
 
 
-def outcome_text(told: ClusterCancelReport) -> str:
-    """Say what came of it; nothing where there was nothing to do."""
-    return "\n".join(_came(told))
+def outcome_text(report: ClusterCancelReport) -> str:
+    """Describe the outcomes; empty if there was nothing to do."""
+    return "\n".join(_outcome_lines(report))
 
 
-def _came(told: ClusterCancelReport) -> Iterator[str]:
-    if told.wanted.dry_run:
+def _outcome_lines(report: ClusterCancelReport) -> Iterator[str]:
+    if report.wanted.dry_run:
         return
-    if told.foreign:
-        rows = [_came_row(tp, told.outcome(tp)) for tp in told.foreign]
+    if report.foreign:
+        rows = [_outcome_row(tp, report.outcome(tp)) for tp in report.foreign]
         yield table(("PARTITION", "OUTCOME", "REPLICAS", "RF", "WHY"), rows, right=(3,))
         yield (
-            "Throttles that others have set for these stay. See them, and take them off: "
-            f"ktui doctor{state_option(told.state)}"
+            "Throttles that others have set for these partitions stay. Find and remove them with: "
+            f"ktui doctor{state_option(report.state)}"
         )
-    for run in told.runs:
-        yield from _came_of_run(run)
-    if told.interrupted:
+    for run in report.runs:
+        yield from _run_lines(run)
+    if report.interrupted:
         yield (
-            "interrupted: what was sent goes on without this, and the runs go on with what they "
-            "were asked for; see: ktui list"
+            "interrupted: cancels already sent still take effect, and the runs carry out what "
+            "they were asked. Check the rest: ktui list"
         )
-    if told.more:
+    if report.more:
         yield (
-            f"begun by others meanwhile, and not cancelled: {join_some(told.more, told=10)}. "
-            "Call this again"
+            f"begun by others meanwhile, and not cancelled: {join_some(report.more, told=10)}. "
+            "Run this command again"
         )
-    if told.not_written:
-        yield f"what came of it is not written down: {told.not_written}"
-    counts = Counter(settled.outcome for settled in told.outcomes)
+    if report.not_written:
+        yield f"the outcomes are not logged: {report.not_written}"
+    counts = Counter(settled.outcome for settled in report.outcomes)
     if counts:
         told_counts = ", ".join(f"{counts[o]:,} {o.value}" for o in ForeignOutcome if counts[o])
         yield f"{as_count(sum(counts.values()), 'reassignment')}: {told_counts}"
 
 
-def _came_row(tp: TopicPartition, settled: Settled) -> tuple[str, ...]:
+def _outcome_row(tp: TopicPartition, settled: Settled) -> tuple[str, ...]:
     replicas = settled.replicas
     rf = str(len(replicas)) if replicas else "-"
     return str(tp), settled.outcome.value, _brokers(replicas), rf, clean(settled.detail)
 
 
-def _came_of_run(run: RunOnCluster) -> Iterator[str]:
+def _run_lines(run: RunOnCluster) -> Iterator[str]:
     if run.answer is not None:
         refused = "" if run.answer.accepted else "refused: "
         yield f"run {run.name}: {refused}{clean(run.answer.words)}"
@@ -171,7 +171,7 @@ def _came_of_run(run: RunOnCluster) -> Iterator[str]:
         if not settled.well:
             yield f"run {run.name}: {tp}: {settled.outcome.value}: {clean(settled.detail)}"
     if run.answer is not None and (left := len(run.listed) - len(run.settled)):
-        yield f"run {run.name}: {left:,} of it are not over yet; see: ktui status {run.name}"
+        yield f"run {run.name}: {left:,} not settled yet. Follow the run: ktui status {run.name}"
 
 
 def _brokers(brokers: Brokers) -> str:
@@ -185,33 +185,33 @@ class OnClusterJson(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: str | None
     partition: int
     run: str | None
-    """The run that has begun it; null where it is not known who has."""
+    """The run that has begun the reassignment; null if that is not known."""
     live: bool
-    """Whether a process carries that run on, and cancels it itself."""
+    """Whether the run has an engine, which cancels the reassignment itself."""
     original: Brokers = msgspec.field(name="from")
     target: Brokers = msgspec.field(name="to")
     refused: str | None
-    """Why it is not cancelled."""
+    """Why the reassignment is not cancelled; null if it is."""
     danger: str | None
     outcome: ForeignOutcome | None
-    """Null where nothing was sent, and while a run is at it."""
+    """Null if nothing was sent, and while a run is still cancelling."""
     replicas: Brokers | None
     detail: str
 
 
 class RunAskedJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of one run."""
+    """The cancel that was requested from one run."""
 
     run: str
     live: bool
     partitions: int
-    """How many it was asked for."""
+    """How many partitions the request covers."""
     answer: AnswerJson | None
     problem: str | None
 
 
 class CancelClusterJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What `ktui cancel --cluster --json` prints."""
+    """The output of `ktui cancel --cluster --json`."""
 
     schema_version: int
     cluster: str
@@ -226,32 +226,32 @@ class CancelClusterJson(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
-def told_json(told: ClusterCancelReport) -> CancelClusterJson:
-    """Put it in its JSON form."""
-    wanted = told.wanted
-    came = not wanted.dry_run
+def told_json(report: ClusterCancelReport) -> CancelClusterJson:
+    """Return the JSON form of a report."""
+    request = report.wanted
+    sent = not request.dry_run
     foreign = [
-        _listed_json(move, told.begun_by(tp), told.outcome(tp) if came else None)
-        for tp, move in told.foreign.items()
+        _listed_json(move, report.begun_by(tp), report.outcome(tp) if sent else None)
+        for tp, move in report.foreign.items()
     ]
     of_runs = [
         _listed_json(move, run.name, run.settled.get(tp), live=True)
-        for run in told.runs
+        for run in report.runs
         if run.live
         for tp, move in run.listed.items()
     ]
     return CancelClusterJson(
         schema_version=SCHEMA_VERSION,
-        cluster=told.cluster,
-        cluster_id=told.cluster_id,
-        kind=wanted.kind,
-        dry_run=wanted.dry_run,
-        shuts_gate=wanted.everything,
+        cluster=report.cluster,
+        cluster_id=report.cluster_id,
+        kind=request.kind,
+        dry_run=request.dry_run,
+        shuts_gate=request.everything,
         partitions=tuple(sorted((*foreign, *of_runs), key=lambda p: (p.topic, p.partition))),
-        runs=tuple(map(_run_json, told.runs)),
-        begun_meanwhile=tuple(told.more),
-        interrupted=told.interrupted,
-        problem=told.not_written or None,
+        runs=tuple(map(_run_json, report.runs)),
+        begun_meanwhile=tuple(report.more),
+        interrupted=report.interrupted,
+        problem=report.not_written or None,
     )
 
 

@@ -1,7 +1,7 @@
-"""The runs of a cluster that are not at their end: which reassignments are theirs, and asking them.
+"""The unfinished runs of a cluster: their reassignments, and how to ask them for a cancel.
 
-What a live run has begun it cancels itself, or it would take that for somebody else's doing. One
-that nobody carries on is told by its journal, and goes by it once it is resumed.
+A live run cancels its own reassignments, or it would take the cancel for somebody else's doing. A
+run without an engine gets the cancel in its journal, and follows it once it is resumed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ktui.execution.run.cancel_scope import act_on, acts_in_words, in_scope
 
 
 class RunOnCluster:
-    """One run, what is asked of it, and what it answers.
+    """One run, the cancel requested from it, and its answer.
 
     Args:
-        follower: its journal.
-        live: whether a process carries it on.
-        wanted: what is asked for.
+        follower: the run's journal.
+        wanted: the cancel.
+        live: whether the run has an engine.
     """
 
     def __init__(self, follower: RunFollower, wanted: CancelRequest, *, live: bool) -> None:
@@ -43,40 +43,43 @@ class RunOnCluster:
         self.live = live
         self.answer: Answer | None = None
         self.problem: str | None = None
-        """Why it did not answer, or cannot be asked."""
+        """Why the run did not answer, or could not be asked."""
         self.listed: dict[TopicPartition, ListedReassignment] = {}
-        """Its reassignments that the cluster lists, of those asked for."""
+        """The run's reassignments that the cluster lists and the scope covers."""
         self.going: list[TopicPartition] = []
-        """Of a live run all that has not ended, of those asked for; else only what is listed."""
+        """The unfinished partitions in the scope; without an engine, only the listed ones."""
 
     @property
     def claims(self) -> Mapping[TopicPartition, Brokers]:
-        """What its steps in flight ask of Kafka; each is in the journal before it is sent."""
+        """The replicas that steps in flight ask Kafka for.
+
+        Each step is in the journal before it is sent.
+        """
         flying = self._follower.run.flying
         return {tp: t.step.begun.replicas for tp, t in flying.items() if t.step is not None}
 
     @property
     def words(self) -> str:
-        """Say what is done about it."""
+        """The run's response to the cancel, as a sentence."""
         if not self.live:
             return (
-                f"run {self.name}, which nobody carries on, is told in its journal, and goes by it "
-                f"once it is resumed: ktui resume {self.name}"
+                f"run {self.name} has no engine. The cancel is written into its journal, and takes "
+                f"effect when you resume the run: ktui resume {self.name}"
             )
         tracks = self._follower.run.tracks
         acts = (act_on(tracks[tp], self._wanted.kind) for tp in self.going)
-        return f"run {self.name} does it itself: {acts_in_words(acts)}"
+        return f"run {self.name} cancels its own partitions: {acts_in_words(acts)}"
 
     @property
     def answer_json(self) -> AnswerJson | None:
-        """Give its answer in its JSON form; None where there is none."""
+        """The run's answer in its JSON form; None if there is none."""
         if self.answer is None or self._number is None:
             return None
         return answer_json(self._folder, self._number, self.answer)
 
     @property
     def is_settled(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """Whether there is nothing left to wait for."""
         if self._number is None or not self.live or self.problem is not None:
             return True
         refused = self.answer is not None and not self.answer.accepted
@@ -84,7 +87,7 @@ class RunOnCluster:
 
     @property
     def settled(self) -> Mapping[TopicPartition, Settled]:
-        """What became of those that are listed, as far as that is known."""
+        """The outcomes of the listed reassignments, as far as they are known."""
         if self.answer is None or not self.live:
             return {}
         tracks = self._follower.run.tracks
@@ -92,7 +95,7 @@ class RunOnCluster:
         return {tp: settled for tp, settled in known.items() if settled is not None}
 
     def take_in(self, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
-        """See what of all that is listed and asked for is its own."""
+        """Find the run's own reassignments among those that are listed and in the scope."""
         claims = self.claims
         self.listed = {tp: m for tp, m in listed.items() if claims.get(tp) == m.target}
         tracks = in_scope(self._follower.run, self._wanted.topics, self._wanted.partitions)
@@ -100,7 +103,7 @@ class RunOnCluster:
         self.going = going if self.live else list(self.listed)
 
     def ask(self) -> None:
-        """Write what is wanted into its journal."""
+        """Write the cancel into the run's journal."""
         whole = self.live and self._wanted.everything and self._wanted.kind is CancelKind.STOP
         partitions = () if whole else tuple(self.going)
         try:
@@ -109,7 +112,7 @@ class RunOnCluster:
             self.problem = str(problem)
 
     def look(self) -> None:
-        """Read what is new: of what it does, and its answer."""
+        """Read the run's new events, and its answer."""
         try:
             if self.live and self._number is not None and self.answer is None:
                 self._read_answer(self._number)
@@ -123,25 +126,25 @@ class RunOnCluster:
             self.answer = journal.answer_to(number).answer
         if gone and self.answer is None:
             self.problem = (
-                "its process went before it answered. What you asked for is written down, and is "
-                f"done when the run goes on: ktui resume {self.name}"
+                "the engine ended before it answered. Your command is in the journal, and takes "
+                f"effect when you resume the run: ktui resume {self.name}"
             )
 
     def leave(self) -> None:
-        """Say that it is not waited for any more, where it would be."""
+        """Stop waiting; note it if the answer is still missing."""
         if not self.is_settled and self.answer is None:
             self.problem = (
-                "no answer yet; what you asked for is written down, and is done as soon as its "
-                f"process gets to it: ktui status {self.name}"
+                "no answer yet. Your command is in the journal, and takes effect when the engine "
+                f"reads it. See: ktui status {self.name}"
             )
 
     def close(self) -> None:
-        """Let go of its journal."""
+        """Close the run's journal."""
         self._follower.close()
 
 
 def runs_on(state: StateDir, cluster_id: str, wanted: CancelRequest) -> list[RunOnCluster]:
-    """Give the runs of a cluster that are not at their end."""
+    """Return the unfinished runs of a cluster."""
     return [
         RunOnCluster(follower, wanted, live=owner is not None)
         for follower, owner in unfinished_journals(state, cluster_id)
@@ -149,7 +152,7 @@ def runs_on(state: StateDir, cluster_id: str, wanted: CancelRequest) -> list[Run
 
 
 def claimed(runs: Collection[RunOnCluster]) -> Iterator[tuple[TopicPartition, Brokers]]:
-    """Give what the live ones have in flight."""
+    """Yield what live runs have in flight: each partition with its requested replicas."""
     for run in runs:
         if run.live:
             yield from run.claims.items()

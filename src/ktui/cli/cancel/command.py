@@ -1,4 +1,4 @@
-"""`ktui cancel`: partitions are stopped, rolled back or trimmed; or the cancel gate is opened."""
+"""`ktui cancel`: stop, roll back or trim partitions, or open the cancel gate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ktui.execution.run.cancel_kind import CancelKind
     "--cluster",
     "of_cluster",
     is_flag=True,
-    help="In place of a run: every reassignment on the cluster, whoever began it.",
+    help="Instead of a run: every reassignment on the cluster, no matter who began it.",
 )
 @cancel_options
 @common.cluster_options
@@ -40,52 +40,56 @@ def command(
     json: bool,
     **chosen: Any,
 ) -> None:
-    """Stop partitions of RUN, roll them back or trim them; say what that comes to first.
+    """Stop, roll back or trim partitions of RUN.
 
-    Of a run that has not ended, --topic, --partition or --all says which. Returns once the process
-    that carries the run on has answered; one is started where there is none, with the rest of the
-    run paused. What becomes of it then: `ktui status RUN`.
+    ktui shows exactly what will happen first. If the run has not ended, choose its partitions with
+    --topic, --partition or --all. The command returns once the run's engine has answered. If the
+    run has no engine, ktui starts one and pauses the rest of the run. Follow the result with
+    `ktui status RUN`.
 
-    --all shuts the cancel gate of the cluster: nothing but what cancels and rolls back is
-    submitted there by any run of this state directory, until --remove-cancel opens it.
+    --all shuts the cancel gate of the cluster. Runs of this state directory then submit only
+    cancels and rollbacks there, until --remove-cancel opens the gate.
 
-    Exit code 2 where it cannot be asked for.
+    Exit code 2 if the cancel cannot be requested.
     """
-    wanted = taken(chosen, json=json)
+    request = taken(chosen, json=json)
     if of_cluster == (name is not None):
-        raise BadInput("name a run, or --cluster in its place; see which there are: ktui runs")
+        raise BadInput("name a run, or give --cluster instead of one. List the runs: ktui runs")
     names = (bootstrap_server, command_config, context)
     if name is not None:
         run = find_run(state, name)
-        if wanted is None:
+        if request is None:
             open_gate(run, state, json=json)
         else:
-            cancel_run(run, wanted, names, state)
-    elif wanted is None:
+            cancel_run(run, request, names, state)
+    elif request is None:
         open_gate_of_cluster(names, state, json=json)
     else:
-        _check_on_cluster(wanted)
+        _check_on_cluster(request)
         from ktui.cli.cancel.cluster import cancel_on_cluster  # noqa: PLC0415 - runs need none
 
         cancel_on_cluster(
             *names,
             state=state,
-            kind=wanted.kind,
-            topics=wanted.topics,
-            partitions=wanted.partitions,
-            everything=wanted.everything,
-            dry_run=wanted.dry_run,
+            kind=request.kind,
+            topics=request.topics,
+            partitions=request.partitions,
+            everything=request.everything,
+            dry_run=request.dry_run,
             json=json,
-            take_over=wanted.take_over,
+            take_over=request.take_over,
         )
 
 
-def _check_on_cluster(wanted: CancelRequest) -> None:
-    """See that what is wanted can be had without a run, and is of something.
+def _check_on_cluster(request: CancelRequest) -> None:
+    """Check that a cancel works without a run, and that its scope was given.
 
     Raises:
-        BadInput: it cannot, or is not.
+        BadInput: --trim was given, or no scope was.
     """
-    if wanted.kind is CancelKind.TRIM:
-        raise BadInput("--trim needs a run: how many replicas there were stands in its journal")
-    check_scope_given(wanted)
+    if request.kind is CancelKind.TRIM:
+        raise BadInput(
+            "--trim needs a run. Only the run's journal has the original number of replicas. "
+            "Name the run: ktui cancel RUN --trim"
+        )
+    check_scope_given(request)

@@ -1,4 +1,4 @@
-"""`ktui cancel --remove-cancel`: the cancel gate of a cluster is opened."""
+"""`ktui cancel --remove-cancel`: open the cancel gate of a cluster."""
 
 from __future__ import annotations
 
@@ -19,42 +19,41 @@ from ktui.execution.journal.follower import RunFollower
 
 
 class OpenedJson(msgspec.Struct, frozen=True):
-    """What `ktui cancel --remove-cancel --json` prints."""
+    """The output of `ktui cancel --remove-cancel --json`."""
 
     schema_version: int
     cluster_id: str
     had_shut: CancelGateJson | None
-    """Null where it was open."""
+    """Who had shut the gate; null if it was open."""
 
 
 def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
-    """Open the gate of a run's cluster, which need not answer.
+    """Open the gate of a run's cluster; the cluster need not answer.
 
     Raises:
-        RunProblem: the run's journal does not tell its cluster.
+        RunProblem: the run's journal does not name its cluster.
     """
     with RunFollower(run.journal) as follower:
         follower.refresh()
     started = follower.run.started
     if started is None:
         raise RunProblem(
-            f"{run.journal}: does not tell the cluster of the run; name that one: "
-            "ktui cancel --cluster --remove-cancel"
+            f"{run.journal}: the journal does not name the run's cluster. Name the cluster "
+            "yourself: ktui cancel --cluster --remove-cancel"
         )
     _open(started.cluster_id, state, json=json)
 
 
 def open_gate_of_cluster(names: Names, state: StateDir, *, json: bool) -> None:
-    """Open the gate of the cluster that is named."""
+    """Open the gate of the cluster that the options name.
+
+    Raises:
+        ClusterError: the cluster does not answer.
+    """
     _open(asyncio.run(_cluster_id(choose_cluster(*names))), state, json=json)
 
 
 async def _cluster_id(cluster: Cluster) -> str:
-    """Ask a cluster for its id.
-
-    Raises:
-        ClusterError: it cannot be asked.
-    """
     reader = cluster.reader()
     try:
         return (await reader.describe_cluster()).cluster_id
@@ -68,8 +67,9 @@ def _open(cluster_id: str, state: StateDir, *, json: bool) -> None:
         had_shut = None if shut is None else gate_json(shut)
         click.echo(encode(OpenedJson(SCHEMA_VERSION, cluster_id, had_shut)))
     elif shut is None:
-        click.echo(f"the cancel gate of cluster {cluster_id} was open already")
+        click.echo(f"the cancel gate of cluster {cluster_id} was already open")
     else:
         click.echo(
-            f"the cancel gate of cluster {cluster_id} is open; it was shut by {clean(shut.words)}"
+            f"the cancel gate of cluster {cluster_id} is now open. It was shut by "
+            f"{clean(shut.words)}"
         )

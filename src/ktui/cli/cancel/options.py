@@ -1,4 +1,4 @@
-"""What `ktui cancel` is asked for: exactly one kind, and of what."""
+"""The options of `ktui cancel`: exactly one kind of cancel, and its scope."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _OPTIONS = (
     click.option(
         "--stop",
         is_flag=True,
-        help="Cancel what is in flight (KIP-455), and begin nothing more of it.",
+        help="Cancel what is in flight (KIP-455), and submit no further steps.",
     ),
     click.option(
         "--rollback",
         is_flag=True,
-        help="Back to the original replicas, in their order, and their leader (KIP-236).",
+        help="Restore the original replicas, their order and their leader (KIP-236).",
     ),
     click.option(
         "--trim",
         is_flag=True,
-        help="Stop, and drop what is beyond the original number of replicas.",
+        help="Stop, and drop replicas beyond the original number.",
     ),
     common.topics_option("Only this topic; may be repeated."),
     common.partitions_option("Only this partition; may be repeated."),
@@ -41,18 +41,18 @@ _OPTIONS = (
         "--all",
         "everything",
         is_flag=True,
-        help="All of it; of a run that has not ended, it also shuts the cluster's cancel gate.",
+        help="Every partition. Unless the run has ended, also shut the cluster's cancel gate.",
     ),
     click.option(
         REMOVE_CANCEL, is_flag=True, help="Open the cancel gate that --all has shut (KIP-236)."
     ),
-    click.option("--dry-run", is_flag=True, help="Say what would be done, and ask for nothing."),
+    click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing."),
     take_over_option,
 )
 
 
 class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be called off, and how."""
+    """A cancel as the command line asks for it."""
 
     kind: CancelKind
     topics: tuple[str, ...]
@@ -62,28 +62,28 @@ class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     json: bool
     take_over: bool = False
-    """Whether the cluster is taken from another state directory."""
+    """Whether to take the cluster over from another state directory."""
 
     @property
     def scope_words(self) -> str:
-        """Give the scope as it stands on a command line; empty where none was given."""
+        """The scope as command line options; empty if none was given."""
         words = [f"--topic {topic}" for topic in self.topics]
         words += [f"--partition {tp.topic}:{tp.partition}" for tp in self.partitions]
         return "--all" if self.everything else " ".join(words)
 
 
 def cancel_options(function: F) -> F:
-    """Add what says what is to become of what."""
+    """Add the options for the kind of cancel and its scope."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def taken(values: dict[str, Any], *, json: bool) -> CancelRequest | None:
-    """Take what is wanted out of all that was given; None where the gate is to be opened.
+    """Pop the cancel's options from `values`; None if the gate is to be opened.
 
     Raises:
-        BadInput: not exactly one thing is wanted, or its scope contradicts itself.
+        BadInput: not exactly one kind of cancel was given, or its scope contradicts itself.
     """
     kinds = [kind for kind in CancelKind if values.pop(kind.value)]
     opens, everything = values.pop("remove_cancel"), values.pop("everything")
@@ -93,10 +93,13 @@ def taken(values: dict[str, Any], *, json: bool) -> CancelRequest | None:
         _check_alone(kinds or everything or topics or partitions or dry_run or take_over)
         return None
     if len(kinds) != 1:
-        which = "exclude each other" if kinds else "say what is to become of it"
-        raise BadInput(f"{', '.join(_KINDS)} {which}: give one of them, or {REMOVE_CANCEL}")
+        names = ", ".join(_KINDS)
+        what = f"{names} exclude each other" if kinds else f"none of {names} was given"
+        raise BadInput(f"{what}. Give one of them, or {REMOVE_CANCEL}")
     if everything and (topics or partitions):
-        raise BadInput("--all is everything: give it without --topic and --partition, or only them")
+        raise BadInput(
+            "--all already covers every partition. Give either --all, or --topic and --partition"
+        )
     return CancelRequest(
         kind=kinds[0],
         topics=topics,
@@ -108,16 +111,21 @@ def taken(values: dict[str, Any], *, json: bool) -> CancelRequest | None:
     )
 
 
-def check_scope_given(wanted: CancelRequest) -> None:
-    """See that it is said of what something is to be called off.
+def check_scope_given(request: CancelRequest) -> None:
+    """Check that a cancel has a scope.
 
     Raises:
-        BadInput: it is not.
+        BadInput: it has none.
     """
-    if not wanted.scope_words:
-        raise BadInput("say of what: --topic T, --partition T:P, or --all for everything")
+    if not request.scope_words:
+        raise BadInput(
+            "no scope was given. Give --topic T, --partition T:P, or --all for every partition"
+        )
 
 
 def _check_alone(others: object) -> None:
     if others:
-        raise BadInput(f"{REMOVE_CANCEL} goes alone: it opens the cancel gate, and cancels nothing")
+        raise BadInput(
+            f"{REMOVE_CANCEL} takes no other cancel option: it opens the cancel gate, and cancels "
+            "nothing. Give it alone"
+        )

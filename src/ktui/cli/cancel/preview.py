@@ -1,4 +1,4 @@
-"""What a cancel of partitions of a run would come to, by a fresh look at the cluster."""
+"""Preview a cancel of partitions of a run, from a fresh poll of the cluster."""
 
 from __future__ import annotations
 
@@ -21,76 +21,76 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 
 PATIENCE_S = 5.0
-"""One look is all there is, so it waits longer for a slow broker than an engine does."""
+"""Seconds to wait for a slow broker. The preview polls once, so it waits longer than an engine."""
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted of a run, and what it comes to for each partition in its scope."""
+    """A requested cancel, with its effect on each partition in its scope."""
 
     run: Run
     wanted: CancelRequest
     tracks: Sequence[Track]
     partitions: Sequence[Foreseen]
-    """One for each track; none where the cluster cannot be asked."""
+    """One for each track; empty if the cluster did not answer."""
     problem: str | None = None
-    """Why the cluster cannot be asked."""
+    """Why the cluster did not answer; None if it did."""
 
     @property
     def acts(self) -> list[CancelEffect]:
-        """What is done to each, by the journal."""
+        """The effect on each track, according to the journal."""
         return [act_on(track, self.wanted.kind) for track in self.tracks]
 
     @property
     def over(self) -> bool:
-        """Whether all of it is over: nothing is left for any process to do."""
+        """Whether every track has ended, so that no engine has anything left to do."""
         return all(act is CancelEffect.NOTHING for act in self.acts)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is done to any that is not done already."""
+        """Whether the cancel would change nothing: each track is cancelled already, or over."""
         return all(act.idle for act in self.acts)
 
 
 def preview(
     run: Run, wanted: CancelRequest, tracks: Sequence[Track], cluster: Cluster, *, needed: bool
 ) -> Preview:
-    """Look at the cluster, and say what would become of some partitions of a run.
+    """Poll the cluster, and preview what a cancel does to some partitions of a run.
 
     Args:
-        run: by its journal.
-        wanted: what is to become of them.
-        tracks: the partitions.
-        cluster: theirs.
-        needed: whether nothing is to be done without the cluster's answer.
+        run: as its journal has it.
+        wanted: the cancel.
+        tracks: the partitions in the cancel's scope.
+        cluster: the cluster of the run.
+        needed: whether the cancel cannot go on without the cluster's answer.
 
     Raises:
-        RunRefused: it is not the run's cluster.
-        ClusterError: it cannot be asked, and has to be.
+        RunRefused: the cluster is not the run's.
+        ClusterError: the cluster does not answer, and `needed` is set.
     """
     untouched = {
         CancelEffect.NOTHING,
         CancelEffect.DEQUEUE,
-    }  # a long queue is left without looking at all of it
+    }  # a long queue leaves without a read of every partition in it
     touched = [track for track in tracks if act_on(track, wanted.kind) not in untouched]
     try:
-        look = Observed(asyncio.run(_seen(run, touched, cluster)))
+        observed = Observed(asyncio.run(_poll(run, touched, cluster)))
     except ClusterError as error:
         if needed:
             raise
         return Preview(run=run, wanted=wanted, tracks=tracks, partitions=(), problem=str(error))
-    told = tuple(foreseen(track, wanted.kind, run.limits, look) for track in tracks)
-    return Preview(run=run, wanted=wanted, tracks=tracks, partitions=told)
+    partitions = tuple(foreseen(track, wanted.kind, run.limits, observed) for track in tracks)
+    return Preview(run=run, wanted=wanted, tracks=tracks, partitions=partitions)
 
 
-async def _seen(run: Run, tracks: Sequence[Track], cluster: Cluster) -> Observation:
+async def _poll(run: Run, tracks: Sequence[Track], cluster: Cluster) -> Observation:
     reader = cluster.reader()
     observer = Observer(reader, SystemClock(), patience_s=PATIENCE_S)
     try:
-        found = (await reader.describe_cluster()).cluster_id
-        if run.started is not None and found != run.started.cluster_id:
+        cluster_id = (await reader.describe_cluster()).cluster_id
+        if run.started is not None and cluster_id != run.started.cluster_id:
             raise RunRefused(
-                f"{cluster.name} is cluster {found}, and run {run.name} is of "
-                f"{run.started.cluster_id}. Name that one with --bootstrap-server, "
+                f"{cluster.name} is cluster {cluster_id}, but run {run.name} belongs to cluster "
+                f"{run.started.cluster_id}. Name that cluster with --bootstrap-server, "
                 "--command-config or --context"
             )
         interest = Interest(partitions=frozenset(track.tp for track in tracks), fresh=True)

@@ -1,4 +1,4 @@
-"""The JSON form of what a cancel comes to: a contract."""
+"""The JSON form of a cancel's preview and answer; scripts rely on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ktui.execution.run.track import Track
 
 
 class CancelStepJson(msgspec.Struct, frozen=True):
-    """One step of the way back, with the keys of the `step` event."""
+    """One step of a rollback, with the keys of the `step` event."""
 
     replicas: Brokers
     adding: Brokers
@@ -26,49 +26,49 @@ class CancelStepJson(msgspec.Struct, frozen=True):
 
 
 class CancelledJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of one partition."""
+    """The effect of a cancel on one partition."""
 
     topic: str
     partition: int
     state: State
-    """As it stands now."""
+    """The present state."""
     act: CancelEffect
     cancels: bool
-    """Whether a cancel is sent."""
+    """Whether ktui sends a cancel for the partition."""
     steps: tuple[CancelStepJson, ...]
     replicas: Brokers
-    """In the end, in order."""
+    """The final replicas, in order."""
     leader: int | None
-    """In the end."""
+    """The final leader."""
     planned: int
     """The number of replicas in the plan."""
     original: int
     """The number of replicas before the run."""
     extra: int
-    """How many replicas more than both it is left with."""
+    """How many replicas beyond both numbers the partition keeps."""
     refused: str | None
     way_out: str | None
     danger: str | None
 
 
 class CancelJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What `ktui cancel RUN --json` prints."""
+    """The output of `ktui cancel RUN --json`."""
 
     schema_version: int
     run: str
     kind: CancelKind
     dry_run: bool
     acts: dict[CancelEffect, int]
-    """How many partitions of the scope each is done to."""
+    """For each effect, the number of partitions in the scope."""
     partitions: tuple[CancelledJson, ...] | None
-    """All of the scope; null where the cluster cannot be asked."""
+    """Every partition in the scope; null if the cluster did not answer."""
     problem: str | None
-    """Why it cannot."""
+    """Why the cluster did not answer; null if it did."""
     shuts_gate: bool
     gate: CancelGateJson | None
     """The cancel gate as it is now; null while it is open."""
     answer: AnswerJson | None
-    """Null where nothing was asked for."""
+    """The engine's answer; null if nothing was requested."""
 
 
 def cancel_json(
@@ -78,16 +78,16 @@ def cancel_json(
     gate: CancelGateJson | None,
     answer: AnswerJson | None,
 ) -> CancelJson:
-    """Put a preview and what came of it in their JSON form."""
+    """Return the JSON form of a preview and of the engine's answer."""
     acts = preview.acts
-    told = tuple(map(_cancelled, preview.tracks, preview.partitions))
+    partitions = tuple(map(_partition_json, preview.tracks, preview.partitions))
     return CancelJson(
         schema_version=SCHEMA_VERSION,
         run=preview.run.name,
         kind=preview.wanted.kind,
         dry_run=preview.wanted.dry_run,
         acts={act: acts.count(act) for act in CancelEffect},
-        partitions=None if preview.problem else told,
+        partitions=None if preview.problem else partitions,
         problem=preview.problem,
         shuts_gate=shuts_gate,
         gate=gate,
@@ -95,20 +95,20 @@ def cancel_json(
     )
 
 
-def _cancelled(track: Track, told: Foreseen) -> CancelledJson:
+def _partition_json(track: Track, foreseen: Foreseen) -> CancelledJson:
     return CancelledJson(
-        topic=told.tp.topic,
-        partition=told.tp.partition,
+        topic=foreseen.tp.topic,
+        partition=foreseen.tp.partition,
         state=track.state,
-        act=told.act,
-        cancels=told.cancels,
-        steps=tuple(CancelStepJson(s.target, s.adds, s.drops, s.elects) for s in told.steps),
-        replicas=told.replicas,
-        leader=told.leader,
-        planned=told.planned,
-        original=told.original,
-        extra=told.extra,
-        refused=told.refused,
-        way_out=told.way_out,
-        danger=told.danger,
+        act=foreseen.act,
+        cancels=foreseen.cancels,
+        steps=tuple(CancelStepJson(s.target, s.adds, s.drops, s.elects) for s in foreseen.steps),
+        replicas=foreseen.replicas,
+        leader=foreseen.leader,
+        planned=foreseen.planned,
+        original=foreseen.original,
+        extra=foreseen.extra,
+        refused=foreseen.refused,
+        way_out=foreseen.way_out,
+        danger=foreseen.danger,
     )

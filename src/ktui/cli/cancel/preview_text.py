@@ -1,4 +1,4 @@
-"""What a cancel comes to, as a person reads it."""
+"""The preview of a cancel, as text."""
 
 from __future__ import annotations
 
@@ -22,82 +22,81 @@ _HEADER = ("PARTITION", "STATE", "REPLICAS", "SENT", "AFTER", "RF", "LEADER")
 
 
 def preview_text(preview: Preview, state: StateDir) -> str:
-    """Give what is wanted first, then each partition, then what is refused, risked and left."""
-    wanted, run = preview.wanted, preview.run
-    what = f"{KIND_IN_WORDS[wanted.kind]} {as_count(len(preview.tracks), 'partition')}"
+    """Format a summary, each partition, and then refusals, dangers and extra replicas."""
+    request, run = preview.wanted, preview.run
+    what = f"{KIND_IN_WORDS[request.kind]} {as_count(len(preview.tracks), 'partition')}"
     head = f"run {run.name}: {what}: {acts_in_words(preview.acts)}"
     if preview.problem is not None:
-        return f"{head}\nwhat it comes to cannot be told: {clean(preview.problem)}"
+        return f"{head}\nno preview of the partitions: {clean(preview.problem)}"
     lines = [*_rows(preview), *_refused(preview), *_dangers(preview), *_extra(preview, state)]
     return "\n".join([head, *map(clean, lines)])
 
 
 def _rows(preview: Preview) -> Iterator[str]:
-    """Give the partitions that matter most first, and count those that are not shown."""
+    """Show the partitions that matter most first, and count the rest."""
     pairs = zip(preview.tracks, preview.partitions, strict=True)
     ranked = sorted(pairs, key=lambda pair: _rank(pair[1]))
     rows = [
         (
-            str(told.tp),
+            str(foreseen.tp),
             track.state.words,
             brokers(track.replicas),
-            _sent(told),
-            brokers(told.replicas),
-            str(len(told.replicas)),
-            "-" if told.leader is None else str(told.leader),
+            _sent(foreseen),
+            brokers(foreseen.replicas),
+            str(len(foreseen.replicas)),
+            "-" if foreseen.leader is None else str(foreseen.leader),
         )
-        for track, told in ranked[:MOST_ROWS]
+        for track, foreseen in ranked[:MOST_ROWS]
     ]
     yield from table(_HEADER, rows, right=(5, 6)).splitlines()
-    rest = Counter(_sent(told) for _, told in ranked[MOST_ROWS:])
+    rest = Counter(_sent(foreseen) for _, foreseen in ranked[MOST_ROWS:])
     if rest:
         counts = ", ".join(f"{count:,} {sent}" for sent, count in rest.most_common())
         yield f"and {rest.total():,} more: {counts}"
 
 
-def _rank(told: Foreseen) -> int:
-    if told.refused or told.danger:
+def _rank(foreseen: Foreseen) -> int:
+    if foreseen.refused or foreseen.danger:
         return 0
-    return 1 if told.cancels or told.steps else 2
+    return 1 if foreseen.cancels or foreseen.steps else 2
 
 
-def _sent(told: Foreseen) -> str:
-    if told.refused and not told.cancels:
+def _sent(foreseen: Foreseen) -> str:
+    if foreseen.refused and not foreseen.cancels:
         return "nothing for now"
-    steps = as_count(len(told.steps), "step") if told.steps else ""
-    return ", ".join(filter(None, ("cancel" if told.cancels else "", steps))) or "nothing"
+    steps = as_count(len(foreseen.steps), "step") if foreseen.steps else ""
+    return ", ".join(filter(None, ("cancel" if foreseen.cancels else "", steps))) or "nothing"
 
 
 def _refused(preview: Preview) -> Iterator[str]:
-    def why(told: Foreseen) -> str | None:
-        return told.refused and f"{told.refused}. {told.way_out}"
+    def why(foreseen: Foreseen) -> str | None:
+        return foreseen.refused and f"{foreseen.refused}. {foreseen.way_out}"
 
     yield from _grouped("not now", preview.partitions, why)
 
 
 def _dangers(preview: Preview) -> Iterator[str]:
-    yield from _grouped("danger", preview.partitions, lambda told: told.danger)
+    yield from _grouped("danger", preview.partitions, lambda foreseen: foreseen.danger)
 
 
 def _grouped(
     word: str, partitions: Iterable[Foreseen], why: Callable[[Foreseen], str | None]
 ) -> Iterator[str]:
-    """Name the partitions for each reason."""
     groups: dict[str, list[Foreseen]] = defaultdict(list)
-    for told in partitions:
-        if reason := why(told):
-            groups[reason].append(told)
+    for foreseen in partitions:
+        if reason := why(foreseen):
+            groups[reason].append(foreseen)
     for reason, some in groups.items():
         yield f"{word}: {join_some([each.tp for each in some], told=5)}: {reason}"
 
 
 def _extra(preview: Preview, state: StateDir) -> Iterator[str]:
-    """Tell of replicas that a stop leaves beyond the plan's number, and how they go."""
-    wanted = preview.wanted
-    left = [told for told in preview.partitions if told.extra]
-    if wanted.kind is not CancelKind.STOP or not left:
+    """Name partitions that a stop leaves with more replicas than planned, and the fix."""
+    request = preview.wanted
+    left = [foreseen for foreseen in preview.partitions if foreseen.extra]
+    if request.kind is not CancelKind.STOP or not left:
         return
     named = join_some([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], told=5)
-    command = f"ktui cancel {preview.run.name} --trim {wanted.scope_words}{state_option(state)}"
+    command = f"ktui cancel {preview.run.name} --trim {request.scope_words}{state_option(state)}"
     have = "keeps" if len(left) == 1 else "keep"
-    yield f"{named} {have} more replicas than the plan gives; to drop them too: {command}"
+    yield f"{named} {have} more replicas than planned. Drop them too: {command}"

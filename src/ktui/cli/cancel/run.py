@@ -1,4 +1,4 @@
-"""Calling partitions of a run off: said first, then asked of the process that carries it on."""
+"""Cancel partitions of a run: show a preview, then ask the run's engine."""
 
 from __future__ import annotations
 
@@ -33,56 +33,56 @@ from ktui.execution.run.events import By
 from ktui.execution.run.run import Run
 
 
-def cancel_run(run_dir: RunDir, wanted: CancelRequest, names: Names, state: StateDir) -> None:
-    """Say what a cancel comes to and, unless that is all, have it done.
+def cancel_run(run_dir: RunDir, request: CancelRequest, names: Names, state: StateDir) -> None:
+    """Show the preview of a cancel and, unless this is a dry run, carry the cancel out.
 
     Raises:
-        BadInput: it cannot be asked of the run.
-        RunRefused: it was exported, the cluster is not its own, or another run's throttle is in
-            its way.
-        RunProblem: no answer came, or no process could be started.
-        ClusterError: the cluster cannot be asked, and has to be.
+        BadInput: the run cannot take this cancel.
+        RunRefused: the run was exported, the cluster is not the run's, or another run's throttle
+            is in the way.
+        RunProblem: the engine did not answer, or could not be started.
+        ClusterError: the cluster does not answer, and the cancel needs its answer.
     """
     found = found_run(run_dir)
     run = found.run
     refuse_exported(run)
-    _check(run, wanted)
-    where = target(*run_names(names, found.begun), changes=not wanted.dry_run)
+    _check(run, request)
+    where = target(*run_names(names, found.begun), changes=not request.dry_run)
     live = holder(run_dir) is not None
-    tracks = in_scope(run, wanted.topics, wanted.partitions)
-    told = preview(run, wanted, tracks, where.cluster, needed=wanted.dry_run or not live)
-    starts = not live and not told.over
-    cancel = _Cancel(run_dir, state, found, told, where, starts)
+    tracks = in_scope(run, request.topics, request.partitions)
+    planned = preview(run, request, tracks, where.cluster, needed=request.dry_run or not live)
+    starts = not live and not planned.over
+    cancel = _Cancel(run_dir, state, found, planned, where, starts)
     if found.damage is not None:
-        say(f"damaged: {found.damage}; what is before it counts")
-    if not wanted.json:
-        click.echo(preview_text(told, state))
-    if wanted.dry_run or not (live or starts):
-        cancel.leave_it()
+        say(f"damaged: {found.damage}. ktui uses the entries before the damage")
+    if not request.json:
+        click.echo(preview_text(planned, state))
+    if request.dry_run or not (live or starts):
+        cancel.report_only()
     elif live:
         cancel.ask()
     else:
         cancel.launch()
 
 
-def _check(run: Run, wanted: CancelRequest) -> None:
-    """See that what is wanted can be asked of a run as it stands.
+def _check(run: Run, request: CancelRequest) -> None:
+    """Check that a run in its present state can take a cancel.
 
     Raises:
-        BadInput: it cannot.
+        BadInput: the scope is missing or unknown, or an ended run is to be stopped.
     """
-    check_scope(run, wanted.topics, wanted.partitions)
+    check_scope(run, request.topics, request.partitions)
     if not run.ended:
-        check_scope_given(wanted)
-    elif wanted.kind is CancelKind.STOP:
+        check_scope_given(request)
+    elif request.kind is CancelKind.STOP:
         raise BadInput(
-            f"run {run.name} has ended: there is nothing to stop. To undo it, --rollback; to drop "
-            "replicas beyond the original number, --trim"
+            f"run {run.name} has ended, so there is nothing to stop. Undo it with --rollback, or "
+            "drop replicas beyond the original number with --trim"
         )
 
 
 class _Cancel(msgspec.Struct, frozen=True):
-    """A cancel that has been looked at."""
+    """A cancel with its preview, ready to be sent."""
 
     run_dir: RunDir
     state: StateDir
@@ -90,7 +90,7 @@ class _Cancel(msgspec.Struct, frozen=True):
     told: Preview
     where: Target
     would_start: bool
-    """Whether it takes a process of its own: none carries the run on, and some is to be done."""
+    """Whether the cancel has to start an engine: the run has none, and something is left to do."""
 
     @property
     def shuts_gate(self) -> bool:
@@ -98,44 +98,48 @@ class _Cancel(msgspec.Struct, frozen=True):
 
     @property
     def _call_off(self) -> CallOff:
-        wanted = self.told.wanted
-        return CallOff(wanted.kind, wanted.topics, wanted.partitions)
+        request = self.told.wanted
+        return CallOff(request.kind, request.topics, request.partitions)
 
-    def leave_it(self) -> None:
-        """Say that nothing is asked for."""
+    def report_only(self) -> None:
+        """Report that nothing was changed, and what the cancel would also have done."""
         if self.told.wanted.json:
             self._print_json()
             return
         if self.would_start:
             name, ended = self.run_dir.name, self.found.run.ended
-            why = f"Run {name} has ended" if ended else f"No process carries run {name} on"
-            rest = ", with the rest of it paused" if self._has_rest else ""
-            click.echo(f"{why}: this would start a process for it{rest}")
+            why = f"Run {name} has ended" if ended else f"Run {name} has no engine"
+            rest = " and pause the rest of the run" if self._has_rest else ""
+            click.echo(f"{why}. This cancel would start an engine{rest}.")
         if self.shuts_gate and not self.told.over:
-            click.echo("It would also shut the cluster's cancel gate: nothing else is submitted")
-        click.echo("Nothing was asked for.")
+            click.echo("It would also shut the cluster's cancel gate: runs submit nothing else.")
+        click.echo("Nothing was changed.")
 
     def ask(self) -> None:
-        """Have the process that carries the run on do it."""
+        """Send the cancel to the run's engine, and report the answer."""
         self._shut_gate()
         number = put(self.run_dir, self._call_off)
-        self._tell(number, answer_to(self.run_dir, number))
+        self._print_answer(number, answer_to(self.run_dir, number))
 
     def launch(self) -> None:
-        """Start a process that does it, with what else there is of the run paused."""
+        """Start an engine for the cancel, with the rest of the run paused.
+
+        Raises:
+            RunProblem: the engine could not be started.
+        """
         name, pauses = self.run_dir.name, self._has_rest
         if self.found.run.ended:
-            say(f"run {name} has ended: a process is started that carries it on from there")
+            say(f"run {name} has ended. Starting an engine that continues from there")
         else:
-            rest = "; first, the rest of it is paused" if pauses else ""
-            say(f"no process carries run {name} on: one is started{rest}")
-        asked: list[int] = []
+            rest = "; the rest of the run is paused first" if pauses else ""
+            say(f"run {name} has no engine. Starting one{rest}")
+        sent: list[int] = []
 
         def ask() -> None:
             self._shut_gate()
             if pauses:
                 put(self.run_dir, Pause())
-            asked.append(put(self.run_dir, self._call_off))
+            sent.append(put(self.run_dir, self._call_off))
 
         launch = Launch(
             state=self.state,
@@ -156,19 +160,19 @@ class _Cancel(msgspec.Struct, frozen=True):
         try:
             take_up(launch, ask)
         except RunProblem as problem:
-            if not asked:
+            if not sent:
                 raise
             raise RunProblem(
-                f"{problem}. What you asked for is written down, and is done when the run goes "
-                f"on: ktui resume {name}"
+                f"{problem}. Your command is in the journal, and takes effect when you resume the "
+                f"run: ktui resume {name}"
             ) from None
-        self._tell(asked[0], answer_to(self.run_dir, asked[0]))
+        self._print_answer(sent[0], answer_to(self.run_dir, sent[0]))
         if pauses:
-            say(f"the rest of it is paused; have it go on: ktui continue {name}")
+            say(f"the rest of the run is paused. Continue it: ktui continue {name}")
 
     @property
     def _has_rest(self) -> bool:
-        """Whether something that is not called off would go on that nobody has paused."""
+        """Whether the run has unpaused partitions that this cancel leaves alone."""
         run = self.found.run
         off = {track.tp for track in self.told.tracks}
         going = (t for t in run.tracks.values() if t.cancel is None and not t.state.ended)
@@ -180,8 +184,8 @@ class _Cancel(msgspec.Struct, frozen=True):
             gate = CancelGateFile(self.state, self.found.begun.cluster_id)
             gate.shut(SystemClock().now(), asker(), what)
 
-    def _tell(self, number: int, answer: Answer) -> None:
-        """Say what was answered; a refusal ends the program."""
+    def _print_answer(self, number: int, answer: Answer) -> None:
+        """Print the engine's answer; a refusal ends the program."""
         if self.told.wanted.json:
             self._print_json(number, answer)
             end_if_refused(answer)
@@ -190,15 +194,15 @@ class _Cancel(msgspec.Struct, frozen=True):
         if self.shuts_gate and shut is not None:
             click.echo(gate_line(shut, self.state, self.run_dir.name))
         tell(self.run_dir, answer)
-        click.echo(f"see what becomes of it: ktui status {self.run_dir.name}")
+        click.echo(f"follow the result: ktui status {self.run_dir.name}")
 
     def _print_json(self, number: int = 0, answer: Answer | None = None) -> None:
         shut = gate_of(self.state, self.found.begun.cluster_id)
-        told = None if answer is None else answer_json(self.run_dir, number, answer)
+        reply = None if answer is None else answer_json(self.run_dir, number, answer)
         shape = cancel_json(
             self.told,
             shuts_gate=self.shuts_gate,
             gate=None if shut is None else gate_json(shut),
-            answer=told,
+            answer=reply,
         )
         click.echo(encode(shape))

@@ -1,1 +1,1 @@
-"""`ktui doctor`: what should be fixed before anything moves."""
+"""`ktui doctor`: what to fix before any partition moves."""

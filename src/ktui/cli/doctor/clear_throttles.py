@@ -1,4 +1,4 @@
-"""Takes off throttles that were left behind; each is shown before, and what is left after."""
+"""Remove throttles that were left behind: show each one before, and what remains after."""
 
 from __future__ import annotations
 
@@ -43,63 +43,63 @@ from ktui.cluster.throttle_settings import REPLICAS, parse_throttled_list
 from ktui.execution.host.state_dir import StateDir
 
 MOST_SHOWN = 400
-"""Characters of a list that people are shown; --json has all."""
+"""Characters of a list that the text output shows; --json has the whole list."""
 
 NOT_AT_REST = (
-    "a run that is not seen from here may need what looks left behind. Wait until all is at rest, "
-    "or take it off all the same with --yes"
+    "a run that ktui cannot see from here may need these throttles. Wait until nothing moves, or "
+    "remove them anyway with --yes"
 )
 
 
 class FoundThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One throttle, as it was found."""
+    """One throttle, as found."""
 
     scope: ConfigScope
     name: str
     key: str
     values: tuple[str, ...]
     why: str | None
-    """Why it is kept, or is left though it was to be taken off."""
+    """Why the throttle is kept, or why it could not be removed."""
 
 
 class ClearedJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What `ktui doctor --clear-throttles --json` prints."""
+    """The output of `ktui doctor --clear-throttles --json`."""
 
     schema_version: int
     cluster: str
     dry_run: bool
     taken_off: tuple[FoundThrottleJson, ...]
-    """With `dry_run`, those that would be."""
+    """The throttles removed; with `dry_run`, the ones to be removed."""
     kept: tuple[FoundThrottleJson, ...]
-    """Needed, or not set on the resource itself."""
+    """Throttles that are needed, or not set on the resource itself."""
     left: tuple[FoundThrottleJson, ...]
-    """Those that were to be taken off, and are there still."""
+    """Throttles that were to be removed, and are still set."""
     unread: tuple[str, ...]
     not_at_rest: tuple[str, ...]
-    """What moved or changed while they were watched."""
+    """The moves and changes seen during the watch."""
 
 
 class Cleared(msgspec.Struct, frozen=True):
-    """What came of it."""
+    """The result of `--clear-throttles`."""
 
     look: ThrottleScan
     left: Mapping[FoundThrottle, str]
-    """Those that are there still, and why."""
+    """Throttles that are still set, and why."""
     stirring: tuple[str, ...] = ()
-    """What moved or changed while they were watched, as sentences."""
+    """Sentences about the moves and changes seen during the watch."""
 
     @property
     def stray(self) -> list[FoundThrottle]:
-        """Those that nobody needs."""
+        """The throttles that nobody needs."""
         return [t for t in self.look.throttles if t.stands is Stands.LEFT_BEHIND]
 
     @property
     def kept(self) -> list[FoundThrottle]:
-        """All others."""
+        """The throttles that are not stray."""
         return [t for t in self.look.throttles if t.stands is not Stands.LEFT_BEHIND]
 
     def code(self) -> int:
-        """Give the exit code."""
+        """Return the exit code: 0, 1 if something remains or is unread, 2 if refused."""
         if NOT_AT_REST in self.left.values():
             return BAD_INPUT
         if self.left or self.look.unread:
@@ -110,16 +110,15 @@ class Cleared(msgspec.Struct, frozen=True):
 
 
 def _reason(throttle: FoundThrottle) -> str:
-    """Say why a throttle is kept."""
     match throttle.stands:
         case Stands.LIVE_RUN:
-            return f"run {throttle.run}, which is live, uses it: ktui throttle {throttle.run} none"
+            return f"live run {throttle.run} uses it. To lift it: ktui throttle {throttle.run} none"
         case Stands.WAITING_RUN:
-            return f"run {throttle.run} has set it: ktui resume {throttle.run} puts it back"
+            return f"run {throttle.run} has set it. To restore it: ktui resume {throttle.run}"
         case Stands.MOVING:
             return "a move in flight may need it"
         case Stands.LOG_DIRS:
-            return "it binds moves between log dirs, which are not seen"
+            return "it limits moves between log dirs, which ktui cannot see"
         case Stands.INHERITED:
             return f"it is not set here: {throttle.setting.source}"
         case Stands.LEFT_BEHIND:
@@ -127,9 +126,9 @@ def _reason(throttle: FoundThrottle) -> str:
 
 
 def found_text(cleared: Cleared) -> Iterable[str]:
-    """Show each throttle, before anything is done about it."""
+    """Describe each throttle, before any is removed."""
     for sentence in cleared.look.unread:
-        yield f"could not look: {sentence}"
+        yield f"could not read: {sentence}"
     if cleared.stray:
         rows = [_row(throttle) for throttle in cleared.stray]
         yield "left behind:\n" + table(("ON", "SETTING", "VALUE"), rows)
@@ -148,36 +147,36 @@ def _row(throttle: FoundThrottle) -> tuple[str, str, str]:
 
 
 def outcome_text(cleared: Cleared, *, dry_run: bool) -> str:
-    """Say what came of it."""
+    """Describe the result."""
     if not cleared.stray:
-        return "nothing was left behind; nothing was changed"
+        return "nothing was left behind, so nothing was changed"
     if NOT_AT_REST in cleared.left.values():
         return f"nothing was changed: {NOT_AT_REST}"
     if dry_run:
         return "nothing was changed"
     if not cleared.left:
-        return "taken off, and read back: nothing of it is left"
+        return "removed. A read of the settings confirms that none is left"
     lines = [
         f"  {throttle.where} {throttle.key}: {clean(why)}" for throttle, why in cleared.left.items()
     ]
-    return "\n".join(["there still:", *lines])
+    return "\n".join(["still set:", *lines])
 
 
 def cleared_json(cluster: str, cleared: Cleared, *, dry_run: bool) -> ClearedJson:
-    """Put it in its JSON form."""
+    """Return the JSON form of the result."""
     return ClearedJson(
         schema_version=SCHEMA_VERSION,
         cluster=cluster,
         dry_run=dry_run,
-        taken_off=tuple(_one(t) for t in cleared.stray if t not in cleared.left),
-        kept=tuple(_one(t, _reason(t)) for t in cleared.kept),
-        left=tuple(_one(t, why) for t, why in cleared.left.items()),
+        taken_off=tuple(_throttle_json(t) for t in cleared.stray if t not in cleared.left),
+        kept=tuple(_throttle_json(t, _reason(t)) for t in cleared.kept),
+        left=tuple(_throttle_json(t, why) for t, why in cleared.left.items()),
         unread=cleared.look.unread,
         not_at_rest=cleared.stirring,
     )
 
 
-def _one(throttle: FoundThrottle, why: str | None = None) -> FoundThrottleJson:
+def _throttle_json(throttle: FoundThrottle, why: str | None = None) -> FoundThrottleJson:
     return FoundThrottleJson(
         scope=throttle.resource.scope,
         name=throttle.resource.name,
@@ -188,13 +187,13 @@ def _one(throttle: FoundThrottle, why: str | None = None) -> FoundThrottleJson:
 
 
 READ_BACK_S = 5.0
-"""For so long brokers are asked again whether a change has come to them."""
+"""Seconds to wait until the brokers report a change."""
 READ_AGAIN_S = 0.1
-_OTHER = "it was changed meanwhile, or is needed by now, and is left to whoever did that"
+_CHANGED = "somebody has changed it meanwhile, or it is needed now. ktui leaves it alone"
 _UNANSWERED = WriteResult(Verdict.UNKNOWN)
 
 CLEARING = "ktui doctor --clear-throttles"
-"""What a claim names in place of a run."""
+"""The name in an ownership claim, where a run would be."""
 
 _BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
 
@@ -208,43 +207,46 @@ async def clear(
     yes: bool = False,
     take_over: bool = False,
 ) -> int:
-    """Take off what was left behind in a cluster, and print it; gives the exit code.
+    """Remove the throttles that were left behind in a cluster, and print the result.
 
     Args:
-        cluster: where.
-        state: whose runs may need a throttle.
-        dry_run: whether nothing is to be taken off.
-        json: whether one JSON object is printed, and nobody is asked.
-        yes: whether it is to be taken off also while something moves or changes.
-        take_over: whether the cluster is taken from another state directory that owns it.
+        cluster: the cluster.
+        state: the state directory whose runs may need a throttle.
+        dry_run: whether to change nothing.
+        json: whether to print one JSON object and ask nobody.
+        yes: whether to remove throttles even while something moves or changes.
+        take_over: whether to take the cluster from another state directory that owns it.
+
+    Returns:
+        The exit code.
 
     Raises:
-        RunRefused: another state directory owns the cluster, and may need them.
-        ClusterError: it cannot be told what is needed; nothing was changed.
-        StateDirProblem: the same.
+        RunRefused: another state directory owns the cluster, and may need the throttles.
+        ClusterError: ktui cannot find out which throttles are needed; nothing was changed.
+        StateDirProblem: the same, because the runs cannot be read.
     """
     reader = cluster.reader()
     try:
         names, hidden = await topic_names(reader)
         described = await reader.describe_cluster()
-        how = claiming(cluster, state, described.cluster_id, CLEARING, take_over=take_over)
-        if how is not None and not dry_run:
-            await refuse_another(how)
-        again = partial(look_at_throttles, reader, described, names, claims_of(state))
-        look = await again()
-        look = msgspec.structs.replace(look, unread=(*hidden, *look.unread))
-        cleared = Cleared(look, {})
+        claim = claiming(cluster, state, described.cluster_id, CLEARING, take_over=take_over)
+        if claim is not None and not dry_run:
+            await refuse_another(claim)
+        scan_again = partial(look_at_throttles, reader, described, names, claims_of(state))
+        scan = await scan_again()
+        scan = msgspec.structs.replace(scan, unread=(*hidden, *scan.unread))
+        cleared = Cleared(scan, {})
         if not json:
             click.echo("\n\n".join(found_text(cleared)))
         if cleared.stray:
-            cleared = await _at_rest(cleared, again, json=json, yes=yes, dry_run=dry_run)
+            cleared = await _at_rest(cleared, scan_again, json=json, yes=yes, dry_run=dry_run)
         if cleared.stray and not cleared.left and not dry_run:
-            if how is not None:  # the operator may have been asked, and have taken hours
-                await refuse_another(how)
-            now = await again()
-            other = {t: _OTHER for t in cleared.stray if t not in now.throttles}
-            same = [throttle for throttle in cleared.stray if throttle not in other]
-            left = other | await _take_off(cluster, reader, same)
+            if claim is not None:  # the operator may have taken hours to answer
+                await refuse_another(claim)
+            current = await scan_again()
+            changed = {t: _CHANGED for t in cleared.stray if t not in current.throttles}
+            unchanged = [throttle for throttle in cleared.stray if throttle not in changed]
+            left = changed | await _take_off(cluster, reader, unchanged)
             cleared = msgspec.structs.replace(cleared, left=left)
     finally:
         await reader.aclose()
@@ -256,35 +258,34 @@ async def clear(
 
 
 async def _at_rest(
-    cleared: Cleared, again: Again, *, json: bool, yes: bool, dry_run: bool
+    cleared: Cleared, scan_again: Again, *, json: bool, yes: bool, dry_run: bool
 ) -> Cleared:
-    """See over some seconds whether all is at rest; where it is not, leave everything or ask."""
+    """Watch the cluster for some seconds; if it is not at rest, ask or leave everything."""
     if not json:
-        click.echo(f"\n{NOT_SEEN}.\nWatching for {WATCHED_S:.0f} s whether anything moves ...")
-    seen = await stirring(cleared.look, again, SystemClock())
-    cleared = msgspec.structs.replace(cleared, stirring=seen)
-    if not seen:
+        click.echo(f"\n{NOT_SEEN}.\nWatching for {WATCHED_S:.0f} s for moves and changes ...")
+    changes = await stirring(cleared.look, scan_again, SystemClock())
+    cleared = msgspec.structs.replace(cleared, stirring=changes)
+    if not changes:
         return cleared
     if not json:
-        click.echo("\n".join(("", "not at rest:", *(f"  {sentence}" for sentence in seen))))
-    if yes or (not json and not dry_run and _asked()):
+        click.echo("\n".join(("", "not at rest:", *(f"  {sentence}" for sentence in changes))))
+    if yes or (not json and not dry_run and _confirmed()):
         return cleared
     return msgspec.structs.replace(cleared, left=dict.fromkeys(cleared.stray, NOT_AT_REST))
 
 
-def _asked() -> bool:
-    """Ask, where there is someone to ask."""
+def _confirmed() -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    return click.confirm("A run that is not seen may need them. Take them off all the same?")
+    return click.confirm("A run that ktui cannot see may need these throttles. Remove them anyway?")
 
 
 async def _take_off(
     cluster: Cluster, reader: ClusterReader, stray: Sequence[FoundThrottle]
 ) -> dict[FoundThrottle, str]:
-    """Take throttles off; give those that are there still, and why.
+    """Remove throttles; return the ones that are still set, and why.
 
-    A broker that is asked knows of a change a moment after it was answered: that is waited for.
+    A broker reports a change a moment after Kafka's answer, so this waits for it.
     """
     if not stray:
         return {}
@@ -293,11 +294,11 @@ async def _take_off(
         answers = await writer.alter_configs([_change(throttle) for throttle in stray])
         until_s = clock.monotonic() + READ_BACK_S
         while True:
-            now = await _read(reader, stray)
-            there = [throttle for throttle in stray if _is_there(now, throttle)]
-            emptied = [t for t in stray if t.key in REPLICAS and _own(now, t) == ""]
+            current = await _read(reader, stray)
+            remaining = [throttle for throttle in stray if _is_there(current, throttle)]
+            emptied = [t for t in stray if t.key in REPLICAS and _own(current, t) == ""]
             await _delete(writer, emptied)
-            results = {t: answers.get(t.resource, _UNANSWERED) for t in there}
+            results = {t: answers.get(t.resource, _UNANSWERED) for t in remaining}
             refused = all(result.verdict is Verdict.REFUSED for result in results.values())
             if (refused and not emptied) or clock.monotonic() >= until_s:
                 return {throttle: _why(result) for throttle, result in results.items()}
@@ -307,20 +308,20 @@ async def _take_off(
 
 
 def _change(throttle: FoundThrottle) -> ConfigChange:
-    """Give what takes it off: what someone else puts to a list meanwhile stays there.
+    """Return the change that removes a throttle; entries that others add meanwhile stay.
 
-    A list written with blanks keeps them, and Kafka tells it without: each entry goes every way.
+    A list written with blanks keeps them, but Kafka reports it without blanks. So each entry is
+    subtracted in every spelling.
     """
     resource, key = throttle.resource, throttle.key
     if key not in REPLICAS:
         return ConfigChange(resource, key, ConfigOp.DELETE)
     listed = sorted(parse_throttled_list(throttle.value))
-    every_way = (f"{before}{each}{after}" for each in listed for before, after in _BLANKS)
-    return ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(every_way))
+    spellings = (f"{before}{each}{after}" for each in listed for before, after in _BLANKS)
+    return ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(spellings))
 
 
 async def _delete(writer: ClusterWriter, emptied: Iterable[FoundThrottle]) -> None:
-    """Delete lists with nothing in them any more."""
     changes = [ConfigChange(t.resource, t.key, ConfigOp.DELETE) for t in emptied]
     if changes:
         await writer.alter_configs(changes)
@@ -334,20 +335,20 @@ async def _read(reader: ClusterReader, throttles: Sequence[FoundThrottle]) -> No
     return (await reader.settings({t.resource for t in throttles}, keys)).settings
 
 
-def _setting(now: Now, throttle: FoundThrottle) -> Setting | None:
-    return now.get(throttle.resource, {}).get(throttle.key)
+def _setting(current: Now, throttle: FoundThrottle) -> Setting | None:
+    return current.get(throttle.resource, {}).get(throttle.key)
 
 
-def _own(now: Now, throttle: FoundThrottle) -> str | None:
-    setting = _setting(now, throttle)
+def _own(current: Now, throttle: FoundThrottle) -> str | None:
+    setting = _setting(current, throttle)
     return None if setting is None else setting.own
 
 
-def _is_there(now: Now, throttle: FoundThrottle) -> bool:
-    """Whether it stands still, or that cannot be told."""
-    if throttle.resource not in now:
+def _is_there(current: Now, throttle: FoundThrottle) -> bool:
+    """Whether a throttle is still set, or that is not known."""
+    if throttle.resource not in current:
         return True
-    own = _own(now, throttle)
+    own = _own(current, throttle)
     if throttle.key in REPLICAS:
         return not parse_throttled_list(own or "").isdisjoint(throttle.values)
     return own == throttle.value
@@ -358,4 +359,4 @@ def _why(result: WriteResult) -> str:
         return "Kafka's answer was lost"
     if result.verdict is Verdict.REFUSED:
         return ": ".join(filter(None, (result.code, result.message)))
-    return "Kafka has taken it off, and it is there still, or again"
+    return "Kafka accepted the removal, but the throttle is still set, or set again"

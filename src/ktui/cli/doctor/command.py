@@ -1,4 +1,4 @@
-"""`ktui doctor`: can it connect, what may it do, and what should be fixed before moving."""
+"""`ktui doctor`: check connections and permissions, and what to fix before a reassignment."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ COLOURS = {
 }
 
 _VERIFY = (
-    "Take that out. Set ssl.ca.location to the PEM file of the authority that signed the brokers' "
-    "certificates, and connect by names that are in them."
+    "Remove that setting. Set ssl.ca.location to the PEM file of the authority that signed the "
+    "brokers' certificates, and connect by names that are in them."
 )
 
 Sections = dict[str, list[DoctorFinding]]
@@ -56,12 +56,16 @@ Sections = dict[str, list[DoctorFinding]]
 @click.option(
     "--clear-throttles",
     is_flag=True,
-    help="Take off the throttles that were left behind; each is shown first.",
+    help="Remove throttles that were left behind. ktui shows each one first.",
 )
 @click.option(
-    "--yes", is_flag=True, help="With --clear-throttles: also while something moves or changes."
+    "--yes",
+    is_flag=True,
+    help="With --clear-throttles: remove them even while something moves or changes.",
 )
-@click.option("--dry-run", is_flag=True, help="With --clear-throttles: show them, and no more.")
+@click.option(
+    "--dry-run", is_flag=True, help="With --clear-throttles: show the throttles, change nothing."
+)
 @take_over_option
 @common.state_dir_option
 @common.json_option
@@ -77,18 +81,20 @@ def command(  # noqa: PLR0913 - an option each
     state: StateDir,
     json: bool,
 ) -> None:
-    """Connect with each client and judge what matters to reassignments. Changes nothing.
+    """Connect with each client, and check what matters to reassignments.
 
-    Exit code 1 when something is BAD.
+    Changes nothing. Exit code 1 if a finding is BAD.
 
-    With --clear-throttles, takes off what nobody needs any more, and nothing else. It watches for
-    some seconds first; while something is being reassigned, or changes, it asks, or refuses where
-    nobody can be asked. Exit code 1 when something of it is there still, 2 when it refused, or
-    there are throttles and each is needed.
+    With --clear-throttles, ktui removes the throttles that nobody needs any more, and nothing
+    else. It watches the cluster for some seconds first. If something is being reassigned or
+    changes, ktui asks before it goes on; without a terminal it refuses. Exit code 1 if one of
+    these throttles remains, 2 if ktui refused, or if every throttle is still needed.
     """
-    for option, given in (("--dry-run", dry_run), ("--yes", yes), (TAKE_OVER, take_over)):
-        if given and not clear_throttles:
-            raise BadInput(f"{option}: it goes with --clear-throttles; without, nothing is changed")
+    for option, is_set in (("--dry-run", dry_run), ("--yes", yes), (TAKE_OVER, take_over)):
+        if is_set and not clear_throttles:
+            raise BadInput(
+                f"{option} needs --clear-throttles: without it, the doctor changes nothing"
+            )
     if clear_throttles:
         choose = choose_cluster if dry_run else choose_to_change
         cluster = choose(bootstrap_server, command_config, context)
@@ -105,7 +111,7 @@ def command(  # noqa: PLR0913 - an option each
 def choose_to_change(
     bootstrap_server: str | None, command_config: Path | None, context: str | None
 ) -> Cluster:
-    """Choose a cluster that may be changed; raises as `target` does."""
+    """Return the chosen cluster if ktui may change it; raises as `target` does."""
     return target(bootstrap_server, command_config, context).cluster
 
 
@@ -133,12 +139,11 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
 async def _ownership(
     cluster: Cluster, reader: ClusterReader, state: StateDir
 ) -> list[DoctorFinding]:
-    """Tell who owns the cluster, and what a run will create on it."""
     cluster_id = (await reader.describe_cluster()).cluster_id
     try:
         claim = look_claim(cluster, state, cluster_id)
     except RunProblem as problem:
-        return [DoctorFinding(Level.WARNING, f"could not look who owns the cluster: {problem}")]
+        return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
     try:
         standing, preview = await claim.look(), await claim.preview()
         return judge_ownership(standing, preview, off=not cluster.context.ownership)
@@ -147,12 +152,12 @@ async def _ownership(
 
 
 async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
-    """Name the reassignments that late requests of runs of this state directory have begun."""
+    """Find reassignments that late requests from runs of this state directory have begun."""
     try:
         cluster, listed = await reader.describe_cluster(), await reader.list_reassignments()
         return judge_late(late_requests(state, cluster.cluster_id, listed))
     except (ClusterError, RunProblem) as problem:
-        return [DoctorFinding(Level.WARNING, f"could not look for late requests: {problem}")]
+        return [DoctorFinding(Level.WARNING, f"could not check for late requests: {problem}")]
 
 
 async def _throttles(
@@ -160,10 +165,10 @@ async def _throttles(
 ) -> list[DoctorFinding]:
     try:
         cluster = await reader.describe_cluster()
-        look = await look_at_throttles(reader, cluster, topics, claims_of(state))
+        scan = await look_at_throttles(reader, cluster, topics, claims_of(state))
     except (ClusterError, RunProblem) as problem:
-        return [DoctorFinding(Level.WARNING, f"could not look: {problem}")]
-    return judge_throttles(look)
+        return [DoctorFinding(Level.WARNING, f"could not read the throttles: {problem}")]
+    return judge_throttles(scan)
 
 
 async def _connection(connection: Connection) -> list[DoctorFinding]:

@@ -1,4 +1,4 @@
-"""Gathers what the doctor judges: every broker, every topic, one look."""
+"""Gather the facts that the doctor judges: every broker and every topic, read once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ A = TypeVar("A")
 
 
 async def gather_facts(reader: ClusterReader) -> DoctorFacts:
-    """Look at the whole cluster once.
+    """Read the whole cluster once.
 
     Raises:
-        ClusterError: not even the brokers can be listed. Whatever else cannot be read is a
-            sentence in `unread`.
+        ClusterError: not even the brokers can be listed. Anything else that cannot be read becomes
+            a sentence in `unread`.
     """
     cluster = await reader.describe_cluster()
     unread: list[str] = []
@@ -29,7 +29,7 @@ async def gather_facts(reader: ClusterReader) -> DoctorFacts:
     listed = await _tried(reader.list_reassignments(), unread)
     dirs = await _per_broker(alive, [reader.log_dirs(b, ()) for b in alive], unread)
     configs = await _per_broker(alive, [reader.broker_config(b) for b in alive], unread)
-    factors, suspects, sound = await _scan(reader, listed or {}, unread)
+    factors, suspects, healthy = await _scan(reader, listed or {}, unread)
     topics = await _tried(reader.topic_configs(factors), unread)
     if topics is not None:
         unread += [failure.sentence for failure in topics.failures]
@@ -42,7 +42,7 @@ async def gather_facts(reader: ClusterReader) -> DoctorFacts:
         broker_configs=configs,
         topic_configs=topic_configs,
         replication_factors=factors,
-        health=found + Counter({Health.OK: sound}),
+        health=found + Counter({Health.OK: healthy}),
         unread=tuple(unread),
     )
 
@@ -65,10 +65,10 @@ async def _per_broker(
 async def _scan(
     reader: ClusterReader, listed: Mapping[TopicPartition, Reassignment], unread: list[str]
 ) -> tuple[dict[str, int], list[PartitionState], int]:
-    """Give each topic's replication factor, the partitions to judge, and how many are sound."""
+    """Return each topic's replication factor, the partitions to judge, and the healthy count."""
     factors: dict[str, int] = {}
     suspects: list[PartitionState] = []
-    sound = 0
+    healthy = 0
     try:
         async for page in reader.scan_topics():
             unread += [failure.sentence for failure in page.failures]
@@ -78,7 +78,7 @@ async def _scan(
                 if true.leader is None or true.out_of_sync:
                     suspects.append(true)
                 else:
-                    sound += 1
+                    healthy += 1
     except ClusterError as error:
         unread.append(str(error))
-    return factors, suspects, sound
+    return factors, suspects, healthy

@@ -1,4 +1,4 @@
-"""Pure: what a cluster's settings and state mean for reassignments, and what to do about it."""
+"""Judge what a cluster's settings and state mean for reassignments. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ktui.progress.health import Health
 
 DEFAULT_FETCH_BACKOFF_MS = 1_000
 NEARLY_FULL = 0.85
-"""Share of a disk in use from which a move onto it deserves a look."""
+"""The used share of a disk from which a move onto that disk deserves attention."""
 SHOWN = 5
 """Names shown before "and N more"."""
 
@@ -28,7 +28,7 @@ class Level(enum.StrEnum):
 
 
 class DoctorFinding(msgspec.Struct, frozen=True):
-    """One thing found, and the fix where there is one."""
+    """One finding, with its fix if there is one."""
 
     level: Level
     what: str
@@ -36,27 +36,27 @@ class DoctorFinding(msgspec.Struct, frozen=True):
 
 
 class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the judgement rests on."""
+    """Everything that the findings are derived from."""
 
     brokers: Mapping[int, Broker]
     moving: frozenset[TopicPartition] | None = frozenset()
-    """None where the reassignments could not be listed."""
+    """Partitions being reassigned; None if they could not be listed."""
     log_dirs: tuple[LogDir, ...] = ()
     broker_configs: Mapping[int, BrokerConfig]
     topic_configs: Mapping[str, TopicConfig]
-    """Of every topic whose settings could be read."""
+    """Every topic whose settings could be read."""
     replication_factors: Mapping[str, int]
-    """The smallest of each topic's partitions."""
+    """For each topic, the smallest replication factor of its partitions."""
     health: Mapping[Health, int] = msgspec.field(default_factory=dict)
-    """Partitions, each in the worst class it belongs to; empty where none could be seen."""
+    """Partition counts, each partition in its worst class; empty if none could be read."""
     unread: tuple[str, ...] = ()
-    """What could not be read, and why, as sentences."""
+    """Sentences about what could not be read, and why."""
 
 
 def judge(facts: DoctorFacts) -> list[DoctorFinding]:
-    """Give the findings, in the order an operator wants to read them."""
+    """Return the findings, in the order an operator wants to read them."""
     return [
-        *(DoctorFinding(Level.WARNING, f"could not look: {sentence}") for sentence in facts.unread),
+        *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in facts.unread),
         *_brokers(facts.brokers),
         *_health(facts.health),
         *_disks(facts.log_dirs),
@@ -70,7 +70,7 @@ def _brokers(brokers: Mapping[int, Broker]) -> Iterator[DoctorFinding]:
     down = sorted(brokers.keys() - online_brokers(brokers))
     count = len(brokers)
     if down:
-        fix = "Kafka accepts a move onto a broker that is down, and it hangs: plan around it."
+        fix = "Kafka accepts a move onto a broker that is down, but the move hangs. Plan around it."
         up = f"{count - len(down)} of {count} are up"
         yield DoctorFinding(Level.TROUBLE, f"down: {some('broker', down)} ({up})", fix)
     else:
@@ -79,34 +79,36 @@ def _brokers(brokers: Mapping[int, Broker]) -> Iterator[DoctorFinding]:
 
 def _health(health: Mapping[Health, int]) -> Iterator[DoctorFinding]:
     if offline := health.get(Health.OFFLINE):
-        fix = "No replica leads them: bring their brokers back before anything else."
+        fix = "These partitions have no leader. Bring their brokers back before anything else."
         yield DoctorFinding(Level.TROUBLE, f"{_count(offline, 'partition')} offline", fix)
     if under_min := health.get(Health.UNDER_MIN_ISR):
-        fix = "Producers with acks=all are refused there until replicas rejoin the ISR."
+        fix = "Producers with acks=all fail there until replicas rejoin the ISR."
         yield DoctorFinding(Level.TROUBLE, f"{_count(under_min, 'partition')} under min ISR", fix)
     if under := health.get(Health.UNDER_REPLICATED):
-        fix = "See them with `ktui`, key v; let them heal before adding replication traffic."
+        fix = "See them with `ktui`, key v. Let them recover before you add replication traffic."
         yield DoctorFinding(Level.WARNING, f"{_count(under, 'partition')} under-replicated", fix)
     if not (offline or under_min or under) and (sound := health.get(Health.OK)):
         what = _count(sound, "partition")
-        yield DoctorFinding(Level.GOOD, f"all replicas are in sync: {what} seen")
+        yield DoctorFinding(Level.GOOD, f"all replicas are in sync: {what} checked")
 
 
 def _disks(log_dirs: tuple[LogDir, ...]) -> Iterator[DoctorFinding]:
     for log_dir in log_dirs:
-        where = f"broker {log_dir.broker}, {log_dir.path}"
+        place = f"broker {log_dir.broker}, {log_dir.path}"
         if log_dir.error is not None:
-            yield DoctorFinding(Level.TROUBLE, f"{where}: log dir offline ({log_dir.error})")
+            yield DoctorFinding(Level.TROUBLE, f"{place}: log dir offline ({log_dir.error})")
         if log_dir.cordoned:
-            fix = "Kafka accepts moves onto a broker whose log dirs are all cordoned; they hang."
-            yield DoctorFinding(Level.NOTE, f"{where}: log dir cordoned", fix)
+            fix = (
+                "If all log dirs of a broker are cordoned, Kafka accepts moves onto it; they hang."
+            )
+            yield DoctorFinding(Level.NOTE, f"{place}: log dir cordoned", fix)
         if log_dir.total_bytes and log_dir.usable_bytes is not None:
             used = 1 - log_dir.usable_bytes / log_dir.total_bytes
             if used >= NEARLY_FULL:
                 yield DoctorFinding(
                     Level.WARNING,
-                    f"{where}: {used:.0%} full",
-                    "Mind the room that a move onto this disk takes.",
+                    f"{place}: {used:.0%} full",
+                    "Check that a move onto this disk leaves enough space.",
                 )
 
 
@@ -117,8 +119,8 @@ def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             Level.WARNING,
             f"{_count(len(moving), 'partition')} being reassigned now, of {some('topic', topics)}",
-            "Whoever started that counts towards the same network and disks; altering a partition "
-            "that is moving makes Kafka forget where it came from.",
+            "These moves share the network and disks with yours. If you alter a partition that is "
+            "moving, Kafka forgets its original replicas.",
         )
     elif moving is not None:
         yield DoctorFinding(Level.GOOD, "nothing is being reassigned")
@@ -128,7 +130,7 @@ def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
     ):
         fix = "Pause its self-healing and its executor while you move partitions by hand."
         yield DoctorFinding(
-            Level.NOTE, "Cruise Control's topics are here: it may move partitions too", fix
+            Level.NOTE, "Cruise Control's topics exist: it may move partitions, too", fix
         )
 
 
@@ -138,7 +140,7 @@ def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[DoctorFind
         yield DoctorFinding(
             Level.WARNING,
             f"unclean.leader.election.enable=true on {some('broker', unclean)}",
-            "Cancelling a move of which only added replicas are in sync then loses data.",
+            "If only the added replicas of a move are in sync, cancelling the move loses data.",
         )
     rebalancing = [c for c in configs.values() if c.auto_leader_rebalance]
     if rebalancing:
@@ -146,16 +148,18 @@ def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[DoctorFind
         pace = "" if every is None else f" every {every} s"
         yield DoctorFinding(
             Level.NOTE,
-            f"auto.leader.rebalance.enable=true: elects preferred leaders{pace}, also mid-move",
-            "Leaders may move without anyone having asked; turn it off during a maintenance window "
-            "where that matters.",
+            f"auto.leader.rebalance.enable=true: Kafka elects preferred leaders{pace}, even during "
+            "a move",
+            "Leaders may move on their own. If that matters, turn the setting off during a "
+            "maintenance window.",
         )
     backoff = max((c.fetch_backoff_ms or 0 for c in configs.values()), default=0)
     if backoff >= DEFAULT_FETCH_BACKOFF_MS:
         yield DoctorFinding(
             Level.NOTE,
-            f"replica.fetch.backoff.ms={backoff}: a leader change can stall producers so long",
-            "100 to 200 ms makes moves gentler; a static setting (server.properties, restart).",
+            f"replica.fetch.backoff.ms={backoff}: a leader change can stall producers this long",
+            "100 to 200 ms makes moves gentler. The setting is static: change server.properties, "
+            "and restart.",
         )
 
 
@@ -170,13 +174,13 @@ def _min_insync(facts: DoctorFacts) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             Level.WARNING,
             f"min.insync.replicas leaves no replica to spare for {some('topic', tight)}",
-            "The loss of any one replica refuses producers with acks=all there.",
+            "If any one replica is lost, producers with acks=all fail there.",
         )
     if bare := sorted(name for name, _, least in known if least == 1):
         yield DoctorFinding(
             Level.NOTE,
             f"min.insync.replicas=1 for {some('topic', bare)}, with more than one replica",
-            "An acknowledged message may live on a single broker, and moves do not change that.",
+            "An acknowledged message may exist on a single broker only. Moves do not change that.",
         )
 
 
@@ -185,7 +189,7 @@ def _count(number: int, what: str) -> str:
 
 
 def some(what: str, names: Sequence[int] | Sequence[str]) -> str:
-    """Name the first few of many: "topics a, b, c, d, e and 4 more"."""
+    """Name the first few and count the rest: "topics a, b, c, d, e and 4 more"."""
     shown = ", ".join(map(str, names[:SHOWN]))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{what}{'' if len(names) == 1 else 's'} {shown}{more}"

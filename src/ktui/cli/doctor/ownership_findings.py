@@ -1,4 +1,4 @@
-"""Pure: what it means who owns the cluster, and what owning it takes."""
+"""Judge who owns the cluster, and what a run needs to own it. Pure."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ def _finding(late: LateRequest) -> DoctorFinding:
     if late.ended:
         return DoctorFinding(
             Level.WARNING,
-            f"{what}, which has ended: its request was not answered, and took effect late",
-            f"Let it end, or cancel it: ktui cancel --cluster --partition "
+            f"{what}. The run has ended. Its request was not answered, and took effect late",
+            f"Let the reassignment finish, or cancel it: ktui cancel --cluster --partition "
             f"{late.tp.topic}:{late.tp.partition} --stop",
         )
     return DoctorFinding(
         Level.NOTE,
-        f"{what}, which waits for resume",
-        f"`ktui resume {late.run}` takes it up again.",
+        f"{what}. The run has no engine",
+        f"`ktui resume {late.run}` continues with this step.",
     )
 
 
 _GRANT = (
-    "kafka-acls --add --operation Read --group ktui- --resource-pattern-type prefixed; or do "
-    f"without: {NO_OWNERSHIP}, or `ownership: off` for the context"
+    "kafka-acls --add --operation Read --group ktui- --resource-pattern-type prefixed. Or turn "
+    f"ownership off: {NO_OWNERSHIP}, or `ownership: off` for the context"
 )
 
 
 def judge_ownership(
     standing: ClaimStatus, preview: ClaimPreview, *, off: bool
 ) -> list[DoctorFinding]:
-    """Judge who owns the cluster, and what `ktui start` will create for owning it.
+    """Judge who owns the cluster, and what `ktui start` will create to own it.
 
     Args:
-        standing: who owns it.
+        standing: who owns the cluster.
         preview: what a claim creates and needs.
         off: whether the context says `ownership: off`.
     """
     found = [_standing(standing)]
     if off:
-        what = "ownership is off for this context: ktui asks nobody, and keeps nobody from it"
+        what = "ownership is off for this context: ktui checks no owner, and keeps nobody out"
         return [*found, DoctorFinding(Level.NOTE, what)]
     return [*found, *_preview(preview)]
 
@@ -61,27 +61,29 @@ def _standing(standing: ClaimStatus) -> DoctorFinding:
         case OwnedByOthers():
             fix = (
                 f"Runs of this state directory are refused here. {TAKE_OVER} takes the cluster "
-                "over: the other's engines send nothing more then."
+                "over. The other owner's engines then send nothing more."
             )
             return DoctorFinding(Level.WARNING, what, fix)
         case OwnerUnknown(denied=True):
             return DoctorFinding(Level.WARNING, what, f"Grant it: {_GRANT}")
         case OwnerUnknown():
-            fix = "Until it is known, runs are refused, and no new step begins."
-            return DoctorFinding(Level.WARNING, what, f"{fix} {NO_OWNERSHIP} does without.")
+            fix = "Until the owner is known, runs are refused, and no new step begins."
+            return DoctorFinding(
+                Level.WARNING, what, f"{fix} {NO_OWNERSHIP} goes on without ownership."
+            )
     return DoctorFinding(Level.GOOD, what)
 
 
 def _preview(preview: ClaimPreview) -> Iterator[DoctorFinding]:
     groups = " and ".join(preview.groups)
     topic = {
-        True: f", and brokers create {preview.topic} for it, with their own settings",
+        True: f", and the brokers create {preview.topic} for them, with their own settings",
         False: "",
-        None: f", and brokers create {preview.topic} if it is not there",
+        None: f", and the brokers create {preview.topic} if it does not exist",
     }[preview.makes_topic]
     yield DoctorFinding(
         Level.NOTE,
-        f"a run owns the cluster by the consumer groups {groups}, without offsets{topic}",
+        f"a run owns the cluster through the consumer groups {groups}, without offsets{topic}",
     )
     if preview.permitted is False:
         yield DoctorFinding(
@@ -89,5 +91,6 @@ def _preview(preview: ClaimPreview) -> Iterator[DoctorFinding]:
         )
     elif preview.permitted is None:
         yield DoctorFinding(
-            Level.NOTE, f"it takes {preview.permission}; whether that is granted shows then"
+            Level.NOTE,
+            f"owning the cluster needs {preview.permission}; a run shows whether it is granted",
         )

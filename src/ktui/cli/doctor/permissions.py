@@ -1,4 +1,4 @@
-"""The permissions that a run needs, held against those that the principal has."""
+"""Compare the permissions that a run needs with those that the principal has."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
 
 _OF_A_THROTTLE = ("DescribeConfigs", "AlterConfigs")
-"""What sets a throttle, and puts back what was there before."""
+"""The operations that set a throttle, and restore the previous settings."""
 
 
 class NeededPermission(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done, and how bad it is that a permission for it is missing."""
+    """A planned action, with the severity of a permission that is missing for it."""
 
     subject: str
-    """What it is about: "this plan"."""
+    """The subject of the finding: "this plan"."""
     moves: Severity | None
-    """For partitions to be moved; None where none are."""
+    """The severity if partitions cannot be moved; None if none are to be."""
     moved: str = ""
-    """What cannot become of the subject then: "be started"."""
+    """The action that the subject then cannot take: "be started"."""
     throttles: Severity | None
-    """For a throttle to be set; None where none is."""
+    """The severity if a throttle cannot be set; None if none is to be."""
     unthrottled: str = ""
     """How to do without the throttle."""
 
@@ -43,13 +43,14 @@ class NeededPermission(msgspec.Struct, frozen=True, kw_only=True):
 async def permission_findings(
     cluster: Cluster, plan: Plan, *, throttled: bool, starts: bool
 ) -> tuple[Finding, ...]:
-    """Find the permissions that are missing to carry a plan out.
+    """Find the permissions that are missing to run a plan.
 
     Args:
-        cluster: whose brokers are asked what the principal may do.
-        plan: what is to be carried out.
-        throttled: whether it is to be with a throttle.
-        starts: whether it is to be now; a plan may be checked by one who may not start it.
+        cluster: the cluster whose brokers report what the principal may do.
+        plan: the plan.
+        throttled: whether the run has a throttle.
+        starts: whether the run starts now. Somebody who may not start a plan may still check it.
+            So without `starts`, a missing permission to move partitions is only a warning.
 
     Raises:
         ClusterError: no broker answers.
@@ -59,7 +60,7 @@ async def permission_findings(
         moves=Severity.PROBLEM if starts else Severity.WARNING,
         moved="be started",
         throttles=Severity.PROBLEM if throttled else None,
-        unthrottled="do without the throttle: --throttle none",
+        unthrottled="run without a throttle: --throttle none",
     )
     return await missing_for(need, cluster, topics_of(plan))
 
@@ -80,7 +81,7 @@ async def missing_for(
     try:
         permitted = await cluster.permissions(topics)
     except Unsupported:
-        return ()  # Kafka says no when it comes to it
+        return ()  # Kafka refuses the request itself then
     return tuple(_lacking(permitted, need))
 
 
@@ -110,9 +111,9 @@ def _finding(
 
 
 def check_permitted(run: Run) -> None:
-    """See that the principal of a run may set a throttle on what the run moves still.
+    """Check that a run's principal may set a throttle on the partitions still to be moved.
 
-    The run's process sets it, so a look that fails here forbids nothing: it is warned of.
+    The run's engine sets the throttle. So a check that fails here only prints a warning.
 
     Raises:
         BadInput: a permission is missing; names it.
@@ -124,11 +125,11 @@ def check_permitted(run: Run) -> None:
         where = target(*run_names((None, None, None), begun), changes=False)
         missing = asyncio.run(_missing(run, where, begun.cluster_id))
     except (BadInput, FileProblem, RunRefused, ClusterError) as error:
-        say(f"warning: whether this throttle is permitted was not seen from here: {error}")
+        say(f"warning: ktui could not check whether this throttle is permitted: {error}")
         return
     if missing:
         sentences = "; ".join(finding.sentence for finding in missing)
-        raise BadInput(f"nothing was asked of run {run.name}: {sentences}")
+        raise BadInput(f"run {run.name} is unchanged: {sentences}")
 
 
 async def _missing(run: Run, where: Target, cluster_id: str) -> tuple[Finding, ...]:

@@ -1,4 +1,4 @@
-"""Whether files with secrets can be read by others than their owner, and what to do about it."""
+"""Check whether anyone but the owner can read files with secrets."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ _GROUP = stat.S_IRWXG
 
 
 def judge_secret_files(files: Mapping[Path, Sequence[str]]) -> Iterator[DoctorFinding]:
-    """Judge the files that have secrets of a connection, each given with its settings."""
+    """Judge the files with a connection's secrets, each mapped to the settings it holds."""
     for path, settings in files.items():
         try:
             mode = path.stat().st_mode
-        except OSError:  # it was read a moment ago; whatever became of it, others cannot read it
+        except OSError:  # readable a moment ago; if it is gone now, nobody else can read it either
             continue
         if not stat.S_ISREG(mode) or not mode & (_OTHERS | _GROUP):
             continue
         who = "everyone on its machine" if mode & _OTHERS else "its group"
         yield DoctorFinding(
             Level.WARNING,
-            f"{path}: open to {who} (mode {stat.S_IMODE(mode):03o}), and has {_named(settings)}",
-            f"Keep it to its owner: chmod 600 {shlex.quote(str(path))}",
+            f"{path}: readable by {who} (mode {stat.S_IMODE(mode):03o}), and holds "
+            f"{_named(settings)}",
+            f"Restrict it to its owner: chmod 600 {shlex.quote(str(path))}",
         )
 
 

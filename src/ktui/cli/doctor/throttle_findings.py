@@ -1,4 +1,4 @@
-"""Pure: what it means that throttles are set, and what to do about it."""
+"""Judge the throttles that are set, and name the fix for each. Pure."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from ktui.execution.run.throttle_standing import inherited, places
 from ktui.planning.names import join_some
 from ktui.quantities import as_rate
 
-CLEAR = "`ktui doctor --clear-throttles --dry-run` shows each; without --dry-run it takes them off."
+CLEAR = (
+    "`ktui doctor --clear-throttles --dry-run` shows each throttle; without --dry-run it removes "
+    "them."
+)
 
 
-def judge_throttles(look: ThrottleScan) -> list[DoctorFinding]:
-    """Give the findings, the worst first."""
-    found = look.throttles
+def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
+    """Return the findings, the worst first."""
+    found = scan.throttles
     findings = [
-        *(DoctorFinding(Level.WARNING, f"could not look: {sentence}") for sentence in look.unread),
+        *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in scan.unread),
         *_of_runs([t for t in found if t.stands is Stands.WAITING_RUN]),
         *_rates([t for t in found if t.stands is Stands.LEFT_BEHIND and t.key not in REPLICAS]),
         *_lists([t for t in found if t.stands is Stands.LEFT_BEHIND and t.key in REPLICAS]),
         *_log_dirs([t for t in found if t.stands is Stands.LOG_DIRS]),
         *_inherited([t for t in found if t.stands is Stands.INHERITED]),
     ]
-    return findings or [DoctorFinding(Level.GOOD, "no replication throttle lies about")]
+    return findings or [DoctorFinding(Level.GOOD, "no replication throttle is left behind")]
 
 
 def _of_runs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
@@ -35,9 +38,10 @@ def _of_runs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         where = places([(t.resource, t.key) for t in found if t.run == run])
         yield DoctorFinding(
             Level.WARNING,
-            f"run {run}, which no process carries on, has left its throttle on {where}",
-            f"`ktui resume {run}` goes on with it, and puts back what stood there; a run that was "
-            f"exported does so where it is imported. See each value with `ktui throttle {run}`.",
+            f"run {run} has no engine, and its throttle is still set on {where}",
+            f"`ktui resume {run}` continues the run, and restores the previous settings. An "
+            "exported run restores them where it is imported. See each value with "
+            f"`ktui throttle {run}`.",
         )
 
 
@@ -47,7 +51,7 @@ def _rates(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             Level.WARNING,
             f"{key} is set on {join_some(rated, told=5)}, and nothing moves",
-            f"Left behind by an earlier move, or of a run between two steps: {CLEAR}",
+            f"An earlier move left it behind, or a run is between two steps. {CLEAR}",
         )
 
 
@@ -60,7 +64,7 @@ def _rated(throttle: FoundThrottle) -> str:
 def _lists(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     everything = sorted({t.resource.name for t in found if ALL in t.values})
     listed = sorted({t.resource.name for t in found if ALL not in t.values})
-    fix = f"An in-sync replica that is listed stalls producers at every leader change: {CLEAR}"
+    fix = f"A listed replica that is in sync stalls producers at every leader change. {CLEAR}"
     if everything:
         what = f"every replica of {some('topic', everything)} is throttled (*), and nothing moves"
         yield DoctorFinding(Level.WARNING, what, fix)
@@ -74,8 +78,8 @@ def _log_dirs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             Level.NOTE,
             f"{found[0].key} is set on {join_some(map(_rated, found), told=5)}",
-            "It binds moves between the log dirs of a broker, which ktui does not see: where none "
-            "is under way, delete it with kafka-configs --entity-type brokers.",
+            "It limits moves between the log dirs of a broker, which ktui cannot see. If none is "
+            "in flight, delete it with kafka-configs --entity-type brokers.",
         )
 
 
@@ -90,5 +94,5 @@ def _inherited(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             Level.NOTE,
             f"{key} is {clean(inherited(setting))} on {some('broker', brokers)}",
-            f"It binds whatever is listed, now and later. --clear-throttles leaves it: {fix}",
+            f"It limits every listed replica, now and later. --clear-throttles keeps it: {fix}",
         )

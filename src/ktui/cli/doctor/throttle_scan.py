@@ -1,4 +1,4 @@
-"""Looks at every throttle that is set in a cluster."""
+"""Find every throttle that is set in a cluster, and who needs it."""
 
 from __future__ import annotations
 
@@ -37,73 +37,73 @@ MovingByPartition = Mapping[TopicPartition, Reassignment]
 
 
 class Stands(enum.StrEnum):
-    """Why a throttle stands."""
+    """Why a throttle is set."""
 
     LEFT_BEHIND = "left behind"
-    """Nobody needs it."""
+    """Nobody needs the throttle."""
     MOVING = "moving"
-    """A move in flight needs it, or may."""
+    """A move in flight needs the throttle, or may need it."""
     LIVE_RUN = "live run"
     WAITING_RUN = "waiting run"
-    """A run set it that no process carries on: resumed, it puts back what stood there."""
+    """A run without an engine set it. Once resumed, the run restores the previous value."""
     LOG_DIRS = "log dirs"
-    """It binds moves between log dirs, which are not seen."""
+    """The throttle limits moves between log dirs, which ktui does not see."""
     INHERITED = "inherited"
-    """It is not set on the broker itself."""
+    """The throttle is not set on the broker itself."""
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What a run that is not at its end has set, or may have."""
+    """The settings that an unfinished run has set, or may have set."""
 
     run: str
     live: bool
-    """Whether a process carries it on."""
+    """Whether the run has an engine."""
     ours: Mapping[SettingKey, frozenset[str]]
 
 
 class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
-    """A rate, or those entries of a list that stand for the same reason."""
+    """A rate, or the entries of a list that are set for the same reason."""
 
     resource: ConfigResource
     key: str
     values: tuple[str, ...]
     stands: Stands
     run: str = ""
-    """The run that has set it."""
+    """The run that has set the throttle; empty for none."""
     setting: Setting
     """The whole setting, in Kafka's own text."""
 
     @property
     def where(self) -> str:
-        """Name the broker or topic."""
+        """The broker or topic."""
         return f"{self.resource.scope} {self.resource.name}"
 
     @property
     def value(self) -> str:
-        """Give the rate, or the entries, as Kafka has them."""
+        """The rate, or the entries, in Kafka's text."""
         return ",".join(self.values)
 
     @property
     def whole(self) -> bool:
-        """Whether it is all that the setting has."""
+        """Whether `values` are everything that the setting has."""
         return frozenset(self.values) == parse_throttled_list(self.setting.value)
 
 
 def throttles_in(
     settings: SettingsByResource, moving: MovingByPartition, claims: Sequence[Claim]
 ) -> list[FoundThrottle]:
-    """Tell every throttle, brokers first.
+    """Return every throttle, brokers first.
 
     Args:
-        settings: of all topics and brokers, with BROKER_KEYS and REPLICAS.
+        settings: the settings of all topics and brokers, with BROKER_KEYS and REPLICAS.
         moving: every reassignment in flight.
-        claims: of the runs that this machine remembers.
+        claims: the claims of the runs that this machine remembers.
     """
     found: list[FoundThrottle] = []
-    for resource, theirs in sorted(settings.items(), key=lambda item: _order(item[0])):
+    for resource, own_settings in sorted(settings.items(), key=lambda item: _order(item[0])):
         for key in (*BROKER_KEYS, *REPLICAS):
-            if key in theirs:
-                found += _of(resource, key, theirs[key], moving, claims)
+            if key in own_settings:
+                found += _of(resource, key, own_settings[key], moving, claims)
     return found
 
 
@@ -144,7 +144,10 @@ def _of(
 
 
 def _claimed(key: SettingKey, value: str, claims: Iterable[Claim]) -> Claim | None:
-    """Give the run that a value may be of; of a rate any, for what it was may come back."""
+    """Return the run that a value may belong to.
+
+    A rate belongs to any run that set that rate's key: the previous value may come back.
+    """
     for claim in claims:
         ours = claim.ours.get(key)
         if ours is not None and (key[1] not in REPLICAS or value in ours):
@@ -153,26 +156,28 @@ def _claimed(key: SettingKey, value: str, claims: Iterable[Claim]) -> Claim | No
 
 
 def _numbers(value: str) -> tuple[list[int], str]:
-    """Order entries by their numbers."""
     return [int(part) for part in value.split(":") if part.isdecimal()], value
 
 
 Claims = Callable[[str], Sequence[Claim]]
-"""Gives what the runs of a cluster, by its id, have set."""
+"""Returns the claims of a cluster's runs, by the cluster's id."""
 
 
 class ThrottleScan(msgspec.Struct, frozen=True):
-    """What was found."""
+    """The result of one scan for throttles."""
 
     throttles: tuple[FoundThrottle, ...]
     unread: tuple[str, ...] = ()
-    """Whose settings could not be read, and why, as sentences."""
+    """Resources whose settings could not be read, and why, as sentences."""
     moving: tuple[TopicPartition, ...] = ()
-    """What was being reassigned."""
+    """The partitions being reassigned."""
 
 
 def claims_of(state: StateDir) -> Claims:
-    """Give what the runs of a state directory claim."""
+    """Return a function that reads the claims of a state directory's runs.
+
+    The function raises StateDirProblem if the runs cannot be listed.
+    """
 
     def claims(cluster_id: str) -> list[Claim]:
         return [_claim(run, owner) for run, owner in unfinished_runs(state, cluster_id)]
@@ -181,10 +186,10 @@ def claims_of(state: StateDir) -> Claims:
 
 
 def _claim(run: Run, owner: Holder | None) -> Claim:
-    """Give what a run needs: while it lives also what it found, and counts on."""
+    """Return what a run needs; a live run also relies on the entries it found."""
     if owner is None:
-        left = {key: ours.values for key, ours in standing(run.throttled).items()}
-        return Claim(run.name, live=False, ours=left)
+        remaining = {key: ours.values for key, ours in standing(run.throttled).items()}
+        return Claim(run.name, live=False, ours=remaining)
     ours = {key: ours.values | _found(ours) for key, ours in run.throttled.ours.items()}
     return Claim(run.name, live=True, ours=ours)
 
@@ -196,9 +201,10 @@ def _found(ours: SetByRun) -> frozenset[str]:
 async def look_at_throttles(
     reader: ClusterReader, cluster: ClusterDescription, topics: Collection[str], claims: Claims
 ) -> ThrottleScan:
-    """Tell all throttles, and who needs them.
+    """Read all throttles, and who needs them.
 
-    That is looked at last: nothing is taken for left behind that a move set just before.
+    The moves and runs are read last, so that a throttle set just before never counts as left
+    behind.
 
     Raises:
         ClusterError: the reassignments cannot be listed.
@@ -212,10 +218,10 @@ async def look_at_throttles(
 
 
 async def topic_names(reader: ClusterReader) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Name every topic that may be seen, and say what could not be.
+    """Return the name of every visible topic, and sentences about what could not be read.
 
     Raises:
-        ClusterError: none can be.
+        ClusterError: no topic can be read.
     """
     names: set[str] = set()
     unread: list[str] = []
@@ -240,50 +246,49 @@ async def _read(
 
 
 LOOKS = 5
-"""After the first."""
+"""Scans after the first one."""
 EVERY_S = 2.0
 WATCHED_S = LOOKS * EVERY_S
 
-NOT_SEEN = "Runs of other hosts, users and state directories are not seen: look there, too"
+NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Check those, too"
 
 Again = Callable[[], Awaitable[ThrottleScan]]
-"""Looks at the throttles once more."""
+"""Scans the throttles once more."""
 
 
 async def stirring(first: ThrottleScan, again: Again, clock: Clock) -> tuple[str, ...]:
-    """Watch for some seconds, and say what moved or changed as soon as something does.
+    """Watch for `WATCHED_S` seconds, and return early once something moves or changes.
 
     Returns:
-        Sentences; none where all was at rest for `WATCHED_S`.
+        Sentences about what moved or changed; empty if everything was at rest.
 
     Raises:
         ClusterError: the cluster does not answer any more.
     """
-    look = first
+    scan = first
     for left in range(LOOKS, -1, -1):
-        seen = tuple(_seen(first, look))
-        if seen or not left:
-            return seen
+        changes = tuple(_changes(first, scan))
+        if changes or not left:
+            return changes
         await clock.sleep(EVERY_S)
-        look = await again()
+        scan = await again()
     return ()
 
 
-def _seen(first: ThrottleScan, now: ThrottleScan) -> Iterator[str]:
+def _changes(first: ThrottleScan, now: ThrottleScan) -> Iterator[str]:
     if now.moving:
         verb = "is" if len(now.moving) == 1 else "are"
         count = as_count(len(now.moving), "partition")
         yield f"{count} {verb} being reassigned: {join_some(now.moving)}"
     before, after = _values(first), _values(now)
     for resource, key in sorted(before.keys() | after.keys(), key=str):
-        then, since = before.get((resource, key)), after.get((resource, key))
-        if then != since:
-            yield f"{key} of {_named(resource)} was {_shown(then)}, and is {_shown(since)}"
+        previous, current = before.get((resource, key)), after.get((resource, key))
+        if previous != current:
+            yield f"{key} of {_named(resource)} changed: {_shown(previous)} -> {_shown(current)}"
 
 
-def _values(look: ThrottleScan) -> Mapping[tuple[ConfigResource, str], str]:
-    """Every throttle with its whole setting."""
-    return {(each.resource, each.key): each.setting.value for each in look.throttles}
+def _values(scan: ThrottleScan) -> Mapping[tuple[ConfigResource, str], str]:
+    return {(each.resource, each.key): each.setting.value for each in scan.throttles}
 
 
 def _named(resource: ConfigResource) -> str:

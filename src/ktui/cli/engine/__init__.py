@@ -1,1 +1,1 @@
-"""`ktui engine`: the process that carries a run on, and its log."""
+"""`ktui engine`: the process that runs the engine of a run, and its log."""

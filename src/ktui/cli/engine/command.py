@@ -1,4 +1,4 @@
-"""`ktui engine`: the process that carries a run on, started by `start` and `resume`."""
+"""`ktui engine`: the engine process of a run, which `ktui start` and `ktui resume` start."""
 
 from __future__ import annotations
 
@@ -39,20 +39,21 @@ from ktui.execution.run.events import AnyRunEvent, By, JournalEntry, Owned
 from ktui.execution.run.run import Run
 
 PATIENCE = 0.75
-"""Share of the poll interval that a slow broker may take before the poll goes on without it."""
+"""Share of the poll interval that a poll waits for a slow broker, before it goes on without it."""
 
 
 class LoggedJournal(Journal):
-    """A journal whose events of note are told in the engine's log, too, and recorded.
+    """A journal that also writes its notable events to the engine's log, and records its events.
 
-    Commands that this version does not know as a whole are answered here; the engine takes others.
+    Commands that this version does not know, or knows only in part, are answered here. The engine
+    takes all others.
     """
 
     log: EngineLog | None = None
     recording: EngineRecording | None = None
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
-        """Write events, and tell of them once they are on the disk."""
+        """Write events; log and record them once they are on the disk."""
         entries = super().append(events)
         if self.log is not None:
             self.log.tell(entries)
@@ -62,38 +63,38 @@ class LoggedJournal(Journal):
 
 
 class OneCluster:
-    """Looks at a cluster for as long as it is the run's: addresses may come to lead elsewhere."""
+    """Polls a cluster as long as it is the run's; an address can come to lead to another one."""
 
     def __init__(self, observer: Observer, cluster_id: str) -> None:
         self._observer = observer
         self._cluster_id = cluster_id
 
     async def poll(self, interest: Interest) -> Observation:
-        """Look once.
+        """Poll once.
 
         Raises:
-            ClusterError: the cluster is lost.
-            RunProblem: it is another cluster.
+            ClusterError: the cluster does not answer.
+            RunProblem: the answer came from another cluster.
         """
-        seen = await self._observer.poll(interest)
-        if seen.cluster_id != self._cluster_id:
+        observation = await self._observer.poll(interest)
+        if observation.cluster_id != self._cluster_id:
             raise RunProblem(
-                f"the brokers are of cluster {seen.cluster_id}, and the run is of "
-                f"{self._cluster_id}: nothing is sent"
+                f"the brokers belong to cluster {observation.cluster_id}, but the run belongs to "
+                f"{self._cluster_id}. Nothing is sent"
             )
-        return seen
+        return observation
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Have settings read again in the next look."""
+        """Read the settings of these topics and brokers again in the next poll."""
         self._observer.settings_changed(topics, brokers)
 
 
 class Beating:
-    """Looks at a cluster, and has each look noted for those who wonder whether this process runs.
+    """Polls a cluster, and notes each poll in the heartbeat, which shows that this process runs.
 
     Args:
-        source: what looks.
-        heartbeat: of the run.
+        source: polls the cluster.
+        heartbeat: the run's heartbeat.
     """
 
     def __init__(self, source: ObservationSource, heartbeat: Heartbeat) -> None:
@@ -101,10 +102,10 @@ class Beating:
         self._heartbeat = heartbeat
 
     async def poll(self, interest: Interest) -> Observation:
-        """Look once.
+        """Poll once, and beat.
 
         Raises:
-            ClusterError: the cluster is lost; that is a look, too.
+            ClusterError: the cluster does not answer; that poll counts as a heartbeat, too.
         """
         try:
             return await self._source.poll(interest)
@@ -112,7 +113,7 @@ class Beating:
             self._heartbeat.beat()
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Have settings read again in the next look."""
+        """Read the settings of these topics and brokers again in the next poll."""
         self._source.settings_changed(topics, brokers)
 
 
@@ -134,13 +135,13 @@ def command(  # noqa: PLR0913 - an option each
     record: bool | None,
     no_ownership: bool,
 ) -> None:
-    """Own RUN, and carry it on until it has ended or is to be left."""
+    """Own RUN, and continue it until it ends or the engine is asked to leave."""
     close_inherited()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     run_dir, clock = state.run(name), SystemClock()
     log_to(run_dir.log)
     cluster = choose_cluster(bootstrap_server, command_config, context)
-    os.chdir("/")  # no folder is kept in use
+    os.chdir("/")  # keep no folder in use
     wait = JournalWait()
     with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
         owned.watch_journal()
@@ -151,7 +152,7 @@ def command(  # noqa: PLR0913 - an option each
         with recording(run_dir, run, cluster.name, clock, record=record) as recorded:
             recorded.take(journal.entries())
             journal.recording = recorded
-            going = _carry_on(
+            going = _run_engine(
                 run,
                 journal,
                 cluster,
@@ -166,33 +167,34 @@ def command(  # noqa: PLR0913 - an option each
 
 
 def folded(journal: Journal, name: str) -> Run:
-    """Give the run as its journal has it.
+    """Return the run as its journal has it.
 
     Raises:
-        RunProblem: not all of its partitions are known.
+        RunProblem: the journal does not have all partitions of the run.
     """
     run = Run(name).fold(journal.entries())
     if not run.complete:
         raise RunProblem(
-            f"{journal.path}: not all partitions of the run are in it: its start was cut off, and "
-            "nothing was sent. Start its plan anew, with --name"
+            f"{journal.path}: the journal does not have all partitions of the run. Its start was "
+            "cut off, and nothing was sent. Start its plan again, with another --name"
         )
     return run
 
 
 def drop_what_is_past(journal: Journal) -> None:
-    """Answer what was asked of the process before: to leave, and to pause for a signal of its.
+    """Reject commands that were meant for the previous engine process.
 
-    Nor are throttles left behind that this process has not tried to take off.
+    These are the commands to leave, and to pause because of a signal it got. The command to leave
+    throttles behind is also rejected: this process has not tried to remove them yet.
     """
-    past = Answer(accepted=False, words="the process that it was asked of has gone")
+    past = Answer(accepted=False, words="the engine that got this command has ended")
     for asked in journal.asked():
         match asked.command:
             case Leave() | LeaveThrottles() | Pause(by=By.SIGNAL):
                 journal.answer(asked.id, past)
 
 
-async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each used once
+async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, each used once
     run: Run,
     journal: Journal,
     cluster: Cluster,
@@ -208,8 +210,8 @@ async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each
         return
     check_throttle = partial(check_one_throttle, state, run.started.cluster_id, run.name)
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
-    how = claiming(cluster, state, run.started.cluster_id, run.name, off=not owns)
-    hold = None if how is None else ClusterHold(how, clock)
+    claim = claiming(cluster, state, run.started.cluster_id, run.name, off=not owns)
+    hold = None if claim is None else ClusterHold(claim, clock)
     observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
     source = OneCluster(observer, run.started.cluster_id)
     engine = Engine(
@@ -246,7 +248,7 @@ async def _carry_on(  # noqa: PLR0913, PLR0917 - what the command has made, each
 
 
 def leave_on_signals(leave: Callable[[str], None], wait: JournalWait) -> None:
-    """Have a signal end the process, also where it waits for its journal and no callback runs."""
+    """Let a signal end the process, even while it waits for its journal and no callback runs."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         reason = f"its process got {number.name}"

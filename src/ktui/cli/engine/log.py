@@ -1,4 +1,4 @@
-"""What an engine says beside its journal: a line for each event of note, and for each error."""
+"""The engine's log: a line for each notable event, and for each error."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ from ktui.execution.run.states import State
 from ktui.quantities import as_count, as_duration
 
 MOST_BYTES = 1 << 20
-"""A longer log is put aside, and a new one begun."""
+"""The size in bytes at which a log is rotated."""
 _ASIDE = (".2", ".1")
-"""What is put aside is named so, the older one first; what is older still is gone."""
+"""The suffixes of rotated logs, the older one first; still older logs are deleted."""
 _WARNING = " WARNING "
 
 
 class LogFile(logging.StreamHandler[TextIO]):
-    """Writes a line a record, in UTC; what repeats is told once, with how often it came.
+    """Writes one line for each record, in UTC; a repeated line is written once, with its count.
 
-    The process' standard output and error are the log, so that nothing that a library or the
-    interpreter has to say is lost. With the log they are turned to the new file.
+    The standard output and error of the process are the log. So no message of a library or the
+    interpreter is lost. A rotation points both to the new file.
 
     Args:
-        path: of the log.
-        stream: what is written to; standard error by default.
-        outputs: the numbers of the files to be turned to the new log.
-        most_bytes: how long the log may become.
+        path: the path of the log.
+        stream: the stream to write to; standard error by default.
+        outputs: the file descriptors that a rotation points to the new log.
+        most_bytes: the size in bytes at which the log is rotated.
     """
 
     def __init__(
@@ -71,44 +71,44 @@ class LogFile(logging.StreamHandler[TextIO]):
         self._most_bytes = most_bytes
         self._last: tuple[int, str] | None = None
         self._again: logging.LogRecord | None = None
-        """The newest record that says what the line before says, and is not written."""
+        """The newest record that repeats the last line, not yet written."""
         self._count = 0
-        """How many there were."""
+        """How many repeats there were."""
         form = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s")
         form.default_time_format, form.datefmt = "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S"
         form.converter = time.gmtime
         self.setFormatter(form)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record, unless it says what the one before it said."""
-        told = (record.levelno, record.getMessage())
-        if told == self._last:
+        """Write a record, unless it repeats the one before."""
+        message = (record.levelno, record.getMessage())
+        if message == self._last:
             self._again, self._count = record, self._count + 1
             return
         self._tell_again()
-        self._last = told
+        self._last = message
         self._rotate()
         super().emit(record)
 
     def close(self) -> None:
-        """Tell how often the last line came; the process ends."""
+        """Write how often the last line was repeated, and close the log."""
         self._tell_again()
         super().close()
 
     def _tell_again(self) -> None:
-        """Tell how often the line before was to be written again, at the time of the last one."""
+        """Write how often the last line was repeated, with the time of the last repeat."""
         if self._again is not None:
             times = "once" if self._count == 1 else f"{self._count:,} times"
-            words = f"the same {times} more: {self._again.getMessage()}"
+            words = f"repeated {times}: {self._again.getMessage()}"
             again = {**self._again.__dict__, "msg": words, "args": ()}
             super().emit(logging.makeLogRecord(again))
         self._again, self._count = None, 0
 
     def _rotate(self) -> None:
-        """Put a log aside that is too long; where that is not possible, it goes on as it is."""
+        """Rotate a log that is too long; if that fails, go on with the same file."""
         with suppress(OSError):
-            written = os.fstat(self.stream.fileno())
-            if written.st_size < self._most_bytes or not _is_at(self._path, written):
+            status = os.fstat(self.stream.fileno())
+            if status.st_size < self._most_bytes or not _is_at(self._path, status):
                 return
             older, old = (self._path.with_name(f"{self._path.name}{end}") for end in _ASIDE)
             if old.exists():
@@ -122,7 +122,11 @@ class LogFile(logging.StreamHandler[TextIO]):
 
 
 class Warnings:
-    """The warnings that come to stand in an engine's log from now on."""
+    """The warnings that an engine's log gets from now on.
+
+    Args:
+        log: the path of the log.
+    """
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -130,7 +134,7 @@ class Warnings:
         self._at = 0 if self._read is None else self._read.st_size
 
     def new(self) -> list[str]:
-        """Give those since the last call, in whole lines and without their times."""
+        """Return the warnings since the last call, in whole lines and without their times."""
         whole: list[bytes] = []
         with suppress(OSError):
             if self._read is not None and not _is_at(self._log, self._read):
@@ -139,8 +143,8 @@ class Warnings:
                     whole += self._lines(aside)
                 self._at = 0
             whole += self._lines(self._log)
-        told = (line.decode(errors="replace").strip().partition(_WARNING) for line in whole)
-        return [clean(words) for _, sign, words in told if sign]
+        parts = (line.decode(errors="replace").strip().partition(_WARNING) for line in whole)
+        return [clean(words) for _, sign, words in parts if sign]
 
     def _lines(self, log: Path) -> list[bytes]:
         with log.open("rb") as file:
@@ -153,7 +157,6 @@ class Warnings:
 
 
 def _is_at(path: Path, file: os.stat_result) -> bool:
-    """Whether a file is the one of that name."""
     try:
         found = path.stat()
     except OSError:
@@ -173,50 +176,54 @@ _TROUBLE = (
 
 
 def log_to(path: Path) -> None:
-    """Let ktui's log go to standard error, which is the file of that name."""
+    """Send ktui's log to standard error, which is the file at `path`."""
     logging.basicConfig(level=logging.INFO, handlers=[LogFile(path)])
 
 
 class JournalWait:
-    """The wait of an engine for a journal that another process keeps locked: told, and endable.
+    """Logs an engine's wait for a journal that another process keeps locked, and can end the wait.
 
-    It blocks the whole process, as it must: nothing is sent that is not in the journal.
+    The wait blocks the whole process, as it must: nothing is sent that is not in the journal.
     """
 
     def __init__(self) -> None:
         self.given_up: str | None = None
-        """Why the process is to end, also in the middle of a wait; None while it is not."""
+        """Why the process must end, even during a wait; None while it need not."""
 
     def begins(self, why: str) -> None:
-        """Tell that nothing goes on until the journal is free."""
+        """Log that nothing happens until the journal is free."""
         log.warning(
-            "%s: nothing is decided and nothing is sent until it is free. See who has the file "
-            "open: ktui stopped in a write, or sqlite3",
+            "%s. ktui decides and sends nothing until the journal is free. Find the process that "
+            "has the file open: a ktui stopped in a write, or sqlite3",
             why,
         )
 
     def waits(self) -> None:
-        """Go on waiting, unless the process was told to end.
+        """Go on waiting, unless the process must end.
 
         Raises:
-            JournalProblem: it was.
+            JournalProblem: the process must end.
         """
         if self.given_up is not None:
             raise JournalProblem(f"{self.given_up} while another process kept the journal locked")
 
     def ends(self, waited_s: float) -> None:
-        """Tell that the run goes on."""
-        log.warning("the journal is free again after %s: the run goes on", as_duration(waited_s))
+        """Log that the run continues."""
+        log.warning("the journal is free again after %s. The run continues", as_duration(waited_s))
 
 
 class EngineLog:
-    """Tells of a run's events: decisions in a line each, and what is no part of a smooth run."""
+    """Logs a run's events: one line for each decision, and anything unusual.
+
+    Args:
+        run: the run, which the journal keeps up to date.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
 
     def tell(self, entries: Iterable[JournalEntry]) -> None:
-        """Tell of events that were just written."""
+        """Log events that were just written to the journal."""
         events = [entry.event for entry in entries]
         begun = [event for event in events if isinstance(event, StepBegun)]
         if begun:
@@ -229,7 +236,7 @@ class EngineLog:
 
 
 def _level(event: AnyRunEvent) -> int | None:  # noqa: PLR0911 - a case a kind of event
-    """Say how much an event is to be noted; None for what goes as it should."""
+    """Return the log level of an event; None for an event that goes as it should."""
     match event:
         case Started() | PlannedPart() | StepBegun() | Elect() | SettingsFound() | Configure():
             return None

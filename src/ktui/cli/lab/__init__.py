@@ -1,1 +1,1 @@
-"""`ktui lab`: a real throwaway Kafka."""
+"""`ktui lab`: a real, throwaway Kafka on this machine."""

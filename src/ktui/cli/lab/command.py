@@ -1,4 +1,4 @@
-"""`ktui lab`: a real throwaway Kafka on this machine."""
+"""`ktui lab`: a real, throwaway Kafka cluster on this machine."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _dir_option = click.option(
     type=click.Path(path_type=Path),
     metavar="D",
     default=layout.default_folder,
-    help="The lab's folder; without it, one among your user data.",
+    help="The lab's folder; by default a folder in your user data.",
 )
 _version_option = click.option(
     "--version",
     metavar="X.Y.Z",
     default=layout.DEFAULT_VERSION,
     show_default=True,
-    help="Which Kafka, 3.9.1 or later.",
+    help="The Kafka version, 3.9.1 or later.",
 )
 _broker_argument = click.argument("broker", type=int)
 
 
 def connect(settings: Mapping[str, str]) -> ClusterReader:
-    """Make the reader by which a lab asks its cluster whether it is there."""
+    """Make the reader with which a lab checks that its cluster is up."""
     from ktui.kafka.connection.connection import Connection  # noqa: PLC0415 - most verbs need no Kafka client
     from ktui.kafka.reader import KafkaReader  # noqa: PLC0415 - the same
 
@@ -53,9 +53,10 @@ def connect(settings: Mapping[str, str]) -> ClusterReader:
 
 @click.group("lab")
 def command() -> None:
-    """Run a real throwaway Kafka on this machine.
+    """Run a real, throwaway Kafka cluster on this machine.
 
-    On 127.0.0.1 only. Needs Java and Maven. BROKER is a broker's id, or 100 for the controller.
+    It listens on 127.0.0.1 only, and needs Java and Maven. BROKER is a broker's id, or 100 for the
+    controller.
     """
 
 
@@ -66,52 +67,52 @@ def command() -> None:
     metavar="N",
     default=layout.DEFAULT_BROKERS,
     show_default=True,
-    help=f"How many, 1 to {layout.MAX_BROKERS}.",
+    help=f"The number of brokers, 1 to {layout.MAX_BROKERS}.",
 )
 @_version_option
 @click.option(
     "--ports",
     type=int,
     metavar="FROM",
-    help="The first broker's port, the others following, the controller's last; without it, free "
-    "ones are found.",
+    help="The first broker's port. The other brokers follow, the controller comes last. By default "
+    "ktui finds free ports.",
 )
 @click.option(
     "--security",
     type=click.Choice([security.value for security in Security]),
     default=Security.PLAINTEXT.value,
     show_default=True,
-    help="How clients connect; all but plaintext come with users and ACLs.",
+    help="How clients connect. All kinds but plaintext have users and ACLs.",
 )
 @_dir_option
 def up(brokers: int, version: str, ports: int | None, security: str, folder: Path) -> None:
-    """Start a cluster, which stays until `ktui lab down`."""
-    wanted = LabRequest(
+    """Start a cluster. It runs until `ktui lab down`."""
+    request = LabRequest(
         brokers=brokers, version=version, security=Security(security), first_port=ports
     )
-    with _in_words(), progress() as report:
-        lab = bring_up(folder, wanted, connect, report)
+    with _errors_as_messages(), progress() as report:
+        lab = bring_up(folder, request, connect, report)
     click.echo(_welcome(lab))
 
 
 @command.command()
-@click.option("--keep", is_flag=True, help="Keep the data: `ktui lab up` starts it again.")
+@click.option("--keep", is_flag=True, help="Keep the data, for the next `ktui lab up`.")
 @_dir_option
 def down(folder: Path, *, keep: bool) -> None:
-    """End the lab and remove its data."""
-    with _in_words():
+    """Stop the lab and remove its data."""
+    with _errors_as_messages():
         lab = layout.load(folder)
         take_down(lab, keep=keep)
-    what = "its data is kept" if keep else "its data is removed"
-    click.echo(f"The lab in {lab.folder} has ended; {what}.")
+    what = "kept" if keep else "removed"
+    click.echo(f"The lab in {lab.folder} is stopped, and its data is {what}.")
 
 
 @command.command()
 @common.json_option
 @_dir_option
 def status(folder: Path, *, json: bool) -> None:
-    """Tell which processes of the lab run, and where."""
-    with _in_words():
+    """Show which processes of the lab run, and where."""
+    with _errors_as_messages():
         lab = layout.load(folder)
         nodes = control.status(lab)
     click.echo(_status_json(lab, nodes) if json else _status_text(lab, nodes))
@@ -121,7 +122,7 @@ def status(folder: Path, *, json: bool) -> None:
 @_broker_argument
 @_dir_option
 def kill(broker: int, folder: Path) -> None:
-    """End a broker at once (SIGKILL), like a power cut."""
+    """Kill a broker at once (SIGKILL), like a power cut."""
     _control(control.kill, broker, folder, "killed")
 
 
@@ -137,16 +138,16 @@ def suspend(broker: int, folder: Path) -> None:
 @_broker_argument
 @_dir_option
 def resume(broker: int, folder: Path) -> None:
-    """Let a suspended broker run on (SIGCONT)."""
-    _control(control.resume, broker, folder, "runs on")
+    """Resume a suspended broker (SIGCONT)."""
+    _control(control.resume, broker, folder, "resumed")
 
 
 @command.command()
 @_broker_argument
 @_dir_option
 def start(broker: int, folder: Path) -> None:
-    """Start a broker that has ended, with its data and port."""
-    _control(control.start, broker, folder, "started; it joins the cluster within seconds")
+    """Start a stopped broker again, with its data and port."""
+    _control(control.start, broker, folder, "started. It joins the cluster within seconds")
 
 
 @command.command()
@@ -156,7 +157,7 @@ def start(broker: int, folder: Path) -> None:
     metavar="N",
     default=5,
     show_default=True,
-    help="How many, 4 or more.",
+    help="The number of brokers, 4 or more.",
 )
 @_version_option
 @click.option(
@@ -165,40 +166,40 @@ def start(broker: int, folder: Path) -> None:
     type=click.Path(path_type=Path),
     metavar="D",
     default=lambda: layout.default_folder().with_name("demo"),
-    help="The folder of its lab; without it, one among your user data.",
+    help="The folder of the demo's lab; by default a folder in your user data.",
 )
 def demo(brokers: int, version: str, folder: Path) -> None:
-    """Watch a reassignment on a lab of its own.
+    """Watch a reassignment on a separate lab.
 
-    Three topics with data, a throttled reassignment, a producer writing, and the live view on it.
-    Leaving the view takes the lab down.
+    The lab has three topics with data, a throttled reassignment, and a producer. The live view
+    shows it. When you leave the view, ktui takes the lab down.
     """
     from ktui.cli.lab import demo as lab_demo  # noqa: PLC0415 - most verbs need no Kafka client
 
     need_terminal()
-    with _in_words():
+    with _errors_as_messages():
         code = lab_demo.run(folder, LabRequest(brokers=brokers, version=version), connect, progress)
     raise SystemExit(code)
 
 
 @contextmanager
 def progress() -> Iterator[ProgressReport]:
-    """Tell on standard error what is being done: one line that changes, where it is a terminal."""
+    """Report progress on standard error; on a terminal, in one line that changes."""
     terminal = sys.stderr.isatty()
 
-    def tell(line: str) -> None:
+    def show(line: str) -> None:
         click.echo(f"\r\x1b[K{line} ..." if terminal else line, err=True, nl=not terminal)
 
     try:
-        yield tell
+        yield show
     finally:
         if terminal:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
-    """Turn an error of the lab into its sentence and an exit code."""
+def _errors_as_messages() -> Iterator[None]:
+    """Turn an error of the lab into a message and an exit code."""
     try:
         yield
     except LabError as error:
@@ -207,11 +208,11 @@ def _in_words() -> Iterator[None]:
         raise SystemExit(code) from None
 
 
-def _control(act: Callable[[Lab, int], object], broker: int, folder: Path, done: str) -> None:
-    with _in_words():
+def _control(act: Callable[[Lab, int], object], broker: int, folder: Path, result: str) -> None:
+    with _errors_as_messages():
         lab = layout.load(folder)
         act(lab, broker)
-    click.echo(f"{lab.node(broker).name} {done}")
+    click.echo(f"{lab.node(broker).name} {result}")
 
 
 def _welcome(lab: Lab) -> str:
@@ -222,7 +223,7 @@ def _welcome(lab: Lab) -> str:
         "",
         *_ways_in(lab),
         f"Break it   ktui lab kill|suspend|resume|start BROKER{where}",
-        f"End it     ktui lab down{where}",
+        f"Stop it    ktui lab down{where}",
     ]
     return "\n".join(lines)
 
@@ -237,7 +238,7 @@ def _ways_in(lab: Lab) -> list[str]:
 
 def _status_text(lab: Lab, nodes: list[control.NodeStatus]) -> str:
     running = sum(node.state is control.NodeState.RUNNING for node in nodes)
-    unready = "" if lab.layout.ready else "; it was never ready"
+    unready = "" if lab.layout.ready else "; the lab was never ready"
     rows = [
         f"  {node.node.name:<12}{node.node.id:>4}  {node.node.port:>5}  {node.node.rack or '-':<4}"
         f"  {node.pid or '-':>8}  {node.state.value}"

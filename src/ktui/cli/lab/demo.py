@@ -1,4 +1,4 @@
-"""A lab with a reassignment under way, and the live view on it until the person leaves."""
+"""Run a lab with a reassignment in flight, and the live view of it until the user leaves."""
 
 from __future__ import annotations
 
@@ -47,21 +47,22 @@ _Plan = dict[TopicPartition, tuple[int, ...]]
 
 def run(
     folder: Path,
-    wanted: LabRequest,
+    request: LabRequest,
     connect: Connect,
     progress: Callable[[], AbstractContextManager[ProgressReport]],
 ) -> int:
-    """Show the demonstration and take its lab down.
+    """Show the demonstration, and take its lab down at the end.
 
     Returns:
         The exit code of the live view.
 
     Raises:
-        LabError, ClusterError: and nothing is left running.
+        LabError: the lab could not be started; nothing is left running.
+        ClusterError: the cluster refused or did not answer; nothing is left running.
     """
     with exit_on_signals():
         with progress() as report:
-            lab = up(folder, wanted, connect, report)
+            lab = up(folder, request, connect, report)
         try:
             connection = Connection.of(clients.librdkafka_settings(lab), where="the lab")
             with progress() as report:
@@ -95,7 +96,7 @@ def _set_in_motion(lab: Lab, connection: Connection, report: ProgressReport) -> 
 
 
 def _plan(topic: _Topic, brokers: list[int], *, place: int) -> _Plan:
-    """Put another broker in one place of each partition's list; place 0 moves the lead too."""
+    """Put another broker in one place of each partition's list; place 0 also moves the leader."""
     plan = {}
     for number, replicas in enumerate(
         workload.assign_round_robin(topic.partitions, topic.factor, brokers)
@@ -124,13 +125,13 @@ async def _alter(connection: Connection, plan: _Plan) -> None:
 
 
 def _view(lab: Lab) -> int:
-    """Run the live view in a process of its own; the terminal is its, and so is Ctrl-C."""
+    """Run the live view in a process of its own, which gets the terminal and Ctrl-C."""
     ktui = "from ktui.cli.main import main; main()"
     words = ["watch", "--bootstrap-server", lab.bootstrap_servers]
     with subprocess.Popen([sys.executable, "-c", ktui, *words]) as view:  # noqa: S603 - ktui itself
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        previous_handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             return view.wait()
         finally:
             view.terminate()
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, previous_handler)

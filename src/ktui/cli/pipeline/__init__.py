@@ -1,1 +1,1 @@
-"""`ktui pipeline`: recordings into tables and reports."""
+"""`ktui pipeline`: turn recordings into tables and reports."""

@@ -1,4 +1,4 @@
-"""`ktui pipeline check`: what a lake is made of, and what is missing from it."""
+"""`ktui pipeline check`: count what a lake holds, and what is missing from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ktui.pipeline.spark.failures import spark_errors_as_problems
 from ktui.quantities import as_count, as_duration
 
 LINES_LOST = 3
-"""The exit code where lines were recorded that are not in the tables."""
+"""The exit code if recorded lines are missing from the tables."""
 
 
 @click.command("check")
@@ -29,9 +29,9 @@ LINES_LOST = 3
 @state_dir_option
 @json_option
 def command(*, lake: str | None, master: str | None, state: StateDir, json: bool) -> None:
-    """Count what the tables are made of: lines, copies, what could not be read, gaps, clock steps.
+    """Count lines, copies, unreadable lines, gaps and clock steps in the tables.
 
-    Exit code 3 when lines were recorded that are not in the tables: damaged ones, and missing ones.
+    Exit code 3 if recorded lines are not in the tables, because they are damaged or missing.
     """
     place = lake_of(lake, state)
     with spark_for(master, state) as (spark, line), spark_errors_as_problems():
@@ -47,13 +47,13 @@ def command(*, lake: str | None, master: str | None, state: StateDir, json: bool
 
 
 def told(found: Findings, place: str) -> str:
-    """Say what was counted, for people."""
+    """Describe what was counted."""
     clusters = ", ".join(map(clean, found.clusters)) or "none"
     lines = [
         f"{place}, version {found.version} of {clean(found.written_at)}",
         f"Clusters: {clusters}",
         f"Read: {', '.join(_read(found))}",
-        *(f"  {what}" for what in _remarks(found)),
+        *(f"  {what}" for what in _anomalies(found)),
         "Tables:",
         *(f"  {clean(name):<12} {rows:>14,} rows" for name, rows in found.rows.items()),
         _verdict(found),
@@ -65,11 +65,11 @@ def _read(found: Findings) -> Iterator[str]:
     yield as_count(found.segments, "segment")
     yield as_count(found.sessions, "session")
     yield as_count(found.lines, "line")
-    yield as_count(found.looks, "look")
+    yield as_count(found.looks, "poll")
 
 
-def _remarks(found: Findings) -> Iterator[str]:
-    """Say what is out of the ordinary."""
+def _anomalies(found: Findings) -> Iterator[str]:
+    """Describe what is out of the ordinary."""
     gap, step = found.longest_gap_ms / 1000, found.largest_clock_step_ms / 1000
     if found.copies:
         yield f"{as_count(found.copies, 'copy', 'copies')} of lines, counted once"
@@ -77,19 +77,19 @@ def _remarks(found: Findings) -> Iterator[str]:
         yield f"{as_count(found.differing, 'line')} with copies that differ"
     if found.sessions_without_end:
         sessions = as_count(found.sessions_without_end, "session")
-        yield f"{sessions} without an end: the recorder died, or records still"
+        yield f"{sessions} without an end: the recorder died, or is still recording"
     if found.lost_polls:
         yield f"{as_count(found.lost_polls, 'poll')} without an answer"
     if found.gaps:
         gaps = as_count(found.gaps, "gap")
-        yield f"{gaps} of over a minute in a session, at most {as_duration(gap)}"
+        yield f"{gaps} of over a minute in a session, the longest {as_duration(gap)}"
     if found.clock_steps:
         steps = as_count(found.clock_steps, "step")
-        yield f"{steps} of a wall clock, at most {as_duration(step)}: times are normalised"
+        yield f"{steps} of a wall clock, the largest {as_duration(step)}: times are normalised"
     if found.shadowed_polls:
         samples = as_count(found.shadowed_samples, "sample")
-        looks = as_count(found.shadowed_polls, "look")
-        yield f"{looks} with {samples} at times that another session saw"
+        polls = as_count(found.shadowed_polls, "poll")
+        yield f"{polls} with {samples} at times that another session also covers"
     if found.missing:
         yield f"{as_count(found.missing, 'line')} missing"
     for reason, count in found.quarantined.items():
@@ -99,7 +99,7 @@ def _remarks(found: Findings) -> Iterator[str]:
 def _verdict(found: Findings) -> str:
     if not found.lost:
         return "Every line that was recorded is in the tables."
-    return "Not every line that was recorded is in the tables; the table quarantine names places."
+    return "Not every line that was recorded is in the tables. The table quarantine has the places."
 
 
 def _fields(found: Findings) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`ktui pipeline`: recordings into tables, and what can be made of these."""
+"""`ktui pipeline`: turn recordings into tables, and tables into reports."""
 
 from __future__ import annotations
 
@@ -17,25 +17,29 @@ VERBS = {
 }
 HELP = {
     "run": "Bring the tables up to date with the recordings.",
-    "check": "Count what the tables are made of, and what is missing.",
-    "report": "Write one page that tells how a run went.",
-    "package": "Write what spark-submit takes, for a Spark cluster.",
+    "check": "Count what the tables hold, and what is missing.",
+    "report": "Write a one-page report on a run or a cluster.",
+    "package": "Write the files for spark-submit, for a Spark cluster.",
 }
-"""Known without loading any of them: each needs libraries that may be missing."""
+"""The help is here because loading a verb needs libraries that may be missing."""
 _EXTRA = ("pyspark", "pyarrow", "pandas", "plotly", "py4j", "jinja2", "markupsafe")
 
 
 class PipelineVerbs(LazyGroup):
-    """Says what to install where a verb cannot be loaded."""
+    """The group of pipeline verbs; it names what to install if a verb cannot be loaded."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Say what each verb does, without loading any."""
+        """Write the help of each verb, without loading any."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(HELP.items()))
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the verb; a library that is missing is told with the command that installs it."""
+        """Run the verb; if a library is missing, name the command that installs it.
+
+        Raises:
+            BadInput: a library of the extra `pipeline` is missing.
+        """
         try:
             return super().invoke(ctx)
         except PipelineProblem as problem:
@@ -53,7 +57,8 @@ class PipelineVerbs(LazyGroup):
 
 @click.group("pipeline", cls=PipelineVerbs, verbs=VERBS)
 def command() -> None:
-    """Make tables of recordings with Spark, and reports of the tables.
+    """Turn recordings into tables with Spark, and tables into reports.
 
-    Needs the extra `pipeline` (pip install 'ktui[pipeline]') and, but for reports, Java 17.
+    Needs the extra `pipeline` (pip install 'ktui[pipeline]'). Everything but reports also needs
+    Java 17.
     """

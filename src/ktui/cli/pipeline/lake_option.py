@@ -1,4 +1,4 @@
-"""Where the lake is, as verbs with and without Spark take it."""
+"""The option for the place of the lake, for verbs with and without Spark."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ktui.execution.host.state_dir import StateDir
 lake_option = click.option(
     "--lake",
     metavar="DIR",
-    help="The folder of the tables, by path or URI; else `lake` in the state directory.",
+    help="The folder of the tables, as a path or URI; by default `lake` in the state directory.",
 )
 
 
 def lake_of(given: str | None, state: StateDir) -> str:
-    """Give the place of the lake."""
+    """Return the place of the lake: the option, or `lake` in the state directory."""
     return given or str(state.path / "lake")

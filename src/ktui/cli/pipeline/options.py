@@ -1,4 +1,4 @@
-"""The options that verbs on a lake share, and how they start Spark."""
+"""The options that verbs on a lake share, and the start of Spark for them."""
 
 from __future__ import annotations
 
@@ -30,40 +30,40 @@ _OPTIONS = (
         "--grid",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="The limits and throttles under which recorded runs are played, as YAML; else 96 "
-        "usual ones.",
+        help="A YAML file with the limits and throttles to simulate recorded runs with; by default "
+        "96 common combinations.",
     ),
     click.option(
         "--window",
         metavar="TIME",
-        help="How long a run may take, as 4h: the gentlest limits that fit are advised; else the "
-        "fastest that hold no more replicas at once than the run did.",
+        help="How long a run may take, such as 4h. ktui then recommends the gentlest limits that "
+        "fit; otherwise, the fastest ones that hold no more replicas at once than the run did.",
     ),
     click.option(
         "--no-insights",
         is_flag=True,
-        help="Only what was seen: no forecasts held against it, nothing played, no insights.",
+        help="Write only the recorded facts: no check of forecasts, no simulations, no insights.",
     ),
     click.option(
         "--keep-insights",
         is_flag=True,
-        help="Leave insights in the lake: the live view's are not replaced.",
+        help="Keep new insights in the lake only, and do not replace those of the live view.",
     ),
 )
 
 
 def outlook_options(function: F) -> F:
-    """Add the options; `asked_of` reads what they give."""
+    """Add the options; `asked_of` reads their values."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def asked_of(given: Mapping[str, Any]) -> DerivedOptions | None:
-    """Read the options; None where nothing is to be played.
+    """Read the options; None if nothing is to be simulated.
 
     Raises:
-        FileProblem: the grid cannot be used; with the line.
+        FileProblem: the grid cannot be used; names the line.
     """
     if given["no_insights"]:
         return None
@@ -80,17 +80,17 @@ def _window_s(text: str | None) -> float | None:
     except ValueError as error:
         raise click.UsageError(f"--window: {error}") from error
     if seconds <= 0:
-        raise click.UsageError("--window: nothing fits into no time. Give one such as 4h.")
+        raise click.UsageError("--window: the time must be above 0. Give one such as 4h.")
     return float(seconds)
 
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set in a program that spark-submit has started: it has a JVM and a master already."""
+"""Set in a program that spark-submit has started; such a program has a JVM and a master already."""
 
 master_option = click.option(
     "--master",
     metavar="URL",
-    help=f"Where Spark works, as spark-submit takes it; {LOCAL} unless said otherwise.",
+    help=f"Spark's master URL, as for spark-submit; {LOCAL} by default.",
 )
 
 
@@ -115,10 +115,10 @@ state_dir_option = click.option(
 def spark_for(
     master: str | None, state: StateDir, log_name: str = "pipeline.log"
 ) -> Iterator[tuple[SparkSession, SparkProgress]]:
-    """Start Spark, and stop it in the end; with it comes the line that tells how far things are.
+    """Start Spark, and stop it at the end; yields the session and the progress line.
 
-    What Spark itself says goes to a file in the state directory, unless spark-submit has started
-    this program: then it goes where that sends it.
+    Spark's own output goes to a file in the state directory. If spark-submit has started this
+    program, the output goes where spark-submit sends it.
 
     Raises:
         PipelineProblem: Spark does not start.
@@ -142,7 +142,7 @@ def spark_for(
             with suppress(Py4JError, OSError):  # its JVM may be what has died
                 spark.stop()
     except SparkFailed as problem:
-        more = "" if log is None else f"\nAll that Spark said is in {log}"
+        more = "" if log is None else f"\nSpark's whole output is in {log}"
         raise SparkFailed(f"{problem}{more}") from problem
     finally:
         line.close()

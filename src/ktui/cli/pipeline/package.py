@@ -1,4 +1,4 @@
-"""`ktui pipeline package`: what spark-submit takes."""
+"""`ktui pipeline package`: write the files for spark-submit."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ktui.pipeline.spark.shipping import package
     "folder", type=click.Path(path_type=Path, file_okay=False), default=".", metavar="[DIR]"
 )
 def command(*, folder: Path) -> None:
-    """Write what spark-submit takes: ktui.zip, the code, and ktui_job.py, the program.
+    """Write the files for spark-submit: ktui.zip, the code, and ktui_job.py, the program.
 
-    For clusters on which ktui is not installed. The program has the options of `ktui pipeline run`.
+    Use them on clusters without ktui. The program takes the options of `ktui pipeline run`.
     """
     try:
         code, program = package(folder)

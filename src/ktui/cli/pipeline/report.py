@@ -1,4 +1,4 @@
-"""`ktui pipeline report`: one page of a run or a cluster, as a file."""
+"""`ktui pipeline report`: write a one-page report on a run or a cluster."""
 
 from __future__ import annotations
 
@@ -23,8 +23,12 @@ from ktui.quantities import as_bytes, as_count
 @click.command("report")
 @lake_option
 @state_dir_option
-@click.option("--run", metavar="RUN", help="A run, by its name, or its id where several have it.")
-@click.option("--cluster", metavar="ID", help="All that was recorded of a cluster, by its id.")
+@click.option(
+    "--run", metavar="RUN", help="The run's name, or its id if several runs share the name."
+)
+@click.option(
+    "--cluster", metavar="ID", help="Report on all recordings of the cluster with this id."
+)
 @click.option(
     "-o",
     "--output",
@@ -32,9 +36,9 @@ from ktui.quantities import as_bytes, as_count
     default=Path("report.html"),
     show_default=True,
     metavar="FILE",
-    help="The page; one that is there is replaced.",
+    help="Write the page to this file; an existing file is replaced.",
 )
-@click.option("--open", "show", is_flag=True, help="Show it in the browser.")
+@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 def command(
     *,
     lake: str | None,
@@ -44,10 +48,10 @@ def command(
     output: Path,
     show: bool,
 ) -> None:
-    """Write one page that tells how a run went, in words, figures and tables.
+    """Write a one-page report on a run or a cluster, in words, figures and tables.
 
-    It is one file that needs no network. It is read from the tables that `ktui pipeline run` has
-    made, without Java.
+    The page is one file, and needs no network. ktui reads it from the tables that `ktui pipeline
+    run` has made. This needs no Java.
     """
     place = lake_of(lake, state)
     tables = ArrowLake.open(place)
@@ -58,4 +62,4 @@ def command(
     output.write_bytes(text)
     click.echo(f"{output}: {as_count(len(facts.moves), 'move')}, {as_bytes(len(text))}")
     if show and not webbrowser.open(output.absolute().as_uri()):
-        raise PipelineProblem(f"--open: no browser was found; open {output} yourself")
+        raise PipelineProblem(f"--open: no browser was found. Open {output} yourself")

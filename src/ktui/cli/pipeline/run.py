@@ -1,4 +1,4 @@
-"""`ktui pipeline run`: recordings into tables."""
+"""`ktui pipeline run`: bring the tables up to date with the recordings."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from ktui.units import Seconds, parse_quantity
 
 _EVERY = "60s"
 _MOST_TOLD = 50
-"""Files of which it is said what is wrong with them."""
+"""The most files whose problems are printed."""
 
 
 class MomentType(click.ParamType[datetime]):
-    """A date, or a date and time; local unless an offset stands with it."""
+    """A date, or a date and time; local time unless an offset is given."""
 
     name = "moment"
 
     def convert(
         self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
-        """Read one."""
+        """Parse a date, or a date and time, into a datetime with a time zone."""
         if isinstance(value, datetime):
             return value
         try:
             return datetime.fromisoformat(value).astimezone()
         except (ValueError, OverflowError):
             self.fail(
-                f"{value!r} is no time. Give a date, or a date and time: 2026-11-21, "
+                f"{value!r} is not a time. Give a date, or a date and time: 2026-11-21, "
                 "2026-11-21T15:00, 2026-11-21T15:00+01:00",
                 param,
                 ctx,
@@ -62,27 +62,33 @@ class MomentType(click.ParamType[datetime]):
     "--recordings",
     metavar="DIR",
     multiple=True,
-    help="A file or folder of recordings, searched however deep, by path or URI; may be repeated. "
-    "Else the state directory.",
+    help="A file or folder of recordings, as a path or URI; may be repeated. Folders are searched "
+    "at any depth. By default the state directory.",
 )
 @lake_option
 @master_option
-@click.option("--cluster", "clusters", metavar="ID", multiple=True, help="Only this cluster's.")
 @click.option(
-    "--since", type=MomentType(), metavar="TIME", help="Only segments with anything from then on."
+    "--cluster",
+    "clusters",
+    metavar="ID",
+    multiple=True,
+    help="Only segments of this cluster; may be repeated.",
 )
 @click.option(
-    "--until", type=MomentType(), metavar="TIME", help="Only segments with anything up to then."
+    "--since", type=MomentType(), metavar="TIME", help="Only segments with data at or after TIME."
+)
+@click.option(
+    "--until", type=MomentType(), metavar="TIME", help="Only segments with data at or before TIME."
 )
 @click.option(
     "--follow",
     is_flag=True,
-    help="Go on, and read each segment when it is whole, until Ctrl-C or SIGTERM.",
+    help="Keep running, and read each segment once it is complete, until Ctrl-C or SIGTERM.",
 )
 @click.option(
     "--every",
     metavar="TIME",
-    help=f"With --follow: time between two looks for segments, as 5m; {_EVERY} unless given.",
+    help=f"With --follow: time between two checks for segments, such as 5m; {_EVERY} by default.",
 )
 @outlook_options
 @state_dir_option
@@ -101,32 +107,34 @@ def command(  # noqa: PLR0913 - an option each
 ) -> None:
     """Bring the tables up to date with the recordings.
 
-    Only segments that are new to the lake are read; the tables of the clusters that they are of are
-    worked out anew, those of all others stay. Readers of the lake see the version before until all
-    of the new one is written, and nothing else if this is ended before.
+    ktui reads only segments that are new to the lake, and computes the tables of their clusters
+    again. The tables of all other clusters stay. Readers of the lake see the previous version until
+    the new one is complete. If this command is interrupted, the previous version stays.
 
-    Segments that are left out by --cluster, --since or --until are read by a later run without.
+    Segments that --cluster, --since or --until leave out are read by a later run without these
+    options.
 
-    With --follow it goes on so, and says a line for each version of the lake that it writes. Ended
-    by Ctrl-C or SIGTERM, its exit code is 0; started again, it goes on where it was.
+    With --follow, ktui keeps running, and prints a line for each version of the lake that it
+    writes. Ctrl-C or SIGTERM ends it with exit code 0. Started again, it continues where it left
+    off.
     """
     every_s = _every_s(every, follow=follow)
-    choice = SegmentSelection(
+    selection = SegmentSelection(
         since_ms=None if since is None else wall_ms(since),
         until_ms=None if until is None else wall_ms(until),
         clusters=frozenset(clusters),
     )
     places = recordings or (str(state.path),)
-    asked = asked_of(outlook)
-    wanted = PipelineRequest(places, lake_of(lake, state), choice, asked)
+    derived = asked_of(outlook)
+    request = PipelineRequest(places, lake_of(lake, state), selection, derived)
     share = None if outlook["keep_insights"] else state.path
     if follow:
-        _follow(wanted, every_s, master, state, share)
+        _follow(request, every_s, master, state, share)
         return
-    with _interrupted_in_words(wanted.lake), spark_for(master, state) as (spark, line):
-        check_executors(spark.sparkContext, places, wanted.lake, line.tell)
-        outcome = run(spark, wanted, line.tell)
-    click.echo(told(outcome, wanted.lake))
+    with _explain_interrupt(request.lake), spark_for(master, state) as (spark, line):
+        check_executors(spark.sparkContext, places, request.lake, line.tell)
+        outcome = run(spark, request, line.tell)
+    click.echo(told(outcome, request.lake))
     if outcome.insights is not None and share is not None:
         publish_insights(outcome.insights, share)
     for problem in outcome.problems[:_MOST_TOLD]:
@@ -137,32 +145,35 @@ def command(  # noqa: PLR0913 - an option each
 
 
 @contextmanager
-def _interrupted_in_words(lake: str) -> Iterator[None]:
-    """Say what an interrupt means for the lake, wherever it comes."""
+def _explain_interrupt(lake: str) -> Iterator[None]:
+    """Print what an interrupt means for the lake, whenever the interrupt comes."""
     try:
         yield
     except KeyboardInterrupt:
-        words = "is whole; what is not in it yet is read by the next run"
-        click.echo(f"ktui: interrupted; {lake} {words}", err=True)
+        words = "is intact. The next run reads what it does not have yet"
+        click.echo(f"ktui: interrupted. The lake {lake} {words}", err=True)
         raise
 
 
 def _follow(
-    wanted: PipelineRequest, every_s: float, master: str | None, state: StateDir, share: Path | None
+    request: PipelineRequest,
+    every_s: float,
+    master: str | None,
+    state: StateDir,
+    share: Path | None,
 ) -> None:
     with spark_for(master, state, "pipeline-follow.log") as (spark, line):
-        check_executors(spark.sparkContext, wanted.recordings, wanted.lake, line.tell)
-        said = FollowPrinter(line, wanted, every_s, share)
-        follower = Follower(spark, wanted, every_s, said)
+        check_executors(spark.sparkContext, request.recordings, request.lake, line.tell)
+        printer = FollowPrinter(line, request, every_s, share)
+        follower = Follower(spark, request, every_s, printer)
         with ended_by_signals(follower.end):
             follower.follow()
-        said.ended()
+        printer.ended()
 
 
 def _every_s(text: str | None, *, follow: bool) -> float:
-    """Read --every, in seconds."""
     if text is not None and not follow:
-        raise click.UsageError("--every: goes with --follow")
+        raise click.UsageError("--every needs --follow")
     try:
         seconds: Seconds = parse_quantity(Seconds, text or _EVERY)
     except ValueError as error:
@@ -173,23 +184,24 @@ def _every_s(text: str | None, *, follow: bool) -> float:
 
 
 def told(outcome: PipelineOutcome, lake: str) -> str:
-    """Say what a run did."""
-    return "\n".join(_told(outcome, lake))
+    """Describe what a run did."""
+    return "\n".join(_summary_lines(outcome, lake))
 
 
-def _told(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
+def _summary_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
     if outcome.read:
-        parse_quantity = as_count(outcome.read, "new segment")
+        segments = as_count(outcome.read, "new segment")
         clusters = as_count(len(outcome.clusters), "cluster")
-        yield f"{lake}, version {outcome.manifest.version}: {parse_quantity} of {clusters}"
+        yield f"{lake}, version {outcome.manifest.version}: {segments} of {clusters}"
         for name, parts in outcome.manifest.tables.items():
             yield f"  {name:<12} {sum(part.rows for part in parts.values()):>14,} rows"
     else:
         yield f"{lake}: nothing new in {as_count(outcome.found, 'segment')}"
     if outcome.copies:
-        yield f"Left out: {as_count(outcome.copies, 'file')} with the bytes of others"
+        yield f"Left out: {as_count(outcome.copies, 'file')} with the same bytes as others"
     if outcome.unfinished:
-        yield f"Left out: {as_count(outcome.unfinished, 'segment')} being written; run this later"
+        unfinished = as_count(outcome.unfinished, "segment")
+        yield f"Left out: {unfinished} still being written. Run this again later"
 
 
 __all__ = ["command"]

@@ -1,1 +1,1 @@
-"""`ktui record` and `ktui replay`."""
+"""`ktui record` and `ktui replay`: record a cluster, and play recordings."""

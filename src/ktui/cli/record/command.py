@@ -1,4 +1,4 @@
-"""`ktui record`: what is seen of a cluster, without a view, into files to be played again."""
+"""`ktui record`: record a cluster without a view, for `ktui replay`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ from ktui.units import Seconds, parse_quantity
 
 @click.command("record")
 @common.cluster_options
-@common.topics_option("Record all partitions of this topic, too; may be repeated.")
+@common.topics_option("Also record every partition of this topic; may be repeated.")
 @click.option(
     "--poll-interval",
     type=click.FloatRange(0.1, 3600),
     metavar="SECONDS",
-    help="Time between two polls; 1 s unless the context says otherwise.",
+    help="Time between two polls; 1 s unless the context sets it.",
 )
-@click.option("--for", "for_", metavar="TIME", help="For so long, such as 90s or 2h.")
+@click.option("--for", "for_", metavar="TIME", help="Stop after this time, such as 90s or 2h.")
 @click.option(
-    "--until-idle", is_flag=True, help="Until nothing moves, and no run goes on, for 10 s."
+    "--until-idle",
+    is_flag=True,
+    help="Stop once nothing has moved, and no run has been active, for 10 s.",
 )
 @recording_options
 @click.option(
@@ -38,9 +40,9 @@ from ktui.units import Seconds, parse_quantity
     "source",
     type=click.Path(path_type=Path, exists=True),
     metavar="RECORDING",
-    help="Instead of a cluster: copy this file or folder, with --redact and --to.",
+    help="Copy this file or folder instead of recording a cluster; needs --redact and --to.",
 )
-@click.option("--json", is_flag=True, help="A line of JSON on standard output for each poll.")
+@click.option("--json", is_flag=True, help="Print one line of JSON for each poll.")
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
     bootstrap_server: str | None,
@@ -57,19 +59,22 @@ def command(  # noqa: PLR0913 - an option each
     json: bool,
     state: StateDir,
 ) -> None:
-    """Record what moves on a cluster, until Ctrl-C: what a live view sees, in files.
+    """Record the reassignments of a cluster to files, until Ctrl-C.
 
-    What happens in runs that this machine carries on there is recorded, too. Changes nothing on
-    the cluster.
+    A recording holds what a live view sees. It includes the events of runs whose engines are on
+    this machine. Changes nothing on the cluster.
 
-    Exit code 0 when it was recorded as asked for, 1 when recording had to stop, 130 when it was
-    interrupted before the end that --for or --until-idle names.
+    Exit code 0 if the recording is complete, 1 if it had to stop early, 130 if it was interrupted
+    before the end that --for or --until-idle sets.
     """
     until = Until(_seconds(for_), idle=until_idle)
     if source is not None:
         cluster_given = bootstrap_server or command_config or context
         if cluster_given or topics or poll_interval or for_ or until_idle:
-            raise BadInput("--from takes no cluster: give it with --redact and --to alone")
+            raise BadInput(
+                "--from copies a recording, so it takes no cluster and no polling options. Give it "
+                "with --redact and --to alone"
+            )
         _copy(source, to, state, redact=redact, json=json)
         return
     cluster = choose_cluster(bootstrap_server, command_config, context)
@@ -83,11 +88,6 @@ def command(  # noqa: PLR0913 - an option each
 
 
 def _seconds(text: str | None) -> float | None:
-    """Read --for.
-
-    Raises:
-        BadInput: it is no time, or none.
-    """
     if text is None:
         return None
     try:
@@ -101,7 +101,10 @@ def _seconds(text: str | None) -> float | None:
 
 def _copy(source: Path, to: Path | None, state: StateDir, *, redact: bool, json: bool) -> None:
     if not redact:
-        raise BadInput("--from makes a copy without names: give --redact. Else copy the files")
+        raise BadInput(
+            "--from makes a copy without names, and needs --redact. To keep the names, copy the "
+            "files yourself"
+        )
     if to is None:
-        raise BadInput("--from: say where the copy goes with --to DIR")
+        raise BadInput("--from needs a folder for the copy. Name one with --to DIR")
     copy_redacted(source, to, state, json=json)

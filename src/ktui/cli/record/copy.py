@@ -1,4 +1,4 @@
-"""A recording copied without its names, so that the copy can be given away."""
+"""Copy a recording without its names, so that the copy can be shared."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ktui.recording.segments import UNFINISHED, segment_path, session_folder
 from ktui.recording.writing import SegmentWriter
 
 MOST_TOLD = 10
-"""Of the places where something is damaged."""
+"""The most damaged places to print."""
 
 
 class CopyJson(msgspec.Struct, kw_only=True):
-    """What `ktui record --from --json` prints."""
+    """The output of `ktui record --from --json`."""
 
     schema_version: int = SCHEMA_VERSION
     to: str
@@ -39,17 +39,17 @@ class CopyJson(msgspec.Struct, kw_only=True):
 
 
 def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> None:
-    """Copy every session in a file or a folder, names hidden, and say what was copied.
+    """Copy every session in a file or a folder, with names hidden, and print a summary.
 
-    What is damaged is left out of the copy, and told.
+    Damaged lines are left out of the copy, and reported.
 
     Raises:
-        FileProblem: there is no recording, the copy is there already, or the key cannot be used.
+        FileProblem: there is no recording, the copy exists already, or the key cannot be used.
         StateDirProblem: the state directory cannot be used.
     """
     copied = CopyJson(to=str(to.absolute()))
-    found, problems = find_segments(source)
-    numbers = {file.path: file.head.segment for file in found}
+    segments, problems = find_segments(source)
+    numbers = {file.path: file.head.segment for file in segments}
     copied.left_out += map(str, problems)
     hide = redaction(state)
     for session in find_sessions(source):
@@ -58,19 +58,19 @@ def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> Non
         for file in session.files:
             _copy_file(file, segment_path(folder, numbers[file]), hide, copied)
         copied.sessions += 1
-    _tell(copied, json=json)
+    _print_summary(copied, json=json)
 
 
 def _copy_file(file: Path, to: Path, hide: Redaction, copied: CopyJson) -> None:
     if to.exists():
-        raise FileProblem(to, None, "is there already. Name another folder with --to DIR")
+        raise FileProblem(to, None, "already exists. Name another folder with --to DIR")
     writer = SegmentWriter(to, UNFINISHED)
     try:
         for number, line in _whole_lines(file, copied):
             try:
                 hidden = hide(line)
             except msgspec.DecodeError as error:
-                copied.left_out.append(f"{file}:{number}: it cannot be read: {error}")
+                copied.left_out.append(f"{file}:{number}: the line cannot be read: {error}")
                 continue
             writer.write(encode(hidden), at_once=False)
             copied.lines += 1
@@ -87,11 +87,11 @@ def _whole_lines(file: Path, copied: CopyJson) -> Iterator[tuple[int, AnyLine]]:
                 copied.left_out.append(f"{file}:{found.number}: {found.reason}")
             else:
                 yield found.number, found.line
-    except FileProblem as problem:  # it has gone meanwhile, or cannot be read to its end
+    except FileProblem as problem:  # gone meanwhile, or not readable to its end
         copied.left_out.append(str(problem))
 
 
-def _tell(copied: CopyJson, *, json: bool) -> None:
+def _print_summary(copied: CopyJson, *, json: bool) -> None:
     for place in copied.left_out[:MOST_TOLD]:
         say(f"left out: {place}")
     if len(copied.left_out) > MOST_TOLD:

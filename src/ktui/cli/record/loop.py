@@ -1,4 +1,4 @@
-"""The loop of `ktui record`: looks, and tells how much has been recorded."""
+"""The loop of `ktui record`: poll, record, and report progress."""
 
 from __future__ import annotations
 
@@ -26,80 +26,81 @@ from ktui.quantities import as_bytes, as_count, as_duration
 from ktui.recording.recorder import Recorder
 
 IDLE_S = 10.0
-"""Between two steps of a run nothing may move for a moment."""
+"""Seconds without a move that count as idle; between two steps of a run, nothing moves briefly."""
 LONGEST_BACKOFF_S = 5.0
 LEAST_PATIENCE_S, PATIENCE = 0.5, 0.75
-"""How long a slow broker is waited for: this share of the interval, or longer."""
+"""Wait for a slow broker for this share of the interval, but at least so many seconds."""
 
 
 class Until(msgspec.Struct, frozen=True):
-    """When a recording is over by itself."""
+    """The condition on which a recording stops by itself."""
 
     seconds: float | None = None
-    """After so long; None for never."""
+    """Stop after so many seconds; None for never."""
     idle: bool = False
-    """Once nothing has moved for a while."""
+    """Stop once nothing has moved for `IDLE_S`."""
 
     @property
     def named(self) -> bool:
-        """Whether it is over by itself at all."""
+        """Whether the recording stops by itself at all."""
         return self.seconds is not None or self.idle
 
     @property
     def words(self) -> str:
-        """Say it to people, after where the recording goes."""
+        """The condition as text, to follow the place of the recording."""
         time = "" if self.seconds is None else f" for {as_duration(self.seconds)}"
         idle = f" until nothing has moved for {as_duration(IDLE_S)}" if self.idle else ""
         either = f"{time} or" if time and idle else time
-        return f"{either}{idle}; Ctrl-C ends it{' sooner' if self.named else ''}"
+        return f"{either}{idle}. Press Ctrl-C to stop{' sooner' if self.named else ''}"
 
 
 class Over(enum.Enum):
-    """How a recording came to its end."""
+    """How a recording ended."""
 
     AS_ASKED = enum.auto()
     INTERRUPTED = enum.auto()
     STOPPED = enum.auto()
-    """It could not go on: the disk is full, or the like."""
+    """The recording could not continue, for instance because the disk is full."""
 
 
 class RecordedJson(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a recording is, after a poll."""
+    """The progress of a recording after a poll."""
 
     schema_version: int = SCHEMA_VERSION
     at: str
     path: str | None
-    """The folder that it goes to; null before the first look."""
+    """The folder of the session; null before the first answered poll."""
     looks: int
+    """Answered polls."""
     lost: int
     """Polls that failed as a whole."""
     moving: int
-    """Partitions that the last look found being reassigned."""
+    """Partitions that the last answered poll found being reassigned."""
     written_bytes: int
-    """So far, compressed."""
+    """Compressed bytes written so far."""
     problem: str | None
-    """Why nothing more is recorded, or what of this poll could not be."""
+    """Why recording stopped, or what of this poll was not recorded; null if all was."""
 
     @property
     def line(self) -> str:
-        """Say it to people."""
+        """The progress as one line of text."""
         lost = f", {self.lost:,} lost" if self.lost else ""
         moving = as_count(self.moving, "partition")
-        looks, written = as_count(self.looks, "look"), as_bytes(self.written_bytes)
+        looks, written = as_count(self.looks, "poll"), as_bytes(self.written_bytes)
         return f"{looks}{lost}, {moving} moving, {written}"
 
 
 class RecordLoop:
-    """Polls until it is over.
+    """Poll and record until the end condition holds.
 
     Args:
-        source: looks, and records.
-        clock: the cluster's.
-        interest: what is looked at beside what moves.
+        source: polls the cluster, and records.
+        clock: the cluster's clock.
+        interest: what to poll beside what moves.
         interval_s: seconds between the starts of two polls.
-        until: when it is over.
-        tell: hears of each poll.
-        say: takes what is out of the ordinary.
+        until: the end condition.
+        tell: called with the progress after each poll.
+        say: called with a sentence about anything out of the ordinary.
     """
 
     def __init__(
@@ -115,24 +116,24 @@ class RecordLoop:
     ) -> None:
         self._source, self._clock, self._interest = source, clock, interest
         self._interval_s, self._until = interval_s, until
-        self._tell, self._say = tell, say
-        self._looks = self._lost = self._moving = self._failures = 0
+        self._report, self._notify = tell, say
+        self._polls = self._lost = self._moving = self._failures = 0
         self._moved_s = self._began_s = clock.monotonic()
-        """When something moved last, or it began."""
-        self._said: str | None = None
+        """The second of the last move, or of the beginning."""
+        self._last_warning: str | None = None
         self._path: Path | None = None
 
     async def run(self, stop: asyncio.Event) -> Over:
-        """Poll until it is over, or `stop` is set.
+        """Poll until the end condition holds, or `stop` is set.
 
         Raises:
             ClusterError: the first poll failed.
         """
         while True:
             started_s = self._clock.monotonic()
-            await self._look_unless(stop)
-            self._say_where()
-            self._tell(self.recorded())
+            await self._poll_unless(stop)
+            self._report_place()
+            self._report(self.recorded())
             if self._source.recorder.problem is not None:
                 return Over.STOPPED
             if stop.is_set():
@@ -143,57 +144,57 @@ class RecordLoop:
             await wait_for_first(self._clock.sleep(max(0.0, pause_s)), stop.wait())
 
     def recorded(self) -> RecordedJson:
-        """Say how far it is."""
+        """Return the progress so far."""
         recorder = self._source.recorder
         return RecordedJson(
             at=utc(self._clock.now()),
             path=None if recorder.path is None else str(recorder.path),
-            looks=self._looks,
+            looks=self._polls,
             lost=self._lost,
             moving=self._moving,
             written_bytes=recorder.written_bytes,
             problem=recorder.problem or self._source.runs.problem,
         )
 
-    async def _look_unless(self, stop: asyncio.Event) -> None:
-        look = asyncio.ensure_future(self._look())
+    async def _poll_unless(self, stop: asyncio.Event) -> None:
+        poll = asyncio.ensure_future(self._poll())
         try:
-            await wait_for_first(asyncio.wait([look]), stop.wait())
-            if look.done():
-                look.result()
+            await wait_for_first(asyncio.wait([poll]), stop.wait())
+            if poll.done():
+                poll.result()
         finally:
-            look.cancel()
+            poll.cancel()
 
-    def _say_where(self) -> None:
+    def _report_place(self) -> None:
         path = self._source.recorder.path
         if path != self._path:
             self._path = path
-            self._say(f"recording into {path}{self._until.words}")
+            self._notify(f"recording into {path}{self._until.words}")
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         try:
             seen = await self._source.poll(self._interest)
         except ClusterError as error:
-            self._take_loss(error)
+            self._count_loss(error)
             return
-        self._looks += 1
+        self._polls += 1
         self._moving = len(seen.reassigning)
         if self._failures:
             self._failures = 0
-            self._say("the cluster answers again")
+            self._notify("the cluster answers again")
         if self._moving or self._source.runs.going_on:
             self._moved_s = self._clock.monotonic()
-        if self._source.runs.problem not in (None, self._said):
-            self._said = self._source.runs.problem
-            self._say(f"warning: {self._said}")
+        if self._source.runs.problem not in (None, self._last_warning):
+            self._last_warning = self._source.runs.problem
+            self._notify(f"warning: {self._last_warning}")
 
-    def _take_loss(self, error: ClusterError) -> None:
+    def _count_loss(self, error: ClusterError) -> None:
         self._lost += 1
         self._failures += 1
-        if not self._looks:
+        if not self._polls:
             raise error
         if self._failures == 1:
-            self._say(f"the cluster is lost: {error}")
+            self._notify(f"the cluster is lost: {error}")
 
     @property
     def _pause_s(self) -> float:
@@ -217,7 +218,7 @@ async def record(
     *,
     json: bool,
 ) -> int:
-    """Record a cluster until it is over, and give the exit code.
+    """Record a cluster until the end condition holds, and return the exit code.
 
     Raises:
         ClusterError: the first poll failed.
@@ -226,9 +227,9 @@ async def record(
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
     observer = Observer(reader, clock, patience_s=patience_s)
     source = ClusterRecording(observer, recorder, state)
-    tell = _tell_json if json else lambda recorded: line.show(recorded.line)
+    report = _print_json if json else lambda recorded: line.show(recorded.line)
     loop = RecordLoop(
-        source, clock, Interest(topics=topics), interval_s, until, tell=tell, say=line.say
+        source, clock, Interest(topics=topics), interval_s, until, tell=report, say=line.say
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -244,6 +245,6 @@ async def record(
     return INTERRUPTED if over is Over.INTERRUPTED and until.named else 0
 
 
-def _tell_json(recorded: RecordedJson) -> None:
+def _print_json(recorded: RecordedJson) -> None:
     click.echo(shown_json(msgspec.json.encode(recorded).decode()))
     sys.stdout.flush()

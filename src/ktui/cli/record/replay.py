@@ -1,4 +1,4 @@
-"""`ktui replay`: the live view on a recording."""
+"""`ktui replay`: play a recording in the live view."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ from ktui.tui.replay.player import Playing
 from ktui.tui.replay.run_stage import RunStage
 
 _FIRST_LINES = 200
-"""Among which a run's recording names its run: an engine tells of the run first."""
+"""A recording names its run within so many lines: an engine records the run's events first."""
 
 
 class Playable(msgspec.Struct, frozen=True):
-    """What can be played at once."""
+    """A session, or the consecutive sessions of one run, to be played as one recording."""
 
     sessions: tuple[Session, ...]
     run: str
-    """The name of the run that it tells of first; empty where it tells of none."""
+    """The name of the first run in the recording; empty if there is none."""
     run_id: str
-    """Tells it from other runs of that name."""
+    """Distinguishes the run from others of the same name."""
     until_ms: int
-    """Wall time of its last line."""
+    """Wall time of the last line, in milliseconds since 1970 (UTC)."""
 
     @property
     def session(self) -> str:
-        """What it is called with --session."""
+        """The id that --session takes."""
         return self.sessions[0].head.session[:8]
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Tell of it in a table."""
+        """The row of the recording in a table."""
         head = self.sessions[0].head
         began = from_wall_ms(head.at).astimezone()
         return (
@@ -74,12 +74,12 @@ _HEADER = ("SESSION", "BEGAN", "CLUSTER", "RUN", "LENGTH")
 
 
 def choices(sessions: Sequence[Session]) -> list[Playable]:
-    """Put those of the same run together that come one after the other, given by their times."""
+    """Join consecutive sessions of the same run; `sessions` come in the order of their times."""
     found: list[Playable] = []
     for session in sessions:
-        told, until_ms = _run_of(session), _until_ms(session)
-        run, run_id = ("", "") if told is None else (told.run, told.run_id)
-        before = next(
+        run_line, until_ms = _run_of(session), _until_ms(session)
+        run, run_id = ("", "") if run_line is None else (run_line.run, run_line.run_id)
+        previous = next(
             (
                 number
                 for number, each in enumerate(found)
@@ -87,26 +87,26 @@ def choices(sessions: Sequence[Session]) -> list[Playable]:
             ),
             None,
         )
-        if before is None:
+        if previous is None:
             found.append(Playable((session,), run, run_id, until_ms))
         else:
-            found[before] = Playable((*found[before].sessions, session), run, run_id, until_ms)
+            found[previous] = Playable((*found[previous].sessions, session), run, run_id, until_ms)
     return found
 
 
-def choose(known: Sequence[Playable], wanted: str | None, *, ask: bool) -> Playable:
-    """Give the one that is wanted, or asked for.
+def choose(known: Sequence[Playable], session_id: str | None, *, ask: bool) -> Playable:
+    """Return the recording to play, and prompt for it where needed.
 
     Args:
-        known: at least one.
-        wanted: the beginning of a session's id, as --session names it; None for none.
-        ask: whether there is somebody to be asked.
+        known: at least one recording.
+        session_id: the beginning of a session's id, as --session has it; None if not given.
+        ask: whether there is a terminal to prompt on.
 
     Raises:
-        BadInput: there is none such, or not one only and nobody to ask; names all of them.
+        BadInput: no recording matches, or several do and there is no terminal; names all of them.
     """
-    if wanted is not None:
-        return _named(known, wanted)
+    if session_id is not None:
+        return _named(known, session_id)
     if len(known) == 1:
         return known[0]
     if not ask:
@@ -120,14 +120,14 @@ def choose(known: Sequence[Playable], wanted: str | None, *, ask: bool) -> Playa
     return known[answer - 1]
 
 
-def _named(known: Sequence[Playable], wanted: str) -> Playable:
+def _named(known: Sequence[Playable], session_id: str) -> Playable:
     found = [
-        each for each in known if any(s.head.session.startswith(wanted) for s in each.sessions)
+        each for each in known if any(s.head.session.startswith(session_id) for s in each.sessions)
     ]
-    if wanted and len(found) == 1:
+    if session_id and len(found) == 1:
         return found[0]
-    what = "several sessions begin so" if found and wanted else "there is no such session"
-    raise BadInput(f"--session {wanted!r}: {what}; there are\n{_listed(known)}")
+    several = "several sessions begin with this id" if found and session_id else "no such session"
+    raise BadInput(f"--session {session_id!r}: {several}. The sessions are:\n{_listed(known)}")
 
 
 def _listed(known: Sequence[Playable]) -> str:
@@ -151,7 +151,7 @@ def _until_ms(session: Session) -> int:
 
 
 def _number(_context: click.Context, _option: click.Parameter, value: float) -> float:
-    """Refuse what a range lets through: nan is neither too small nor too large."""
+    """Refuse nan, which a click range accepts."""
     if math.isnan(value):
         raise click.BadParameter("nan is not a number.")
     return value
@@ -165,15 +165,15 @@ def _number(_context: click.Context, _option: click.Parameter, value: float) -> 
     default=1.0,
     callback=_number,
     metavar="N",
-    help="How many of the recording's seconds pass in one of yours; 1 unless given.",
+    help="Play N seconds of the recording in each second; 1 by default.",
 )
 @click.option(
     "--at",
     "begin",
     metavar="TIME",
-    help="Where to begin: 14:02:31, a date and time, or +1h30m from the beginning.",
+    help="Start here: 14:02:31, a date and time, or +1h30m from the beginning.",
 )
-@click.option("--session", metavar="ID", help="Of several recordings, the one to play.")
+@click.option("--session", metavar="ID", help="The recording to play, if there are several.")
 @click.option("--theme", metavar="NAME", help="The colour theme to start with.")
 @common.state_dir_option
 def command(
@@ -209,11 +209,11 @@ def command(
 
 
 def found(path: str, state: StateDir) -> list[Session]:
-    """Give the sessions of a file, of a folder, or of a run where there is no such file.
+    """Return the sessions of a file or folder; if there is no such file, those of a run.
 
     Raises:
-        FileProblem: there is no recording in it.
-        BadInput: there is neither such a file nor such a run.
+        FileProblem: the file or folder has no recording.
+        BadInput: there is neither such a file nor such a run, or the run has no recording.
     """
     if Path(path).exists():
         return find_sessions(Path(path))
@@ -222,7 +222,7 @@ def found(path: str, state: StateDir) -> list[Session]:
     except UnknownRun as unknown:
         raise BadInput(f"{clean(path)}: there is no such file, and {unknown}") from None
     if not run.recording.is_dir():
-        raise BadInput(f"run {run.name} has no recording: there is nothing in {run.recording}")
+        raise BadInput(f"run {run.name} has no recording: there is no folder {run.recording}")
     return find_sessions(run.recording)
 
 
@@ -246,16 +246,16 @@ def stage(
     again: Callable[[str], str] = "ktui replay RECORDING --at ".__add__,
     real: Clock | None = None,
 ) -> Iterator[ReplayApp]:
-    """Put up an app that plays a recording, which is yet to be run.
+    """Make an app that plays a recording; the caller runs it.
 
     Args:
         tape: the recording.
-        at_s: the second of it to begin at.
-        recording: what it is called.
-        speed: how many of its seconds pass in one of ours.
+        at_s: the second of the recording to begin at.
+        recording: the recording's name on the screen.
+        speed: how many seconds of the recording pass in one real second.
         theme: the theme to start with.
-        again: gives the command that goes on from a position.
-        real: our time.
+        again: returns the command that replays from a position.
+        real: the real clock; None for the system's.
     """
     from_s = tape.from_s
     clock = ReplayClock(tape.wall(from_s), from_s, tape.until_s, speed=speed, real=real)

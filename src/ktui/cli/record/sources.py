@@ -1,4 +1,4 @@
-"""A cluster that is recorded while it is looked at, with what runs of this machine do there."""
+"""Record a cluster while it is polled, with the events of runs on this machine."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ log = logging.getLogger(__name__)
 
 
 class EngineRecording:
-    """Records what an engine sees and what it writes down; a run may be carried on without it.
+    """Records an engine's observations and its journal; the run does not depend on the recording.
 
     Args:
-        recorder: where to; None records nothing.
-        name: of the run.
+        recorder: writes the recording; None records nothing.
+        name: the run's name.
     """
 
     def __init__(self, recorder: Recorder | None, name: str) -> None:
@@ -36,7 +36,7 @@ class EngineRecording:
         self._events = None if recorder is None else RunRecording(recorder, name)
 
     def through(self, source: ObservationSource) -> ObservationSource:
-        """Give a source that is recorded."""
+        """Return a source that also records every observation."""
         return source if self._recorder is None else RecordingSource(source, self._recorder)
 
     def take(self, entries: Iterable[JournalEntry]) -> None:
@@ -45,7 +45,7 @@ class EngineRecording:
             self._events.take(entries)
 
     def state(self) -> Recording:
-        """Say whether what is seen is recorded, and why not."""
+        """Return whether observations are recorded, and why not."""
         return NOT_RECORDED if self._events is None else self._events.state()
 
 
@@ -53,20 +53,20 @@ class EngineRecording:
 def recording(
     folder: RunDir, run: Run, cluster: str, clock: Clock, *, record: bool | None
 ) -> Iterator[EngineRecording]:
-    """Record a run in a new session, after those that were cut off have been made whole.
+    """Record a run in a new session, once earlier unfinished segments are sealed.
 
     Args:
-        folder: the run's; this process owns it.
-        run: as its journal has it.
-        cluster: what the operator calls the cluster.
-        clock: the one by which it is looked at.
-        record: whether anything is recorded; None for as the run's options say.
+        folder: the run's folder; this process owns it.
+        run: the run as its journal has it.
+        cluster: the operator's name for the cluster.
+        clock: the clock of the polls.
+        record: whether to record; None to follow the run's options.
     """
     if folder.recording.is_dir():
         for problem in seal(folder.recording).problems:
             log.warning("an earlier recording stays cut off: %s", problem)
-    wanted = run.options.record if record is None else record
-    if run.started is None or not wanted:
+    is_recorded = run.options.record if record is None else record
+    if run.started is None or not is_recorded:
         yield EngineRecording(None, run.name)
         return
     program = f"ktui {__version__} engine"
@@ -79,12 +79,12 @@ def recording(
 
 
 class ClusterRecording:
-    """Looks as its source does, and records. One poll at a time.
+    """Polls as its source does, and records every poll. One poll at a time.
 
     Args:
         source: where observations come from.
-        recorder: where they go, beside whoever asks for them.
-        state: where the runs are remembered.
+        recorder: records the observations that the caller gets.
+        state: the state directory of the runs to record.
     """
 
     def __init__(self, source: ObservationSource, recorder: Recorder, state: StateDir) -> None:
@@ -94,17 +94,17 @@ class ClusterRecording:
         self._writing: asyncio.Future[None] | None = None
 
     async def poll(self, interest: Interest) -> Observation:
-        """Look once.
+        """Poll once, and record the answer or the failure.
 
         Raises:
-            ClusterError: the cluster is lost.
+            ClusterError: the cluster does not answer.
         """
         try:
             seen = await self._source.poll(interest)
         except ClusterError as error:
             self.recorder.lost(str(error))
             raise
-        # Ten thousand moves, or a long journal, take a while; a view is drawn meanwhile.
+        # Ten thousand moves, or a long journal, take a while. The view draws meanwhile.
         self._writing = asyncio.ensure_future(asyncio.to_thread(self._record, seen))
         await asyncio.shield(self._writing)
         return seen
@@ -114,11 +114,11 @@ class ClusterRecording:
         self.runs.look(seen.cluster_id)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Have the settings of topics and brokers read again in the next look."""
+        """Read the settings of these topics and brokers again in the next poll."""
         self._source.settings_changed(topics, brokers)
 
     async def aclose(self) -> None:
-        """End the recording in good order. The source is its owner's to close."""
+        """Finish the recording; the caller closes the source."""
         if self._writing is not None:
             await asyncio.wait([self._writing])
         self.runs.close()

@@ -1,4 +1,4 @@
-"""One reassignment that no run has begun, cancelled from the live view."""
+"""Cancel one reassignment that no run has begun, from the live view."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ _LOOK_S = 0.5
 
 
 async def cancel_one(
-    ways: ClusterPorts, state: StateDir, clock: Clock, move: ListedReassignment
+    ports: ClusterPorts, state: StateDir, clock: Clock, move: ListedReassignment
 ) -> Settled:
-    """Cancel it after a fresh look, and watch it until it is over.
+    """Cancel a foreign reassignment after a fresh poll, and watch it until it is over.
 
     Args:
-        ways: the ways into its cluster.
-        state: where it is written down, and whose runs it may not belong to.
-        clock: time.
-        move: the reassignment, as it was shown.
+        ports: the ports of the cluster.
+        state: the state directory for the log; none of its live runs may own the reassignment.
+        clock: the cluster's clock.
+        move: the reassignment, as the view showed it.
 
     Raises:
-        RunProblem: a live run has begun it, or it cannot be written down; nothing was sent.
-        ClusterError: the cluster cannot be looked at; nothing was sent.
+        RunProblem: a live run has begun it, or the log cannot be written; nothing was sent.
+        ClusterError: the cluster does not answer; nothing was sent.
     """
-    observer = Observer(ways.reader, clock)
+    observer = Observer(ports.reader, clock)
     interest = Interest(partitions=frozenset([move.tp]), fresh=True)
     log = None
     try:
         seen = await observer.poll(interest)
         await asyncio.to_thread(_check_nobody_runs, state, seen.cluster_id, move)
         log = CancelLog(state, seen.cluster_id, asker(), clock)
-        cancel = ForeignCancel(ways.writer, clock, log)
+        cancel = ForeignCancel(ports.writer, clock, log)
         until_s = clock.monotonic() + MAY_COME_S
         await cancel.cancel([move], seen)
         while cancel.pending and clock.monotonic() < until_s:
             await clock.sleep(_LOOK_S)
-            with suppress(ClusterError):  # it has been sent: what became of it is worth waiting for
+            with suppress(ClusterError):  # the cancel is sent, so keep waiting for its outcome
                 await cancel.look(await observer.poll(interest))
-        cancel.leave("it was not seen to be over")
+        cancel.leave("its end was not seen")
         return cancel.settled[move.tp]
     finally:
         if log is not None:
@@ -59,10 +59,10 @@ async def cancel_one(
 
 
 def _check_nobody_runs(state: StateDir, cluster_id: str, move: ListedReassignment) -> None:
-    """See that no live run has begun it: that would take the cancel for somebody else's.
+    """Check that no live run has begun a reassignment; it would not know whose cancel this is.
 
     Raises:
-        RunProblem: one has; says which, and what to do.
+        RunProblem: a live run has; names the run and the keys to press.
     """
     for follower, owner in unfinished_journals(state, cluster_id):
         with follower:
@@ -70,5 +70,6 @@ def _check_nobody_runs(state: StateDir, cluster_id: str, move: ListedReassignmen
             if owner is not None and track is not None and track.step is not None:
                 name = follower.run.name
                 raise RunProblem(
-                    f"run {name} has begun it: r attaches to that run, c stops it there"
+                    f"run {name} has begun this reassignment. Press r to attach to the run, then c "
+                    "to stop it there"
                 )

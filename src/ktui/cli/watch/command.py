@@ -1,4 +1,4 @@
-"""`ktui watch`, which is also bare `ktui`: the live view."""
+"""`ktui watch`, the default command: the live view."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ from ktui.tui.draw.themes import load_themes
 
 LEAST_PATIENCE_S = 0.5
 PATIENCE = 0.75
-"""Share of the poll interval that a slow broker may take before the poll goes on without it."""
+"""Share of the poll interval that a poll waits for a slow broker, before it goes on without it."""
 
 
 class LiveView(msgspec.Struct, frozen=True, kw_only=True):
-    """A live view, and what it may do."""
+    """The settings of a live view."""
 
     cluster: Cluster
     state: StateDir
     names: Mapping[str, str] | None = None
-    """How the cluster is named to a process of its own; None for a view that is read-only."""
+    """The options that name the cluster to an engine process; None for a read-only view."""
     run: Path | None = None
-    """The folder of the run to show; None for the cluster's live one, if there is one."""
+    """The folder of the run to show; None for the cluster's live run, if there is one."""
     topics: frozenset[str] = frozenset()
     poll_interval_s: float | None = None
     theme: str | None = None
     recorder: Recorder | None = None
-    """Records what is seen; None where nothing is to be."""
+    """Records every poll; None to record nothing."""
 
 
 @click.command("watch")
 @common.cluster_options
-@common.topics_option("Show all partitions of this topic first; may be repeated.")
-@click.option("--write", is_flag=True, help="Let runs be started and changed from the view.")
+@common.topics_option("List every partition of this topic first; may be repeated.")
+@click.option("--write", is_flag=True, help="Allow the view to start and change runs.")
 @click.option(
     "--poll-interval",
     type=click.FloatRange(0.1, 3600),
     metavar="SECONDS",
-    help="Time between two polls; 1 s unless the context says otherwise.",
+    help="Time between two polls; 1 s unless the context sets it.",
 )
 @click.option("--theme", metavar="NAME", help="The colour theme to start with.")
-@click.option("--record", is_flag=True, help="Record what is seen, to be played again.")
+@click.option("--record", is_flag=True, help="Record the view, for `ktui replay`.")
 @recording_options
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
@@ -80,15 +80,15 @@ def command(  # noqa: PLR0913 - an option each
 ) -> None:
     """Watch partition reassignments live, and the run that moves them.
 
-    Changes nothing on the cluster; with --write, runs can be started and changed from the view.
-    With --record, what is seen is kept in files, to be played again.
+    Changes nothing on the cluster, unless --write allows the view to start and change runs. With
+    --record, the view is recorded to files, for `ktui replay`.
     """
     if (to or redact) and not record:
-        raise BadInput(f"{'--to' if to else '--redact'} is about a recording: give --record, too")
+        raise BadInput(f"{'--to' if to else '--redact'} needs a recording. Give --record, too")
     names = None
     if write:
-        chosen = target(bootstrap_server, command_config, context)
-        cluster, names = chosen.cluster, chosen.names
+        chosen_target = target(bootstrap_server, command_config, context)
+        cluster, names = chosen_target.cluster, chosen_target.names
     else:
         cluster = choose_cluster(bootstrap_server, command_config, context)
     need_terminal()

@@ -1,4 +1,4 @@
-"""`ktui demo`: the live view on a simulated cluster, with a story to watch and a plan running."""
+"""`ktui demo`: the live view on a simulated cluster that plays a scenario and runs its plan."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from ktui.tui.app.demo import DemoApp, Story
 from ktui.tui.draw.themes import load_themes
 
 POLL_EVERY_S = 1.0
-"""Of our seconds, unless the next would come first."""
+"""Real seconds between two polls, unless `LONGEST_POLL_S` is shorter."""
 LONGEST_POLL_S = 10.0
-"""Of the cluster's seconds: with fewer polls, short moves would begin and end unseen."""
+"""The cluster's seconds between two polls. With fewer polls, short moves would go unseen."""
 ENGINE_POLLS = 4.0
-"""How often an engine looks in one of our seconds, at most."""
+"""The most polls of an engine in one real second."""
 PATIENCE = 0.75
 """Share of the poll interval after which a poll goes on without a broker's answer."""
 
 
 def _number(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    """Refuse what a range lets through: nan is neither too small nor too large."""
+    """Refuse nan, which a click range accepts."""
     if value is not None and math.isnan(value):
         raise click.BadParameter("nan is not a number.")
     return value
@@ -61,17 +61,19 @@ def _number(_context: click.Context, _option: click.Parameter, value: float | No
     type=click.FloatRange(0.1, FASTEST),
     callback=_number,
     metavar="N",
-    help="How many of the cluster's seconds pass in one of yours; else as the scenario says.",
+    help="Simulate N seconds in each second; by default the scenario's own speed.",
 )
-@click.option("--seed", type=int, default=0, metavar="N", help="Another seed, another course.")
-@click.option("--list", "only_list", is_flag=True, help="Name the scenarios that come with ktui.")
+@click.option(
+    "--seed", type=int, default=0, metavar="N", help="Seed of the random events; 0 by default."
+)
+@click.option("--list", "only_list", is_flag=True, help="List the scenarios that come with ktui.")
 @click.option("--theme", metavar="NAME", help="The colour theme to start with.")
 def command(
     scenario: str, *, speed: float | None, seed: int, only_list: bool, theme: str | None
 ) -> None:
     """Show the live view on a simulated cluster. Needs neither Kafka nor Java.
 
-    SCENARIO is the name of one that comes with ktui (--list), or a file of your own.
+    SCENARIO is the name of a scenario that comes with ktui (see --list), or a YAML file of yours.
     """
     if only_list:
         rows = [(name, load_scenario(shipped_path(name)).title) for name in shipped_names()]
@@ -79,7 +81,7 @@ def command(
         return
     path = find(scenario)
     story = load_scenario(path)
-    need_terminal("; `ktui demo --list` names every story")
+    need_terminal("; `ktui demo --list` lists the scenarios")
     chosen, again = theme or load_config().theme, True
     while again:
         again, chosen = asyncio.run(
@@ -89,26 +91,28 @@ def command(
 
 
 def find(scenario: str) -> Path:
-    """Give the file of a shipped scenario, or the file that is named.
+    """Return the file of a shipped scenario, or the file that the user named.
 
     Raises:
         BadInput: there is neither.
     """
     if not scenario.strip():
-        raise BadInput(f"no scenario was named; there are {', '.join(shipped_names())}")
+        raise BadInput(f"no scenario was named. Choose one of {', '.join(shipped_names())}")
     if scenario in shipped_names():
         return shipped_path(scenario)
     path = Path(scenario)
     if path.exists() or path.suffix in (".yaml", ".yml") or path.name != scenario:
         return path
     known = ", ".join(shipped_names())
-    raise BadInput(f"no scenario {scenario!r}; there are {known}; or name a YAML file of your own")
+    raise BadInput(
+        f"there is no scenario {scenario!r}. Choose one of {known}, or name a YAML file of yours"
+    )
 
 
 async def _play(
     scenario: Scenario, name: str, speed: float, *, seed: int, theme: str | None
 ) -> tuple[bool, str | None]:
-    """Play a scenario once; say whether it is to be played again, and in which theme."""
+    """Play a scenario once; return whether to play it again, and the theme in use."""
     clock = ScaledClock(speed)
     async with stage(scenario, clock, name=name, seed=seed, speed=speed, theme=theme) as app:
         await show_app(app)
@@ -119,14 +123,14 @@ async def _play(
 async def stage(
     scenario: Scenario, clock: Clock, *, name: str, seed: int, speed: float, theme: str | None
 ) -> AsyncIterator[DemoApp]:
-    """Put up a cluster with its story under way, and an app to watch it, which is yet to be run.
+    """Start a simulated cluster with a scenario, and make an app for it; the caller runs the app.
 
     Args:
-        scenario: the story.
-        clock: the cluster's time, which the app shows.
-        name: what the cluster is called on the screen.
-        seed: of all that is left to chance.
-        speed: how many of the clock's seconds pass in one of ours.
+        scenario: the scenario.
+        clock: the cluster's clock, which the app shows.
+        name: the cluster's name on the screen.
+        seed: the seed of all random events.
+        speed: how many seconds of the clock pass in one real second.
         theme: the theme to start with.
     """
     cluster = SimulatedCluster(scenario.spec, clock, seed=seed)
@@ -147,8 +151,8 @@ async def stage(
         state_dir=state_dir,
         engines=engines,
     )
-    carried_out = _pace if scenario.limits != Limits() else _carry_out
-    plan = asyncio.create_task(carried_out(scenario, cluster, app, engines))
+    execute = _start_paced_run if scenario.limits != Limits() else _submit_at_once
+    plan = asyncio.create_task(execute(scenario, cluster, app, engines))
     try:
         yield app
     finally:
@@ -161,16 +165,16 @@ async def stage(
         folder.cleanup()
 
 
-async def _pace(
+async def _start_paced_run(
     scenario: Scenario, cluster: SimulatedCluster, app: DemoApp, engines: SimulatedEngines
 ) -> None:
-    """Start a run of the plan when it is due, under the limits and throttle of the scenario."""
+    """Start a run of the plan at its time, with the scenario's limits and throttle."""
     if scenario.plan is None:
         return
     await cluster.clock.sleep(scenario.plan.start_s)
     targets, throttle = scenario.plan.targets.items(), scenario.plan.throttle
     name = default_name(Path(f"{app.cluster_status().cluster_name}.json"))
-    wanted = NewRun(
+    new_run = NewRun(
         name=name,
         plan=Plan(tuple(PartitionTarget(tp.topic, tp.partition, to) for tp, to in targets)),
         plan_name=f"{name}.json",
@@ -179,17 +183,17 @@ async def _pace(
         throttle=NO_THROTTLE if throttle is None else ThrottleRates(int(throttle)),
     )
     try:
-        run = await engines.start(wanted)
+        run = await engines.start(new_run)
     except (ClusterError, RunProblem) as error:
         app.report_refusals((str(error),))
     else:
         app.call_later(app.attach_to, run)
 
 
-async def _carry_out(
+async def _submit_at_once(
     scenario: Scenario, cluster: SimulatedCluster, app: DemoApp, _engines: SimulatedEngines
 ) -> None:
-    """Submit the plan when it is due; what the cluster refuses is told on the screen."""
+    """Submit the plan at its time; the app shows what the cluster refuses."""
     if scenario.plan is None:
         return
     try:

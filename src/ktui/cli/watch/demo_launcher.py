@@ -1,4 +1,4 @@
-"""Engines on a simulated cluster: they share the process with the view, and end with it."""
+"""Run engines on a simulated cluster, in the view's own process; they end with it."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from ktui.simulated.cluster import SimulatedCluster
 
 
 def _nothing() -> None:
-    """Ask nothing of a run."""
+    """Request nothing from a run."""
 
 
 class SimulatedEngines:
-    """Carries runs on as tasks of this process; each owns its run like a process of its own.
+    """Runs engines as tasks of this process; each owns its run as a separate process would.
 
     Args:
-        cluster: what they change.
-        state_dir: where the runs are remembered.
-        poll_s: the cluster's seconds between two looks of an engine.
+        cluster: the cluster that the engines change.
+        state_dir: the state directory of the runs.
+        poll_s: the cluster's seconds between two polls of an engine.
     """
 
     def __init__(
@@ -55,18 +55,18 @@ class SimulatedEngines:
         self._engines: list[Engine] = []
 
     def limits(self, brokers: int) -> Limits:
-        """Give the limits of a run that names none."""
+        """Return the limits of a run that sets none."""
         return default_limits(brokers)
 
     async def look(self, plan: Plan) -> ClusterSnapshot:
-        """Look at what a plan is about."""
+        """Read what a plan concerns."""
         return await take_snapshot(self._cluster.reader(), plan)
 
     throttle = ""
-    """No run is throttled that names no rate."""
+    """The default throttle: none."""
 
     async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
-        """Add to a look what a throttle is held against."""
+        """Add the measured inbound traffic, which a throttle is compared with, to a snapshot."""
         return await measure_inbound(self._cluster.reader(), plan, seen, self._clock)
 
     async def start(self, wanted: NewRun) -> RunDir:
@@ -74,42 +74,42 @@ class SimulatedEngines:
 
         Raises:
             RunProblem: the plan has problems, or the run cannot be made.
-            ClusterError: the cluster cannot be asked.
+            ClusterError: the cluster does not answer.
         """
-        seen = await self.look(wanted.plan)
+        snapshot = await self.look(wanted.plan)
         cluster_id = (await self._cluster.reader().describe_cluster()).cluster_id
         options = msgspec.structs.replace(
             wanted.options,
-            record=False,  # the folder goes with the demo
+            record=False,  # the demo deletes the folder at its end
             poll_s=self._poll_s,
         )
-        first = prepare(wanted, seen, options, cluster_id=cluster_id)
+        first = prepare(wanted, snapshot, options, cluster_id=cluster_id)
 
-        def beside(live: Sequence[LiveRun]) -> None:
+        def check_live(live: Sequence[LiveRun]) -> None:
             if live and not wanted.concurrent:
-                raise RunProblem(f"run {live[0].name} is live on this cluster; wait for its end")
+                raise RunProblem(f"run {live[0].name} is live on this cluster. Wait for its end")
             refuse_shut(self._state_dir, cluster_id, "--cluster")
 
         throttled, name = bool(wanted.throttle), wanted.name
-        with may_begin(self._state_dir, cluster_id, name, throttled=throttled, beside=beside):
+        with may_begin(self._state_dir, cluster_id, name, throttled=throttled, beside=check_live):
             folder = make_run(self._state_dir, name, first, self._clock)
-            self._carry_on(folder)
+            self._launch(folder)
         return folder
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
-        """Go on with a run.
+        """Resume a run, after `ask` has written its commands.
 
         Raises:
-            RunProblem: it is owned already, or its journal cannot be read.
+            RunProblem: the run has an owner already, or its journal cannot be read.
         """
-        self._carry_on(run, ask or _nothing)
+        self._launch(run, ask or _nothing)
 
     async def cancel_foreign(self, move: ListedReassignment) -> Settled:
-        """Cancel a reassignment that no run has begun, and give what became of it."""
-        ways = ClusterPorts(self._cluster.reader(), self._cluster.writer())
-        return await cancel_one(ways, self._state_dir, self._clock, move)
+        """Cancel a reassignment that no run has begun, and return the outcome."""
+        ports = ClusterPorts(self._cluster.reader(), self._cluster.writer())
+        return await cancel_one(ports, self._state_dir, self._clock, move)
 
-    def _carry_on(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
+    def _launch(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
         ownership = take(folder)
         try:
             ask()
@@ -117,30 +117,30 @@ class SimulatedEngines:
         except BaseException:
             ownership.release()
             raise
-        task = asyncio.create_task(self._carried_on(folder, ownership, journal))
+        task = asyncio.create_task(self._run_engine(folder, ownership, journal))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _carried_on(self, folder: RunDir, ownership: Ownership, journal: Journal) -> None:
+    async def _run_engine(self, folder: RunDir, ownership: Ownership, journal: Journal) -> None:
         run = Run(folder.name).fold(journal.entries())
-        ways = ClusterPorts(self._cluster.reader(), self._cluster.writer())
-        observer = Observer(ways.reader, self._clock)
+        ports = ClusterPorts(self._cluster.reader(), self._cluster.writer())
+        observer = Observer(ports.reader, self._clock)
         check = partial(check_one_throttle, self._state_dir, self._cluster.spec.name, run.name)
         gate = CancelGateFile(self._state_dir, self._cluster.spec.name)
         engine = Engine(
             run,
             journal,
             observer,
-            ways,
+            ports,
             self._clock,
             check_throttle=check,
             gate_shut=gate.words,
             lost=ownership.lost,
         )
         self._engines.append(engine)
-        me = ownership.holder
+        owner = ownership.holder
         try:
-            await engine.carry_on(Owned(pid=os.getpid(), host=me.host, user=me.user))
+            await engine.carry_on(Owned(pid=os.getpid(), host=owner.host, user=owner.user))
         finally:
             self._engines.remove(engine)
             await observer.aclose()
@@ -148,7 +148,7 @@ class SimulatedEngines:
             ownership.release()
 
     async def aclose(self) -> None:
-        """Have every run left; raises what went wrong with any."""
+        """Stop every engine; the runs stay unfinished."""
         for engine in self._engines:
             engine.leave("the view was closed")
         for task in self._tasks:

@@ -1,4 +1,4 @@
-"""Runs that are started and resumed from the live view: each gets a process of its own."""
+"""Start and resume runs from the live view; each gets an engine process of its own."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class ProcessEngines:
     """Starts engines as `ktui start` and `ktui resume` do.
 
     Args:
-        cluster: the one that the view is on, and what runs begin with there.
-        reader: of that cluster.
-        names: how it is named on a command line.
-        state: where runs are remembered.
+        cluster: the cluster of the view, with the context for new runs.
+        reader: reads that cluster.
+        names: the options that name the cluster on a command line.
+        state: the state directory of the runs.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class ProcessEngines:
         self._context = cluster.context
 
     def limits(self, brokers: int) -> Limits:
-        """Give the limits of a run that names none."""
+        """Return the limits of a run that sets none."""
         return parse_limits(self._context.limits, default_limits(brokers))
 
     async def look(self, plan: Plan) -> ClusterSnapshot:
-        """Look at what a plan is about."""
+        """Read what a plan concerns."""
         return await take_snapshot(self._reader, plan)
 
     @property
@@ -59,62 +59,69 @@ class ProcessEngines:
         return "" if self._context.throttle is None else str(self._context.throttle)
 
     async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
-        """Add to a look what a throttle is held against, which takes some seconds."""
+        """Add the measured inbound traffic, which a throttle is compared with, to a snapshot.
+
+        The measurement takes some seconds.
+        """
         return await measure_inbound(self._reader, plan, seen, SystemClock())
 
     async def start(self, wanted: NewRun) -> RunDir:
-        """Start a run; it is owned by a process of its own when this returns.
+        """Start a run; an engine process owns it when this returns.
 
         Raises:
-            RunProblem: it was not started, and nothing was sent.
-            ClusterError: the cluster cannot be asked.
+            RunProblem: the run was not started, and nothing was sent.
+            ClusterError: the cluster does not answer.
         """
-        seen = await self.look(wanted.plan)
-        lacking = await permission_findings(
+        snapshot = await self.look(wanted.plan)
+        missing = await permission_findings(
             self._cluster, wanted.plan, throttled=bool(wanted.throttle), starts=True
         )
         cluster_id = await self._cluster_id()
         first = prepare(
             wanted,
-            seen,
+            snapshot,
             wanted.options,
             cluster_id=cluster_id,
             connection=self._names,
-            found=lacking,
+            found=missing,
         )
         launch = self._launch(wanted.name, cluster_id, concurrent=wanted.concurrent)
         engine = await asyncio.to_thread(begin, launch, first)
         return engine.run
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
-        """Have a process go on with a run.
+        """Start an engine that continues a run, after `ask` has written its commands.
 
         Raises:
-            RunProblem: it is of another cluster, owned already, or cannot be read.
-            ClusterError: the cluster cannot be asked.
+            RunProblem: the run belongs to another cluster, has an owner already, or cannot be read.
+            ClusterError: the cluster does not answer.
         """
         cluster_id = await self._cluster_id()
         begun = await asyncio.to_thread(_begun, run)
         if begun.cluster_id != cluster_id:
             raise RunProblem(
-                f"run {run.name} is of cluster {begun.cluster_id}, and this view is on {cluster_id}"
+                f"run {run.name} belongs to cluster {begun.cluster_id}, but this view is on "
+                f"{cluster_id}"
             )
         launch = self._launch(run.name, cluster_id, only_ends=ask is not None)
         await asyncio.to_thread(take_up, launch, *(() if ask is None else (ask,)))
 
     async def cancel_foreign(self, move: ListedReassignment) -> Settled:
-        """Cancel a reassignment that no run has begun, and give what became of it.
+        """Cancel a reassignment that no run has begun, and return the outcome.
 
         Raises:
-            RunRefused: another state directory owns the cluster: it may be of one of its runs.
+            RunRefused: another state directory owns the cluster; its runs may need the
+                reassignment.
+            RunProblem: a live run has begun it, or the log cannot be written; nothing was sent.
+            ClusterError: the cluster does not answer; nothing was sent.
         """
-        how = claiming(self._cluster, self._state, await self._cluster_id(), "")
-        if how is not None:
-            await refuse_another(how)
+        claim = claiming(self._cluster, self._state, await self._cluster_id(), "")
+        if claim is not None:
+            await refuse_another(claim)
         writer = self._cluster.writer()
         try:
-            ways = ClusterPorts(self._reader, writer)
-            return await cancel_one(ways, self._state, SystemClock(), move)
+            ports = ClusterPorts(self._reader, writer)
+            return await cancel_one(ports, self._state, SystemClock(), move)
         finally:
             await writer.aclose()
 
@@ -139,5 +146,8 @@ def _begun(run: RunDir) -> Started:
     with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
         first = journal.first()
     if first is None or not isinstance(first.event, Started):
-        raise RunProblem(f"{run.journal}: its start was cut off, and nothing was sent")
+        raise RunProblem(
+            f"{run.journal}: the start of the run was cut off, and nothing was sent. Start its "
+            "plan again, with another --name"
+        )
     return first.event

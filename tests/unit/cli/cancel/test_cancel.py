@@ -43,19 +43,19 @@ def rows(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "fix"),
     [
-        (("drain", "--all"), "give one of them, or --remove-cancel"),
-        (("drain", "--stop", "--trim", "--all"), "--trim exclude each other: give one of them"),
-        (("drain", "--stop"), "say of what: --topic T, --partition T:P, or --all"),
-        (("drain", "--stop", "--all", "--topic", "orders"), "--all is everything"),
+        (("drain", "--all"), "--trim was given. Give one of them, or --remove-cancel"),
+        (("drain", "--stop", "--trim", "--all"), "--trim exclude each other. Give one of them"),
+        (("drain", "--stop"), "Give --topic T, --partition T:P, or --all"),
+        (("drain", "--stop", "--all", "--topic", "orders"), "--all already covers every partition"),
         (("drain", "--stop", "--topic", "ordrs"), "did you mean 'orders'?"),
         (("drain", "--stop", "--partition", "orders:9"), "partition 9 of topic orders"),
         (("drian", "--stop", "--all"), "did you mean 'drain'?"),
-        (("--stop", "--all"), "name a run, or --cluster in its place"),
-        (("drain", "--cluster", "--stop", "--all"), "name a run, or --cluster in its place"),
+        (("--stop", "--all"), "name a run, or give --cluster instead"),
+        (("drain", "--cluster", "--stop", "--all"), "name a run, or give --cluster instead"),
         (("--cluster", "--trim", "--all"), "--trim needs a run"),
-        (("--cluster", "--stop"), "say of what"),
-        (("drain", "--remove-cancel", "--stop"), "--remove-cancel goes alone"),
-        (("drain", "--remove-cancel", "--dry-run"), "--remove-cancel goes alone"),
+        (("--cluster", "--stop"), "no scope was given"),
+        (("drain", "--remove-cancel", "--stop"), "--remove-cancel takes no other cancel option"),
+        (("drain", "--remove-cancel", "--dry-run"), "--remove-cancel takes no other cancel option"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_the_fix(
@@ -74,9 +74,9 @@ def test_a_dry_run_says_what_becomes_of_each_and_asks_for_nothing(left: Cancelle
         "orders-0 adding 1,2,3 cancel 1,2,3 3 1",
         "audit-0 adding 2,3,1 cancel 2,3,1 3 2",
         "orders-1 queued 1,2,3 nothing 1,2,3 3 1",
-        "No process carries run drain on: this would start a process for it",
-        "It would also shut the cluster's cancel gate: nothing else is submitted",
-        "Nothing was asked for.",
+        "Run drain has no engine. This cancel would start an engine.",
+        "It would also shut the cluster's cancel gate: runs submit nothing else.",
+        "Nothing was changed.",
     ]
     assert (left.asked, left.started, left.gate.state()) == ([], [], None)
 
@@ -117,7 +117,7 @@ def test_replicas_beyond_the_plan_are_told_with_the_trim_that_drops_them(made: M
 
     state = f" --state-dir {run.state.path}"
     assert (
-        "orders-0 (4, plan 3) keeps more replicas than the plan gives; to drop them too: "
+        "orders-0 (4, plan 3) keeps more replicas than planned. Drop them too: "
         f"ktui cancel drain --trim --partition orders:0{state}"
     ) in told
 
@@ -140,7 +140,7 @@ def test_a_live_run_answers_and_its_words_are_printed(left: CancelledRun) -> Non
 
     assert told.exit_code == 0, told.output
     assert "run drain: 1 in flight is cancelled, 1 goes no further\n" in told.stdout
-    assert "see what becomes of it: ktui status drain" in told.stdout
+    assert "follow the result: ktui status drain" in told.stdout
     assert [each.command for each in left.asked] == [CallOff(CancelKind.STOP, ("orders",))]
     assert left.started == []
     assert left.gate.state() is None
@@ -182,8 +182,8 @@ def test_of_a_run_that_nobody_carries_on_the_rest_is_paused_first(left: Cancelle
     told = left.cancel("drain", "--rollback", "--partition", "orders:0")
 
     assert told.exit_code == 0, told.output
-    assert "one is started; first, the rest of it is paused" in told.stderr
-    assert "the rest of it is paused; have it go on: ktui continue drain" in told.stderr
+    assert "Starting one; the rest of the run is paused first" in told.stderr
+    assert "the rest of the run is paused. Continue it: ktui continue drain" in told.stderr
     assert [each.command for each in left.asked] == [
         Pause(),
         CallOff(CancelKind.ROLLBACK, (), (tp("orders-0"),)),
@@ -223,7 +223,7 @@ def test_a_run_that_has_ended_is_rolled_back_as_a_whole(made: Made) -> None:
 def test_a_run_that_has_ended_cannot_be_stopped(made: Made) -> None:
     run = made(left_s=1_000.0)
 
-    assert "has ended: there is nothing to stop. To undo it, --rollback" in run.refusal(
+    assert "has ended, so there is nothing to stop. Undo it with --rollback" in run.refusal(
         "drain", "--stop", "--all"
     )
 
@@ -233,7 +233,7 @@ def test_a_dry_run_says_that_the_rest_of_a_run_without_a_process_would_be_paused
 ) -> None:
     told = left.cancel("drain", "--stop", "--topic", "orders", "--dry-run").stdout
 
-    assert "this would start a process for it, with the rest of it paused" in told
+    assert "This cancel would start an engine and pause the rest of the run" in told
 
 
 def test_a_rollback_that_lost_its_process_is_taken_up_when_it_is_asked_for_again(
@@ -264,7 +264,7 @@ def test_where_nothing_is_left_to_do_no_process_is_started(made: Made) -> None:
 
     assert again.exit_code == 0
     assert "3 are over already" in again.stdout
-    assert again.stdout.endswith("Nothing was asked for.\n")
+    assert again.stdout.endswith("Nothing was changed.\n")
     assert (len(run.started), len(run.asked)) == (1, asked)
 
 
@@ -274,7 +274,7 @@ def test_a_cluster_that_is_away_keeps_nobody_from_stopping_a_live_run(left: Canc
         told = left.cancel("drain", "--stop", "--topic", "orders")
 
     assert told.exit_code == 0, told.output
-    assert "what it comes to cannot be told: " in told.stdout
+    assert "no preview of the partitions: " in told.stdout
     assert [each.command for each in left.asked] == [CallOff(CancelKind.STOP, ("orders",))]
 
 
@@ -310,7 +310,8 @@ def test_another_cluster_is_refused_with_both_named(
     refused = left.cancel("drain", "--stop", "--all")
 
     assert isinstance(refused.exception, RunRefused)
-    assert "prod-eu is cluster elsewhere, and run drain is of simulated" in str(refused.exception)
+    expected = "prod-eu is cluster elsewhere, but run drain belongs to cluster simulated"
+    assert expected in str(refused.exception)
     assert (left.asked, left.gate.state()) == ([], None)
 
 
@@ -337,6 +338,6 @@ def test_a_process_that_dies_at_once_leaves_what_was_asked_to_the_next(
     error = left.cancel("drain", "--stop", "--all").exception
 
     assert isinstance(error, RunProblem)
-    assert "no space left. What you asked for is written down" in str(error)
+    assert "no space left. Your command is in the journal" in str(error)
     assert "ktui resume drain" in str(error)
     assert [each.answer for each in left.asked] == [None]

@@ -92,7 +92,7 @@ def test_a_dry_run_names_them_and_changes_nothing(office: CancelOffice) -> None:
     assert result.exit_code == 0
     shown = lines(result)
     assert "orders-0 not known 2,3,1 4,2,3" in shown
-    assert "run drain does it itself: 1 in flight is cancelled" in shown
+    assert "run drain cancels its own partitions: 1 in flight is cancelled" in shown
     assert shown[-1] == "nothing was sent"
     assert "would be shut" in result.stdout
     assert office.moving == {"orders-0", "payments-0"}
@@ -117,8 +117,8 @@ def test_a_roll_back_says_that_the_order_from_before_is_not_known(office: Cancel
     result = office.cancel("--rollback", "--partition", "orders:0")
 
     assert result.exit_code == 0
-    assert "Which order that was before the reassignment it has forgotten" in result.stdout
-    assert "nothing more than a cancel can roll these back" in result.stdout
+    assert "Kafka has forgotten the order from before the reassignment" in result.stdout
+    assert "For these, a rollback is no more than a cancel" in result.stdout
     assert not office.moving
 
 
@@ -205,7 +205,8 @@ def test_what_others_begin_meanwhile_is_told_and_left(office: CancelOffice) -> N
 
     assert result.exit_code == 3
     assert (
-        "begun by others meanwhile, and not cancelled: orders-1. Call this again" in result.stdout
+        "begun by others meanwhile, and not cancelled: orders-1. Run this command again"
+        in result.stdout
     )
     assert office.cancel("--stop", "--topic", "orders").exit_code == 0
 
@@ -218,7 +219,7 @@ def test_a_cluster_that_is_lost_meanwhile_leaves_it_unknown(office: CancelOffice
     result = office.cancel("--stop", "--all")
 
     assert result.exit_code == 3, result.exception
-    assert "orders-0 unknown - - it was not seen to be over; see: ktui list" in lines(result)
+    assert "orders-0 unknown - - its end was not seen. Check it: ktui list" in lines(result)
 
 
 def test_an_interrupt_says_what_goes_on(
@@ -241,7 +242,7 @@ def test_an_interrupt_says_what_goes_on(
     result = office.cancel("--stop", "--all")
 
     assert result.exit_code == 130
-    assert "interrupted: what was sent goes on without this" in result.stdout
+    assert "interrupted: cancels already sent still take effect" in result.stdout
     assert [line["outcome"] for line in office.log] == ["asked", "asked", "unknown", "unknown"]
 
 
@@ -273,7 +274,7 @@ def test_what_is_named_and_not_moving_is_no_mistake(office: CancelOffice) -> Non
     result = office.cancel("--stop", "--partition", "orders:1")
 
     assert result.exit_code == 0
-    assert lines(result)[0] == "nothing of what you asked for is being reassigned"
+    assert lines(result)[0] == "nothing in the scope you gave is being reassigned"
     assert office.moving == {"orders-0"}
 
 

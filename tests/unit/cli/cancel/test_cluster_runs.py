@@ -90,7 +90,7 @@ def test_a_run_that_nobody_carries_on_is_told_and_its_steps_are_cancelled(
 
     assert result.exit_code == 0, result.output
     assert "orders-0 run drain 1,2,3 1,2,3,4" in lines(result)
-    assert "goes by it once it is resumed: ktui resume drain" in result.stdout
+    assert "takes effect when you resume the run: ktui resume drain" in result.stdout
     assert not office.moving
     with run.opened() as journal:
         (asked,) = journal.asked()
@@ -123,7 +123,7 @@ def test_a_run_whose_process_dies_before_it_answers_is_told(
     result = office.cancel("--stop", "--all")
 
     assert result.exit_code == 3
-    assert "run drain: its process went before it answered" in result.stdout
+    assert "run drain: the engine ended before it answered" in result.stdout
     assert office.moving == {"orders-0"}  # a run's own is left to it
     with run.opened() as journal:
         assert len(journal.asked()) == 1

@@ -52,8 +52,9 @@ def test_it_is_opened_by_the_name_of_a_run_without_asking_the_cluster(here: Stat
     opened = call(here, "cancel", "drain", "--remove-cancel")
     again = call(here, "cancel", "drain", "--remove-cancel")
 
-    assert opened.startswith(f"the cancel gate of cluster {CLUSTER} is open; it was shut by {WHO}")
-    assert again == f"the cancel gate of cluster {CLUSTER} was open already\n"
+    named = f"the cancel gate of cluster {CLUSTER}"
+    assert opened.startswith(f"{named} is now open. It was shut by {WHO}")
+    assert again == f"{named} was already open\n"
     assert gate.state() is None
 
 
@@ -63,7 +64,7 @@ def test_it_is_opened_by_naming_the_cluster(left: CancelledRun) -> None:
     opened = left.cancel("--cluster", "--remove-cancel", "--bootstrap-server", "b1:9092")
 
     assert opened.exit_code == 0, opened.output
-    assert "cluster simulated is open; it was shut by ada@ops1" in opened.stdout
+    assert "cluster simulated is now open. It was shut by ada@ops1" in opened.stdout
     assert gate.state() is None
 
 

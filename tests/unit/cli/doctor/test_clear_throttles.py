@@ -48,10 +48,10 @@ def test_what_was_left_behind_is_shown_taken_off_and_read_back(ward: Ward) -> No
         f"broker 4 {FOLLOWER_RATE} 50000000",
         f"topic orders {FOLLOWER_REPLICAS} 0:4,1:4",
         "",
-        "Runs of other hosts, users and state directories are not seen: look there, too.",
-        "Watching for 10 s whether anything moves ...",
+        "ktui cannot see runs of other hosts, users and state directories. Check those, too.",
+        "Watching for 10 s for moves and changes ...",
         "",
-        "taken off, and read back: nothing of it is left",
+        "removed. A read of the settings confirms that none is left",
     ]
     assert ward.settings == {}
 
@@ -90,7 +90,7 @@ def test_scripts_are_told_what_was_taken_off_and_what_is_kept(ward: Ward) -> Non
     (kept,) = answer["kept"]
     assert (kept["key"], kept["why"]) == (
         LOG_DIR_RATE,
-        "it binds moves between log dirs, which are not seen",
+        "it limits moves between log dirs, which ktui cannot see",
     )
     assert answer["left"] == []
     assert ward.settings == {BROKER_5: {LOG_DIR_RATE: "1000"}}
@@ -138,8 +138,8 @@ def test_what_a_live_run_uses_is_refused_and_the_way_to_lift_it_is_told(ward: Wa
         result = ward.clear()
 
     assert result.exit_code == 2
-    assert "run drain-b3, which is live, uses it: ktui throttle drain-b3 none" in result.stdout
-    assert lines(result)[-1] == "nothing was left behind; nothing was changed"
+    assert "live run drain-b3 uses it. To lift it: ktui throttle drain-b3 none" in result.stdout
+    assert lines(result)[-1] == "nothing was left behind, so nothing was changed"
     assert ward.settings.keys() == {BROKER_4, ORDERS}
 
 
@@ -168,7 +168,7 @@ def test_what_a_run_has_set_that_waits_for_resume_is_left_to_it(ward: Ward) -> N
 
     assert [each["values"] for each in answer["taken_off"]] == [["1:4"]]
     assert {each["why"] for each in answer["kept"]} == {
-        "run drain-b3 has set it: ktui resume drain-b3 puts it back"
+        "run drain-b3 has set it. To restore it: ktui resume drain-b3"
     }
     assert ward.settings[ORDERS] == {FOLLOWER_REPLICAS: "0:4"}
 
@@ -210,7 +210,7 @@ def test_what_kafka_refuses_to_take_off_is_told_in_its_words(ward: Ward) -> None
 
     assert result.exit_code == 1
     assert lines(result)[-2:] == [
-        "there still:",
+        "still set:",
         f"broker 4 {FOLLOWER_RATE}: POLICY_VIOLATION: not on a Sunday",
     ]
 
@@ -219,7 +219,7 @@ def test_a_dry_run_goes_with_clearing_only(ward: Ward) -> None:
     result = CliRunner().invoke(ktui, ["doctor", "--dry-run"])
 
     assert isinstance(result.exception, BadInput)
-    assert "it goes with --clear-throttles" in str(result.exception)
+    assert "--dry-run needs --clear-throttles" in str(result.exception)
     assert ward.settings == {}
 
 
@@ -250,8 +250,8 @@ def test_what_is_changed_between_the_look_and_the_act_is_left(
 
     assert result.exit_code == 1
     assert lines(result)[-1] == (
-        f"broker 4 {FOLLOWER_RATE}: it was changed meanwhile, or is needed by now, and is left to "
-        "whoever did that"
+        f"broker 4 {FOLLOWER_RATE}: somebody has changed it meanwhile, or it is needed now. ktui "
+        "leaves it alone"
     )
     assert ward.settings == {BROKER_4: {FOLLOWER_RATE: "1000"}}
 
@@ -287,8 +287,8 @@ def test_the_throttle_of_a_run_elsewhere_that_takes_its_next_step_is_not_taken_o
 
     assert result.exit_code == 2
     assert "1 partition is being reassigned: orders-0" in lines(result)
-    assert "Runs of other hosts, users and state directories are not seen" in result.stdout
-    assert lines(result)[-1].startswith("nothing was changed: a run that is not seen from here")
+    assert "ktui cannot see runs of other hosts, users and state directories" in result.stdout
+    assert lines(result)[-1].startswith("nothing was changed: a run that ktui cannot see from here")
     assert ward.settings == before
 
 
@@ -301,7 +301,7 @@ def test_a_throttle_that_is_changed_by_another_run_meanwhile_is_not_taken_off(
 
     answer = told(ward.clear("--json"), exit_code=2)
 
-    assert answer["not_at_rest"] == [f"{FOLLOWER_REPLICAS} of topic orders was 0:4,1:4, and is 1:4"]
+    assert answer["not_at_rest"] == [f"{FOLLOWER_REPLICAS} of topic orders changed: 0:4,1:4 -> 1:4"]
     assert answer["taken_off"] == []
     assert [each["name"] for each in answer["left"]] == ["4", "orders"]
     assert ward.settings == {
@@ -335,7 +335,8 @@ def test_while_something_moves_it_is_for_the_operator_to_say(
     monkeypatch.setattr("click.confirm", answered(yes=True))
     ward.clear()
     assert ward.settings == {BROKER_4: {FOLLOWER_RATE: SET[0]}}  # which the move may need
-    assert asked == ["A run that is not seen may need them. Take them off all the same?"] * 2
+    question = "A run that ktui cannot see may need these throttles. Remove them anyway?"
+    assert asked == [question] * 2
 
 
 TTY = SimpleNamespace(isatty=lambda: True)
@@ -355,5 +356,5 @@ def test_yes_goes_with_clearing_only(ward: Ward) -> None:
     result = CliRunner().invoke(ktui, ["doctor", "--yes"])
 
     assert isinstance(result.exception, BadInput)
-    assert "it goes with --clear-throttles" in str(result.exception)
+    assert "--yes needs --clear-throttles" in str(result.exception)
     assert ward.settings == {}

@@ -44,7 +44,8 @@ def test_what_tls_does_not_verify_is_warned_of_by_its_setting(
         f"TLS unverified: {place}:3: {off}",
         f"TLS unverified: {place}:4: {names}none",
     ]
-    assert all("Take that out. Set ssl.ca.location" in warning["fix"] for warning in warnings)
+    fixes = [warning["fix"] for warning in warnings]
+    assert all("Remove that setting. Set ssl.ca.location" in fix for fix in fixes)
 
 
 SCRAM = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=SCRAM-SHA-512", "sasl.username=ada")
@@ -74,8 +75,8 @@ def test_a_client_file_with_a_password_that_others_may_read_is_warned_of(
         if who is None
         else [
             (
-                f"{file}: open to {who} (mode {mode:o}), and has sasl.password",
-                f"Keep it to its owner: chmod 600 '{file}'",
+                f"{file}: readable by {who} (mode {mode:o}), and holds sasl.password",
+                f"Restrict it to its owner: chmod 600 '{file}'",
             )
         ]
     )
@@ -112,7 +113,7 @@ def test_of_a_context_the_file_that_has_the_password_is_warned_of(
     found = secrets_found(CliRunner().invoke(ktui, ["doctor", "--context", "prod", "--json"]))
 
     assert [fix for _, fix in found] == [
-        f"Keep it to its owner: chmod 600 {config if inline else secret}"
+        f"Restrict it to its owner: chmod 600 {config if inline else secret}"
     ]
 
 
@@ -127,5 +128,5 @@ def test_a_private_key_that_others_may_read_is_warned_of_whatever_names_it(
     for lines in (by_java, by_librdkafka):
         found = connection(nobody_there, tmp_path, "security.protocol=SSL", *lines)
         assert [each["what"] for each in found if "chmod" in each["fix"]] == [
-            f"{both}: open to its group (mode 640), and has ssl.key.location"
+            f"{both}: readable by its group (mode 640), and holds ssl.key.location"
         ]

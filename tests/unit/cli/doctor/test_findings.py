@@ -104,7 +104,7 @@ def test_a_well_cluster_gets_only_good_news() -> None:
         (
             facts(topic_configs={"__CruiseControlMetrics": TopicConfig()}),
             Level.NOTE,
-            "Cruise Control's topics are here",
+            "Cruise Control's topics exist",
         ),
     ],
 )
@@ -119,7 +119,7 @@ def test_what_endangers_a_reassignment_is_named(
 def test_what_could_not_be_read_is_said() -> None:
     found = bad(judge(facts(unread=("broker 3: log dirs: no answer in time",))))
 
-    assert [f.what for f in found] == ["could not look: broker 3: log dirs: no answer in time"]
+    assert [f.what for f in found] == ["could not read: broker 3: log dirs: no answer in time"]
 
 
 def test_nothing_is_said_of_what_could_not_be_read() -> None:
@@ -133,7 +133,7 @@ def test_nothing_is_said_of_what_could_not_be_read() -> None:
     )
 
     assert [f.what for f in judge(blind)] == [
-        "could not look: listing reassignments: not authorized",
+        "could not read: listing reassignments: not authorized",
         "all 3 brokers are up",
     ]
 

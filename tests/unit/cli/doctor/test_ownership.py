@@ -62,8 +62,8 @@ def test_another_owner_is_told_with_the_way_to_take_over() -> None:
 @pytest.mark.parametrize(
     ("makes_topic", "words"),
     [
-        (True, "brokers create __consumer_offsets for it"),
-        (None, "brokers create __consumer_offsets if it is not there"),
+        (True, "brokers create __consumer_offsets for them"),
+        (None, "brokers create __consumer_offsets if it does not exist"),
     ],
 )
 def test_what_a_run_will_create_is_said(*, makes_topic: bool | None, words: str) -> None:

@@ -36,7 +36,7 @@ def ward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ward:
 async def test_a_cluster_without_throttles_gets_good_news(ward: Ward) -> None:
     (found,) = await ward.findings()
 
-    assert (found.level, found.what) == (Level.GOOD, "no replication throttle lies about")
+    assert (found.level, found.what) == (Level.GOOD, "no replication throttle is left behind")
 
 
 async def test_rates_and_lists_of_which_nothing_moves_are_found(ward: Ward) -> None:
@@ -95,8 +95,7 @@ async def test_a_run_that_waits_for_resume_is_named_and_the_way_is_to_resume_it(
     (found,) = await ward.findings()
 
     assert found.what == (
-        "run drain-b3, which no process carries on, has left its throttle on broker 4 and "
-        "topic orders"
+        "run drain-b3 has no engine, and its throttle is still set on broker 4 and topic orders"
     )
     assert "`ktui resume drain-b3`" in found.fix
 
@@ -145,4 +144,4 @@ async def test_a_broker_that_does_not_tell_its_settings_is_named(ward: Ward) -> 
 
     (found,) = await ward.findings()
 
-    assert found.what.startswith("could not look: broker 4: ")
+    assert found.what.startswith("could not read: broker 4: ")

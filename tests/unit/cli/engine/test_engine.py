@@ -68,7 +68,7 @@ async def test_another_cluster_at_the_same_address_ends_it_before_anything_is_se
     seen = await OneCluster(observer, cluster.spec.name).poll(Interest())
 
     assert seen.cluster_id == cluster.spec.name
-    with pytest.raises(RunProblem, match="of cluster simulated, and the run is of elsewhere"):
+    with pytest.raises(RunProblem, match="to cluster simulated, but the run belongs to elsewhere"):
         await OneCluster(observer, "elsewhere").poll(Interest())
     await observer.aclose()
 
@@ -94,7 +94,7 @@ async def test_each_look_is_noted_also_one_that_finds_no_cluster(tmp_path: Path)
 def test_a_run_whose_start_was_cut_off_is_not_carried_on(tmp_path: Path) -> None:
     journal = written(tmp_path / "cut.db", [started(3), planned(2)])
 
-    with pytest.raises(RunProblem, match="its start was cut off, and nothing was sent"):
+    with pytest.raises(RunProblem, match="Its start was cut off, and nothing was sent"):
         folded(journal, "drain")
 
 
@@ -121,7 +121,7 @@ async def test_a_signal_ends_it_also_while_another_process_keeps_its_journal_loc
         other.close()
 
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "nothing is decided and nothing is sent until it is free" in caplog.text
+    assert "ktui decides and sends nothing until the journal is free" in caplog.text
 
 
 def test_a_wait_for_a_locked_journal_is_told_with_how_long_it_took(
@@ -129,7 +129,7 @@ def test_a_wait_for_a_locked_journal_is_told_with_how_long_it_took(
 ) -> None:
     JournalWait().ends(130.0)
 
-    assert "the journal is free again after 2m 10s: the run goes on" in caplog.text
+    assert "the journal is free again after 2m 10s. The run continues" in caplog.text
 
 
 def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubles(

@@ -81,9 +81,9 @@ def test_what_repeats_is_told_once_with_how_often_it_came(log: Path) -> None:
 
     assert said(log) == [
         "WARNING the cluster is lost",
-        "WARNING the same 41 times more: the cluster is lost",
+        "WARNING repeated 41 times: the cluster is lost",
         "INFO decision 7",
-        "INFO the same once more: decision 7",
+        "INFO repeated once: decision 7",
     ]
 
 

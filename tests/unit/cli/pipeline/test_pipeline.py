@@ -87,7 +87,7 @@ def test_a_time_that_is_none_is_refused_with_examples(words: list[str]) -> None:
     run = called("pipeline", "run", *words)
 
     assert run.returncode == 2
-    assert "is no time. Give a date, or a date and time: 2026-11-21" in run.stderr
+    assert "is not a time. Give a date, or a date and time: 2026-11-21" in run.stderr
 
 
 def findings(**figures: object) -> Findings:
@@ -109,7 +109,7 @@ def findings(**figures: object) -> Findings:
 def test_a_lake_with_every_line_says_so() -> None:
     words = told(findings(segments=1, sessions=1, lines=7, looks=5), "/lake")
 
-    assert "Read: 1 segment, 1 session, 7 lines, 5 looks" in words
+    assert "Read: 1 segment, 1 session, 7 lines, 5 polls" in words
     assert "12,000 rows" in words
     assert words.endswith("Every line that was recorded is in the tables.")
 
@@ -122,5 +122,5 @@ def test_what_is_missing_from_a_lake_is_told_by_its_reason() -> None:
     assert found.lost
     assert "2 lines missing" in words
     assert "1 line left out: it is cut off" in words
-    assert "1 gap of over a minute in a session, at most 1m 30s" in words
+    assert "1 gap of over a minute in a session, the longest 1m 30s" in words
     assert "Not every line that was recorded is in the tables" in words

@@ -190,9 +190,9 @@ def record(*words: str) -> Result:
     [
         (["--for", "soon"], "--for: expected a time such as 90s"),
         (["--for", "0"], "--for: give a time above 0"),
-        (["--from", "."], "--from makes a copy without names: give --redact"),
-        (["--from", ".", "--redact"], "--from: say where the copy goes with --to DIR"),
-        (["--from", ".", "--redact", "--topic", "a"], "--from takes no cluster"),
+        (["--from", "."], "--from makes a copy without names, and needs --redact"),
+        (["--from", ".", "--redact"], "--from needs a folder for the copy. Name one with --to DIR"),
+        (["--from", ".", "--redact", "--topic", "a"], "it takes no cluster"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_fix(words: list[str], told: str) -> None:
@@ -206,7 +206,7 @@ def test_a_view_that_does_not_record_takes_no_place_for_it() -> None:
     error = CliRunner().invoke(ktui, ["watch", "--to", "here"]).exception
 
     assert isinstance(error, BadInput)
-    assert "--to is about a recording: give --record, too" in str(error)
+    assert "--to needs a recording. Give --record, too" in str(error)
 
 
 def test_the_line_of_progress_tells_looks_losses_and_bytes() -> None:
@@ -214,7 +214,7 @@ def test_the_line_of_progress_tells_looks_losses_and_bytes() -> None:
         at="", path=None, looks=1_200, lost=3, moving=1, written_bytes=4_500_000, problem=None
     )
 
-    assert told.line == "1,200 looks, 3 lost, 1 partition moving, 4.3 MiB"
+    assert told.line == "1,200 polls, 3 lost, 1 partition moving, 4.3 MiB"
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_it_ends_well_and_says_what_it_has_and_where(at_hand: list[str], tmp_pat
     assert done.exit_code == 0, done.output
     (session,) = find_sessions(tmp_path / "state" / "recordings")
     folder = session.files[0].parent
-    assert f"recording into {folder} for 1 s; Ctrl-C ends it sooner" in done.stderr
+    assert f"recording into {folder} for 1 s. Press Ctrl-C to stop sooner" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("recorded ")
     assert done.stderr.splitlines()[-1].endswith(f": {folder}")
     assert session.head.cluster == "prod-eu"
@@ -257,11 +257,11 @@ def test_it_goes_where_it_is_told_to_with_names_hidden_and_a_line_of_json_a_poll
 @pytest.mark.parametrize(
     ("until", "told"),
     [
-        (Until(), "; Ctrl-C ends it"),
-        (Until(seconds=90.0), " for 1m 30s; Ctrl-C ends it sooner"),
+        (Until(), ". Press Ctrl-C to stop"),
+        (Until(seconds=90.0), " for 1m 30s. Press Ctrl-C to stop sooner"),
         (
             Until(seconds=3_600.0, idle=True),
-            " for 1h or until nothing has moved for 10 s; Ctrl-C ends it sooner",
+            " for 1h or until nothing has moved for 10 s. Press Ctrl-C to stop sooner",
         ),
     ],
 )

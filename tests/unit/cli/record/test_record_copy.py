@@ -126,7 +126,7 @@ def test_an_event_that_no_journal_holds_is_left_out_with_its_line(
     done = copy(state, source, tmp_path / "given")
 
     assert done.exit_code == 0, done.output
-    assert f"left out: {first}:2: it cannot be read: " in done.stderr
+    assert f"left out: {first}:2: the line cannot be read: " in done.stderr
     assert len(texts(tmp_path / "given")) == whole
 
 
@@ -138,7 +138,7 @@ def test_a_copy_that_is_there_already_is_not_written_over(
     error = copy(state, source, tmp_path / "given").exception
 
     assert isinstance(error, FileProblem)
-    assert "is there already. Name another folder with --to DIR" in str(error)
+    assert "already exists. Name another folder with --to DIR" in str(error)
 
 
 def test_where_there_is_no_recording_that_is_said(state: StateDir, tmp_path: Path) -> None:

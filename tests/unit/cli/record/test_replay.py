@@ -88,7 +88,7 @@ def test_a_run_that_was_not_recorded_is_told(tmp_path: Path) -> None:
     (tmp_path / "runs" / "drain-3").mkdir(parents=True)
     done = replay("drain-3", state=tmp_path)
     assert done.returncode == 2
-    assert "run drain-3 has no recording: there is nothing in" in done.stderr
+    assert "run drain-3 has no recording: there is no folder" in done.stderr
 
 
 def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
         (["--at", "+2h"], "--at +2h is not in the recording, which runs from 2026-01-01 12:00:00"),
         (["--speed", "0"], "is not in the range"),
         (["--speed", "nan"], "nan is not a number"),
-        (["--session", "zzz"], "--session 'zzz': there is no such session; there are"),
+        (["--session", "zzz"], "--session 'zzz': no such session. The sessions are"),
     ],
 )
 def test_what_cannot_be_is_named_with_what_can(
@@ -177,5 +177,5 @@ def test_a_session_is_named_by_the_beginning_of_its_id(tmp_path: Path) -> None:
     known = choices(find_sessions(tmp_path))
     for each in known:
         assert choose(known, each.session, ask=False) is each
-    with pytest.raises(BadInput, match="there is no such session"):
+    with pytest.raises(BadInput, match="no such session"):
         choose(known, "", ask=False)

@@ -41,14 +41,14 @@ def test_it_explains_itself() -> None:
     done = demo("--help")
 
     assert done.returncode == 0
-    assert "SCENARIO is the name of one that comes with ktui" in done.stdout
+    assert "SCENARIO is the name of a scenario that comes with ktui" in done.stdout
 
 
 def test_an_unknown_scenario_lists_the_known_ones() -> None:
     done = demo("drain")
 
     assert done.returncode == 2
-    assert "no scenario 'drain'; there are drain-a-broker, " in done.stderr
+    assert "there is no scenario 'drain'. Choose one of drain-a-broker, " in done.stderr
 
 
 def test_a_file_with_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_an_empty_name_is_no_name() -> None:
     done = demo("")
 
     assert done.returncode == 2
-    assert "no scenario was named; there are drain-a-broker, " in done.stderr
+    assert "no scenario was named. Choose one of drain-a-broker, " in done.stderr
 
 
 def test_a_broken_config_file_is_named(tmp_path: Path) -> None:
