@@ -28,7 +28,7 @@ class Capacity:
     """Learn how fast brokers receive, and how fast the leaders send that limit copies.
 
     At each poll it predicts the rates from the capacities learned so far. A broker predicted to be
-    at its limit is corrected by the measured rate. So is a broker that was faster than predicted. A
+    at its limit is corrected by the measured rate. So is one faster than its learned capacity. A
     leader is assumed to send at any rate, until all of its copies are slower than their brokers
     can receive.
 
