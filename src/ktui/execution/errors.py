@@ -1,15 +1,15 @@
-"""What stands in the way of a run, in words for people."""
+"""The errors that stop a run or a command to it; their messages are for people."""
 
 from __future__ import annotations
 
 
 class RunProblem(Exception):
-    """Something of a run cannot be used; says what, where and what to do."""
+    """Part of a run cannot be used; the message says what, where and what to do."""
 
 
 class RunRefused(RunProblem):
-    """What was asked for cannot be, as things are: nothing was written, and nothing sent."""
+    """A request cannot be met in the present state; nothing was written, and nothing sent."""
 
 
 class JournalProblem(RunProblem):
-    """A journal cannot be read or written; names the file."""
+    """A journal cannot be read or written; the message names the file."""

@@ -1,4 +1,4 @@
-"""Files of the state directory, opened only if they are files: a pipe would never end."""
+"""Open files of the state directory, regular files only: reading a pipe would never end."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import stat
 from pathlib import Path
 
 LONGEST_NOTE = 1 << 20
-"""Bytes of a note at most; the rest is none that ktui wrote."""
+"""The most bytes read of a note; ktui writes none that is longer."""
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """Open a file for this process alone, and never wait for it; a new one is its owner's only.
+    """Open a file without blocking, closed in child processes; a new one has mode 0600.
 
     Args:
-        path: of the file; a symbolic link is not followed.
-        flags: of `os.open`.
+        path: the file; a symbolic link is not followed.
+        flags: the flags of `os.open`.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: the file cannot be opened, or is not a regular file.
     """
     try:
         file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -36,25 +36,25 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 def read_note(path: Path) -> bytes:
-    """Read a small file.
+    """Return the content of a small file, up to `LONGEST_NOTE` bytes.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: the file cannot be read, or is not a regular file.
     """
     with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
         return file.read(LONGEST_NOTE)
 
 
 def refuse_irregular(path: Path) -> None:
-    """See that what is there is a regular file, or a link to one.
+    """Check that a path is a regular file, or a link to one.
 
     Raises:
-        OSError: there is nothing, or no regular file.
+        OSError: there is no file, or not a regular one.
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise no_regular_file(path)
 
 
 def no_regular_file(path: Path) -> OSError:
-    """Return the error that tells of a pipe, a folder or a device in a file's place."""
-    return OSError(errno.EINVAL, "it is no regular file. Remove it, or move it away", str(path))
+    """Return the error for a pipe, a folder or a device in a file's place."""
+    return OSError(errno.EINVAL, "it is not a regular file. Remove it, or move it away", str(path))

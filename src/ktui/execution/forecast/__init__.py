@@ -1,1 +1,1 @@
-"""How far a run is, how fast it copies, and when it may end."""
+"""The progress of a run, its copy rates, and the forecast of its end."""

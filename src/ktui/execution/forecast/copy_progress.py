@@ -1,4 +1,4 @@
-"""How far the copies in flight are, look by look, and what that tells of rates and sizes."""
+"""The progress of the copies in flight, poll by poll, and the rates and sizes learned from it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ktui.planning.simulate.schedule import POLL_S
 from ktui.progress.timeline import Lane, Role, Timeline
 
 _SLOT_S = 5.0
-"""Rates are of so long at least, while the same replicas are copied throughout."""
-_GULPS = timedelta(seconds=22)
-"""So long after another throttle rates tell nothing: Kafka's windows are some 11 s."""
-_TELLING = 0.98
-"""Nearer to its end a share tells little of a size."""
+"""The shortest period for a rate, in seconds; the same replicas are copied throughout."""
+_AFTER_THROTTLE = timedelta(seconds=22)
+"""For so long after a change of throttle, rates mean nothing: Kafka's windows are some 11 s."""
+_MOST_SHARE = 0.98
+"""Above this share, the share copied says little about the size."""
 _GROWTH_SPAN_S = 120.0
 _STEPS = 20
 
@@ -37,6 +37,7 @@ class _Copy(msgspec.Struct, frozen=True, gc=False):
     copied: float
     """Bytes."""
     left: float
+    """Bytes."""
 
     @property
     def share(self) -> float:
@@ -45,7 +46,7 @@ class _Copy(msgspec.Struct, frozen=True, gc=False):
 
 
 class Headway:
-    """Follows the copies in flight of a run."""
+    """Follow the copies in flight of a run."""
 
     def __init__(self, run: Run, capacity: Capacity) -> None:
         self._run = run
@@ -54,20 +55,20 @@ class Headway:
         self._slot_at: datetime | None = None
         self._slot: dict[tuple[TopicPartition, int], _Copy] = {}
         self._sizes: dict[TopicPartition, float] = {}
-        """In bytes, as of the last look that told."""
+        """The bytes of partitions, as of the last poll that showed them."""
         self._growth = self._growth_weight = 0.0
         self._quiet_until: datetime | None = None
         self._whole_at: dict[TopicPartition, datetime] = {}
-        """When the replicas of a step were first seen to lack nothing."""
+        """When the replicas of a step were first seen to have everything."""
         self._joining: deque[float] = deque(maxlen=_STEPS)
         self._other: deque[float] = deque(maxlen=_STEPS)
 
     def throttled(self, at: datetime) -> None:
-        """Take note that another throttle is in force."""
-        self._quiet_until = at + _GULPS
+        """Note that another throttle is in force."""
+        self._quiet_until = at + _AFTER_THROTTLE
 
     def over(self, tp: TopicPartition, step: OpenStep, at: datetime) -> None:
-        """Take in the end of a step."""
+        """Note the end of a step."""
         self._sizes.pop(tp, None)
         if not step.begun.adding:
             self._other.append((at - step.at).total_seconds())
@@ -77,41 +78,41 @@ class Headway:
 
     @property
     def looked(self) -> bool:
-        """Whether copies are looked at; else only the journal tells of them."""
+        """Whether copies were observed; until then only the journal shows them."""
         return self._slot_at is not None
 
     @property
     def joining_s(self) -> int | None:
-        """What a step that adds takes beside copying, in whole polls; None while unknown."""
+        """The seconds of a step that adds beside copying, in whole polls; None while unknown."""
         return max(0, round(median(self._joining) - POLL_S / 2)) if self._joining else None
 
     @property
     def other_s(self) -> int:
-        """What a step takes that adds nothing."""
+        """The seconds of a step that adds nothing, in whole polls; at least one."""
         return max(POLL_S, round(median(self._other) - POLL_S / 2)) if self._other else POLL_S
 
     def left(self, tp: TopicPartition, step: OpenStep) -> dict[int, float]:
-        """Give the bytes that the replicas of a step still lack, by broker."""
+        """Return the bytes that the replicas of a step still lack, by broker."""
         copies = {broker: self._copies.get((tp, broker)) for broker in step.begun.adding}
         return {b: copy.left for b, copy in copies.items() if copy is not None and copy.left > 0}
 
     def done(self, track: Track) -> float:
-        """Give what is copied of a step in flight, in bytes as of the run's start."""
+        """Return the bytes copied by a step in flight, by sizes as of the run's start."""
         adding = () if track.step is None else track.step.begun.adding
         copies = (self._copies.get((track.tp, broker)) for broker in adding)
         return sum(copy.share * track.planned.size for copy in copies if copy is not None)
 
     def grown(self, passed_s: float) -> float:
-        """Tell how many times as large partitions are as at the start, after so many seconds."""
+        """Return the growth factor of partitions after `passed_s` seconds of the run."""
         return max(0.1, 1 + self._growth * passed_s)
 
     def look(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
-        """Take in how far the copies are.
+        """Update the progress of the copies.
 
         Args:
-            now: the moment.
-            seen: what is seen of the partitions.
-            expected_bytes_s: how fast a replica is copied that is not seen.
+            now: the present time.
+            seen: the timelines of the observed partitions.
+            expected_bytes_s: the rate of a replica that is not observed, in bytes a second.
         """
         self._copies = {}
         for track in self._run.flying.values():
@@ -136,13 +137,13 @@ class Headway:
         for broker in step.begun.adding:
             lane = timeline.lanes.get(broker)
             share = _share(lane)
-            if lane is not None and lane.lag_bytes and 0 < share < _TELLING:
+            if lane is not None and lane.lag_bytes and 0 < share < _MOST_SHARE:
                 self._sizes[track.tp] = lane.lag_bytes / (1 - share)
             size = self._sizes.get(track.tp, track.planned.size)
             yield (track.tp, broker), _Copy((leader, broker), share * size, (1 - share) * size)
 
     def _learn(self, now: datetime) -> None:
-        """Hold what was copied against the slot's beginning, where nothing came or went."""
+        """Compare the copies with the slot's beginning, if the set of replicas is the same."""
         passed_s = 0.0 if self._slot_at is None else (now - self._slot_at).total_seconds()
         if self._slot_at is not None and passed_s < _SLOT_S:
             return
@@ -156,7 +157,7 @@ class Headway:
     def _learn_rates(
         self, before: Mapping[tuple[TopicPartition, int], _Copy], passed_s: float
     ) -> None:
-        """Learn from those that made headway: the others tell of a stall, and of no rate."""
+        """Learn from the copies that progressed: the others show a stall, and no rate."""
         copies, rates = Counter[Pair](), defaultdict[Pair, float](float)
         for key, copy in self._slot.items():
             if copy.copied > before[key].copied:
@@ -166,7 +167,7 @@ class Headway:
             self._capacity.learn(copies, rates, passed_s, self._run.throttled.rates)
 
     def _learn_growth(self, now: datetime, passed_s: float) -> None:
-        """Learn how fast partitions grow, as parts of what they were at the start, together."""
+        """Learn how fast partitions grow together, as a share of their size at the start."""
         known = {tp for tp, _ in self._slot} & self._sizes.keys()
         planned = sum(self._run.tracks[tp].planned.size for tp in known)
         began = self._run.started_at

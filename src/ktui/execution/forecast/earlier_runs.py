@@ -1,4 +1,4 @@
-"""What earlier runs on a cluster tell a new one: the insights of the state directory."""
+"""The rates of earlier runs on a cluster, from the insights of the state directory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ktui.insights.prior import Prior
 
 
 class EarlierRuns:
-    """Tells how fast earlier runs went, by a cluster's id.
+    """Look up the rates of earlier runs by a cluster's id.
 
     Args:
-        state: the folder that has insights, or has none.
+        state: the state directory; it need not have insights.
     """
 
     def __init__(self, state: StateDir) -> None:
@@ -19,10 +19,10 @@ class EarlierRuns:
 
     @classmethod
     def beside(cls, run: RunDir) -> EarlierRuns:
-        """Give those of the state directory that a run is in."""
+        """Return the earlier runs of the state directory that holds a run."""
         return cls(StateDir(run.path.parent.parent))
 
     def __call__(self, cluster_id: str) -> Prior | None:
-        """Give what is known of a cluster; None where nothing is."""
+        """Return the rates of earlier runs on a cluster; None if there are none."""
         known = insights_of(self._folder, cluster_id)
         return None if known is None else known.prior

@@ -1,7 +1,7 @@
-"""How much of a run has been copied, how fast, and when it may have ended.
+"""Estimate how much of a run has been copied, how fast, and when the run will end.
 
-Its journal tells when each step began and ended; of a step in flight, what is seen goes before what
-the steps before it let expect.
+Its journal has the beginning and end of each step. For a step in flight, observations go before the
+expectation from earlier steps.
 """
 
 from __future__ import annotations
@@ -39,55 +39,57 @@ from ktui.insights.prior import Prior
 from ktui.progress.timeline import Range
 
 WINDOW = timedelta(minutes=10)
-"""What was copied longer ago says nothing of the rate."""
+"""The period for the rate; bytes copied earlier say nothing about it."""
 BY_EARLIER_RUNS = "by earlier runs"
-"""Stands with a time that the run's own rate does not tell yet."""
+"""The note beside a time left that does not come from the run's own rate yet."""
 LEAST = timedelta(seconds=20)
-"""A rate from less is none."""
+"""The shortest period for a rate."""
 STANDSTILL = timedelta(seconds=20)
-"""What has not grown for longer is not being copied."""
+"""A run that has copied nothing for longer is not copying."""
 _PARTS = 6
 _SPACING = timedelta(seconds=5)
 _HISTORY = 30
-"""Points into which the journal's last ten minutes are put at the first look."""
+"""Points that stand for the journal's last ten minutes at the first poll."""
 _INTERRUPTS = (Paused, Continued, Gate, Outage, Owned, Left, ThrottleChanged, Added)
-"""After these the rate is another one."""
+"""The events after which the rate is another one."""
 _TURNS = (*_INTERRUPTS, LimitsChanged)
-"""After these what was foretold holds no more."""
+"""The events after which earlier forecasts are void."""
 
 
 class CopiedBytes(msgspec.Struct, frozen=True):
-    """The copies of a run, in bytes as of its start; what is written meanwhile comes on top."""
+    """The copies of a run, in bytes as of its start; bytes produced meanwhile come on top."""
 
     done: int = 0
+    """Bytes copied."""
     whole: int = 0
-    """0 where nothing is to be copied, or no size is known."""
+    """Bytes to copy; 0 if there is nothing to copy, or no size is known."""
     bytes_s: float | None = None
+    """Bytes a second; None while unknown."""
     left_s: Range | None = None
-    """None while nothing goes on, or not for long enough; where there is nothing to copy it goes
-    by the number of partitions."""
+    """Seconds left; None while the run stands still, or has not run for long enough. Without
+    anything to copy, it follows from the number of partitions."""
     by_earlier_runs: bool = False
-    """Whether that goes by the rates of earlier runs: this one has not gone on for long enough."""
+    """Whether `left_s` rests on earlier runs, for this one has not run for long enough."""
 
     @property
     def share(self) -> float | None:
-        """Share copied, 0 to 1; None where there is nothing to copy, or sizes are not known."""
+        """Share copied, 0 to 1; None if there is nothing to copy, or sizes are not known."""
         return self.done / self.whole if self.whole else None
 
 
 UNTOLD = CopiedBytes()
-"""While nothing is known."""
+"""The estimate while nothing is known."""
 
 
 class _Spell(msgspec.Struct, frozen=True):
-    """Work that was done between two moments, evenly."""
+    """Work done evenly between two moments."""
 
     since: datetime
     until: datetime
     work: float
 
     def after(self, moment: datetime) -> float:
-        """Give the part of it that was done after a moment."""
+        """Return the part of the work that was done after a moment."""
         if moment <= self.since:
             return self.work
         if moment >= self.until:
@@ -96,13 +98,13 @@ class _Spell(msgspec.Struct, frozen=True):
 
 
 class Estimate:
-    """Follows a run: what is new of its journal, and a look now and then.
+    """Estimate a run's progress from its journal and from polls now and then.
 
-    Work is bytes that are copied; of a run that copies none, partitions that reach their end.
+    Work is counted in bytes copied; for a run that copies none, in partitions that have ended.
 
     Args:
         run: the fold of its journal.
-        prior_of: tells how fast earlier runs on a cluster went, by its id; asked once.
+        prior_of: returns the rates of earlier runs by cluster id; called once.
     """
 
     def __init__(
@@ -111,26 +113,26 @@ class Estimate:
         self.run = run
         self._prior_of = prior_of
         self._prior: Prior | None = None
-        self._foretelling = Foretelling(run, None)
+        self._forecast = Foretelling(run, None)
         self.pace = Pace()
-        """Of the process that owns the run: what went before it, it does not know."""
+        """The pace as the present engine knows it, without the steps before that engine."""
         self._begun: dict[TopicPartition, StepBegun] = {}
         self._begun_at: dict[TopicPartition, datetime] = {}
         self._first_at: dict[TopicPartition, datetime] = {}
         self._copied: deque[_Spell] = deque()
         self._ended: deque[_Spell] = deque()
         self._since: datetime | None = None
-        """Since when the run goes on without an interruption."""
+        """Since when the run has gone on without an interruption."""
         self._under_way = 0
         self._points: deque[tuple[datetime, int]] = deque()
         self._grew_at: datetime | None = None
 
     def take(self, entries: Iterable[JournalEntry]) -> None:
-        """Take in what is new of the journal, the run knows it already."""
+        """Learn from new journal entries, which the run has applied already."""
         for entry in entries:
             event, at = entry.event, entry.at
             if isinstance(event, _TURNS):
-                self._foretelling.change(at, throttle=isinstance(event, ThrottleChanged))
+                self._forecast.change(at, throttle=isinstance(event, ThrottleChanged))
             if isinstance(event, _INTERRUPTS):
                 self._since = at
                 self._points.clear()
@@ -138,7 +140,7 @@ class Estimate:
                     self.pace = Pace(self._prior)
             elif isinstance(event, Started):
                 self._prior = self._prior_of(event.cluster_id)
-                self._foretelling = Foretelling(self.run, self._prior)
+                self._forecast = Foretelling(self.run, self._prior)
             elif isinstance(event, StepBegun):
                 self._begun[event.tp], self._begun_at[event.tp] = event, at
                 self._first_at.setdefault(event.tp, at)
@@ -154,22 +156,22 @@ class Estimate:
         if begun is None or not event.reached:
             return
         since = self._begun_at[event.tp]
-        self._foretelling.step_over(begun, since, event, at)
+        self._forecast.step_over(begun, since, event, at)
         if begun.adding:
             size = self.run.tracks[event.tp].planned.size
             self._copied.append(_Spell(since, at, size * len(begun.adding)))
             self.pace.learn_step(size, (at - since).total_seconds())
 
     def look(self, now: datetime, seen: Timelines | None = None) -> None:
-        """Take in how it is now.
+        """Update the estimate at a poll.
 
         Args:
-            now: the moment.
-            seen: what is seen of the partitions; where one in flight is not, it is taken to be
-                copied as fast as those before it were.
+            now: the present time.
+            seen: the timelines of the observed partitions. A partition in flight without one is
+                assumed to be copied as fast as those before it.
         """
-        self._foretelling.look(now, seen or {}, self.pace.known_bytes_s)
-        done = self._foretelling.headway.done
+        self._forecast.look(now, seen or {}, self.pace.known_bytes_s)
+        done = self._forecast.headway.done
         flying = [
             _Spell(track.step.at, now, done(track))
             for track in self.run.flying.values()
@@ -188,7 +190,7 @@ class Estimate:
             points.popleft()
 
     def _history(self, now: datetime, flying: list[_Spell]) -> Iterable[tuple[datetime, int]]:
-        """Give how far the run was in the last minutes, by its journal."""
+        """Yield the run's progress in the last minutes, by its journal."""
         spells = self._copied if self.run.copies.whole else self._ended
         while spells and now - spells[0].until > WINDOW:
             spells.popleft()
@@ -201,19 +203,19 @@ class Estimate:
 
     @property
     def copied(self) -> CopiedBytes:
-        """How far it is, and how long it takes yet."""
+        """The run's progress and the time left."""
         whole = self.run.copies.whole
         done = self._work if whole else 0
         own = self._rates()
         if own is None and not self._by_earlier_runs:
             return CopiedBytes(done, whole)
         bytes_s = None if own is None or not whole else own.middle
-        if own is not None and not (whole and self._foretelling.known):
+        if own is not None and not (whole and self._forecast.known):
             left = (whole or len(self.run.tracks)) - self._work
-            lasts = Range(left / own.high, left / own.middle, left / own.low)
+            left_s = Range(left / own.high, left / own.middle, left / own.low)
         else:
-            lasts = self._foretelling.left_s()
-        return CopiedBytes(done, whole, bytes_s, lasts, by_earlier_runs=own is None)
+            left_s = self._forecast.left_s()
+        return CopiedBytes(done, whole, bytes_s, left_s, by_earlier_runs=own is None)
 
     @property
     def _work(self) -> int:
@@ -221,9 +223,9 @@ class Estimate:
         return min(copies.whole, copies.done + self._under_way) if copies.whole else self.run.over
 
     def _rates(self) -> Range | None:
-        """Give the mean rate, between those of the slowest and the fastest part of the window."""
+        """Return the mean rate, between the rates of the slowest and fastest part of the window."""
         points = self._points
-        if self._held or not self._tells:
+        if self._held or not self._long_enough:
             return None
         if self._grew_at is None or points[-1][0] - self._grew_at > STANDSTILL:
             return None
@@ -241,24 +243,24 @@ class Estimate:
         return bool(run.pauses.whole) or run.gate.shut or run.outage is not None
 
     @property
-    def _tells(self) -> bool:
+    def _long_enough(self) -> bool:
         """Whether the run has gone on for long enough to have a rate."""
         points = self._points
         return len(points) > 1 and points[-1][0] - points[0][0] >= LEAST
 
     @property
     def _by_earlier_runs(self) -> bool:
-        """Whether earlier runs tell how long this one takes that has no rate of its own yet."""
+        """Whether the forecast rests on earlier runs, for this one has no rate of its own yet."""
         sizes = sum(
             track.planned.size
             for track in self.run.flying.values()
             if track.step is not None and track.step.begun.adding
         )
-        told = self._foretelling.looked and not self._held and not self._tells and sizes > 0
-        return told and self._prior is not None and self._carries(self._prior.curve)
+        no_rate = self._forecast.looked and not self._held and not self._long_enough and sizes > 0
+        return no_rate and self._prior is not None and self._covers_throttle(self._prior.curve)
 
-    def _carries(self, curve: RateCurve) -> bool:
-        """Whether earlier runs have shown how fast it goes under the throttle of this one."""
+    def _covers_throttle(self, curve: RateCurve) -> bool:
+        """Whether earlier runs have shown the copy rate under the throttle of this run."""
         rates, tracks = self.run.throttled.rates, self.run.tracks.values()
         onto = {b for t in tracks for b in t.planned.target if b not in t.original}
         return all(curve.carries(rates.of(broker)) for broker in onto)

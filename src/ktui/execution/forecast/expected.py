@@ -1,4 +1,4 @@
-"""Where a partition of a run stands for pacing if all goes well."""
+"""The situation of a run's partition as pacing expects it if all goes well."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ktui.pacing.situation import Situation
 
 
 def situation(track: Track) -> Situation:
-    """Give a partition as it will be when its step in flight, if there is one, is over."""
+    """Return a partition's situation after its step in flight, if there is one."""
     replicas, leader = track.replicas, track.planned.leader
     if track.step is not None and not track.step.called_off:
         begun = track.step.begun
         replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
-    elif track.sent is not None:  # a step of ours is over, and its first may have been elected
+    elif track.sent is not None:  # a step is over, and the first replica may have been elected
         leader = _first(replicas)
     return _healthy(track, replicas, leader)
 
 
 def before(track: Track, step: OpenStep) -> Situation:
-    """Give a partition as it was before its step in flight."""
+    """Return a partition's situation before its step in flight."""
     now = _healthy(track, step.begun.before, step.begun.leader)
     online = now.online.union(step.begun.replicas)
     return msgspec.structs.replace(now, online=online)

@@ -1,4 +1,4 @@
-"""A run in a line, and its end in words, for terminals and logs without the live view."""
+"""Describe a run in one line, and its end, for terminals and logs without the live view."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ CALLED_OFF = (State.STOPPED, State.ROLLING_BACK, State.ROLLED_BACK)
 
 
 class RunEnding(enum.Enum):
-    """How the carrying on of a run came to its end."""
+    """How a run stands after its engine has exited."""
 
     ALL_DONE = enum.auto()
     SOME_NOT_DONE = enum.auto()
     """The run has ended, some partitions not at their target; or nothing more fits its time."""
     LEFT = enum.auto()
-    """It can be resumed."""
+    """The run can be resumed."""
     FAILED = enum.auto()
-    """A failure stopped it, or its process has died."""
+    """A failure stopped the run, or its engine has died."""
 
 
 def outcome(run: Run) -> RunEnding:
-    """Say how a run stands whose process has gone."""
+    """Return how a run stands after its engine has exited."""
     if run.ended:
         return RunEnding.ALL_DONE if run.counts[State.DONE] == run.over else RunEnding.SOME_NOT_DONE
     whole = run.pauses.whole
@@ -41,7 +41,7 @@ def outcome(run: Run) -> RunEnding:
 
 
 def progress_line(run: Run, copied: CopiedBytes | None) -> str:
-    """Say in a line how far a run is, and how long it takes yet, where that can be told."""
+    """Describe a run's progress in one line, with the time left if it is known."""
     parts = [f"{run.name}: {run.counts[State.DONE]:,} of {len(run.tracks):,} done"]
     if run.in_flight:
         parts.append(f"{run.in_flight:,} moving")
@@ -66,13 +66,13 @@ def progress_line(run: Run, copied: CopiedBytes | None) -> str:
 
 
 def lost_since(outage: ClusterLost) -> str:
-    """Say since when the cluster has not answered, in local time, and why."""
+    """Describe since when the cluster has not answered, in local time, and why."""
     since = outage.since.astimezone().isoformat(" ", timespec="seconds")
     return f"since {since}, {outage.reason}"
 
 
 def end_lines(run: Run) -> list[str]:
-    """Say how it came out: the run's end, or where it was left; then who is not done, and why."""
+    """Describe a run's end, or where it was left; then the partitions not done, with the reason."""
     count = as_count(len(run.tracks), "partition")
     if not run.ended:
         flying = ""
@@ -88,12 +88,12 @@ def end_lines(run: Run) -> list[str]:
     stand = ((run.counts[state], state.words) for state in State)
     counts = ", ".join(f"{count:,} {words}" for count, words in stand if count)
     others = [track for track in run.troubled.values() if track.state.ended]
-    told = [
+    named = [
         f"  {track.tp}: {track.state.words}{f': {track.reason}' if track.reason else ''}"
         for track in others[:MOST_NAMED]
     ]
     more = [f"  and {len(others) - MOST_NAMED:,} more"] if len(others) > MOST_NAMED else []
-    return [f"run {run.name} has ended: {counts}{_took(run)}", *told, *more]
+    return [f"run {run.name} has ended: {counts}{_took(run)}", *named, *more]
 
 
 def _throttle(run: Run) -> Iterator[str]:

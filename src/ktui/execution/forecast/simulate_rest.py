@@ -1,6 +1,6 @@
-"""How long the rest of a run takes: it is played, step by step, by what decides in the run.
+"""Compute how long the rest of a run takes, by simulating it step by step with the run's pacing.
 
-A play costs about 0.1 ms for each step. Of many partitions some stand for the others.
+A simulation costs about 0.1 ms a step. Of many partitions, some stand for the others.
 """
 
 from __future__ import annotations
@@ -24,52 +24,55 @@ from ktui.planning.simulate.schedule import (
 )
 
 _MOST = 200
-"""So many partitions are played one by one, of those in flight and of those that wait."""
+"""The most partitions simulated one by one, of those in flight and of those that wait."""
 
 _LONGEST_S = 10 * 365 * 86_400.0
-"""No more is told: a replica that hardly moves would take for ever."""
+"""The longest result, 10 years in seconds: a replica that hardly moves would take for ever."""
 
 
 class Remaining(msgspec.Struct, frozen=True):
-    """Seconds that are left."""
+    """The seconds that are left."""
 
     copying_s: float
-    """How long something is being copied: this part goes with the rate."""
+    """Seconds in which something is being copied: this part depends on the rate."""
     waiting_s: float
+    """Seconds in which nothing is being copied."""
 
 
 def remaining(
     run: Run, headway: Headway, rooms: BrokerBandwidth, *, joining_s: int, grown: float
 ) -> Remaining:
-    """Play what is left.
+    """Simulate the rest of a run.
 
-    Of many that wait every k-th is played, and the time until the last of these begins counts k
-    times; without a limit on partitions, each is played as if it were k times as large. So is, of
-    many in flight, every k-th.
+    Of many waiting partitions every k-th is simulated, and the time until the last of these begins
+    counts k times. Without a limit on partitions, each is simulated as if k times as large instead.
+    Of many partitions in flight every k-th is simulated, also as if k times as large.
 
     Args:
-        run: all of it.
-        headway: how far the copies in flight are.
-        rooms: what brokers take in and send.
-        joining_s: what a step that adds takes beside copying.
-        grown: how many times as large those that wait are as at the start of the run.
+        run: the whole run.
+        headway: the progress of the copies in flight.
+        rooms: the rates at which brokers receive and send.
+        joining_s: the seconds of a step that adds, beside copying.
+        grown: the growth factor of waiting partitions since the start of the run.
     """
     flying, every = _thinned(_by_target(filter(_flies, run.flying.values())))
     waiting = [t for t in run.tracks.values() if not (t.state.ended or t.tp in run.flying)]
     begun = [track for track in waiting if track.under_way]
     fresh = [track for track in waiting if not track.under_way]
-    played, _ = _thinned(fresh if _one_by_one(run.limits) else _by_target(fresh))
-    queue, each = _Queue(played), _stand_for(played, fresh)
+    simulated, _ = _thinned(fresh if _one_by_one(run.limits) else _by_target(fresh))
+    queue, each = _Queue(simulated), _stand_for(simulated, fresh)
     larger, longer = (1.0, each) if _one_by_one(run.limits) else (each, 1.0)
     left = RestOfRun(
         [_flying(track, track.step, headway, every) for track in flying if track.step is not None],
         [
             *(_wanted(track, grown) for track in begun),
-            *(_wanted(track, grown * larger) for track in played),
+            *(_wanted(track, grown * larger) for track in simulated),
         ],
     )
     beside = StepOverhead(joining_s, headway.other_s)
-    schedule = simulate_rest_of_run(left, run.limits, beside, FairShareCopies(rooms), queue.told)
+    schedule = simulate_rest_of_run(
+        left, run.limits, beside, FairShareCopies(rooms), queue.on_decision
+    )
     whole_s = schedule.copying_s + schedule.waiting_s
     stretched = 1 + queue.last_s * (longer - 1) / whole_s if whole_s else 1.0
     copying_s = min(_LONGEST_S, schedule.copying_s * stretched)
@@ -77,34 +80,34 @@ def remaining(
 
 
 def _one_by_one(limits: Limits) -> bool:
-    """Whether partitions begin as others end: so many fewer of them take so much less time."""
+    """Whether partitions begin as others end, so that the time is proportional to their number."""
     return limits.partitions is not None and limits.partitions < _MOST
 
 
 class _Queue:
-    """Hears when the last of those that wait begins."""
+    """Record when the last of the waiting partitions begins."""
 
-    def __init__(self, played: Sequence[Track]) -> None:
-        self._to_begin = {track.tp for track in played}
+    def __init__(self, simulated: Sequence[Track]) -> None:
+        self._to_begin = {track.tp for track in simulated}
         self.last_s = 0
 
-    def told(self, now_s: int, decision: Decision) -> None:
+    def on_decision(self, now_s: int, decision: Decision) -> None:
         begun = self._to_begin & {move.tp for move in decision.moves}
         if begun:
             self._to_begin -= begun
             self.last_s = now_s
 
 
-def _stand_for(played: Sequence[Track], of: Sequence[Track]) -> float:
-    """Tell for how many each stands: by bytes, or by number where there are none."""
-    size = sum(track.planned.size for track in played)
-    if len(of) == len(played):
+def _stand_for(simulated: Sequence[Track], of: Sequence[Track]) -> float:
+    """Return for how many partitions each one stands: by bytes, or by number if there are none."""
+    size = sum(track.planned.size for track in simulated)
+    if len(of) == len(simulated):
         return 1.0
-    return sum(track.planned.size for track in of) / size if size else len(of) / len(played)
+    return sum(track.planned.size for track in of) / size if size else len(of) / len(simulated)
 
 
 def _thinned(tracks: list[Track]) -> tuple[list[Track], float]:
-    """Give some of many, and for how many each of them stands."""
+    """Return at most `_MOST` of the partitions, and for how many each of them stands."""
     if len(tracks) <= _MOST:
         return tracks, 1.0
     thinned = [tracks[n * len(tracks) // _MOST] for n in range(_MOST)]
@@ -112,12 +115,12 @@ def _thinned(tracks: list[Track]) -> tuple[list[Track], float]:
 
 
 def _by_target(tracks: Iterable[Track]) -> list[Track]:
-    """Have each broker's share among those that are played: with all at once the busiest tells."""
+    """Sort so that a sample keeps each broker's share: with all at once, the busiest one counts."""
     return sorted(tracks, key=lambda track: track.planned.target)
 
 
 def _flies(track: Track) -> bool:
-    """Whether its step goes on to its end: what is called off takes no time to tell of."""
+    """Whether its step goes on to its end: a cancelled step takes no time worth counting."""
     return track.step is not None and not track.step.called_off
 
 

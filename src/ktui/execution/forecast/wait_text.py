@@ -32,15 +32,15 @@ class Waiting(NamedTuple):
 
 
 def reasons(run: Run, pace: Pace, now: datetime, *, owned: bool) -> list[Waiting]:
-    """Return why the partitions wait that have begun, and the next one to begin.
+    """Return why the partitions that have begun wait, and why the next one to begin does.
 
-    The run's journal alone tells it here: the cluster is not polled.
+    The reasons come from the run's journal alone: the cluster is not polled.
 
     Args:
         run: the run.
-        pace: how fast it copies.
-        now: the moment.
-        owned: whether a process carries the run on.
+        pace: the run's copy rate.
+        now: the present time.
+        owned: whether the run has an engine.
     """
     tracks = waiting(run)
     waits = Waits(run, between=tracks, pace=pace, seen=None, now=now, owned=owned)
@@ -53,7 +53,7 @@ def reasons(run: Run, pace: Pace, now: datetime, *, owned: bool) -> list[Waiting
 
 
 def wait_code(cause: WaitCause) -> str:
-    """Return the word for scripts: what holds the partition, or the limit without room for it."""
+    """Return the code for scripts: the cause of the wait, or the limit without room."""
     match cause:
         case HeldBy():
             return cause.value
@@ -71,11 +71,11 @@ def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
     """Return why a partition of a run waits, as text."""
     match cause:
         case HeldBy():
-            return _held(cause, run)
+            return _held_reason(cause, run)
         case Full():
-            return _full(cause, track)
+            return _full_reason(cause, track)
         case WaitsForCut():
-            return _of_cut(cause)
+            return _cut_reason(cause)
         case WaitsForNextWave():
             left = as_count(cause.left, "partition")
             have = "has" if cause.left == 1 else "have"
@@ -98,9 +98,9 @@ def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
             )
 
 
-def _held(hold: HeldBy, run: Run) -> WaitReason:
+def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
     until = "" if run.until is None else f"{run.until.astimezone():%H:%M}"
-    given = f"{until}, the time given with --until"
+    deadline = f"{until}, the time given with --until"
     if hold is HeldBy.NO_ENGINE and run.exported is not None:
         return WaitReason(
             "the run was exported",
@@ -129,24 +129,24 @@ def _held(hold: HeldBy, run: Run) -> WaitReason:
             "the gate is shut",
             f"The gate is shut: {run.gate.reason}. It opens by itself.",
         ),
-        HeldBy.TIME_UP: (f"past {until}", f"It is past {given}: nothing more is submitted."),
+        HeldBy.TIME_UP: (f"past {until}", f"It is past {deadline}: nothing more is submitted."),
         HeldBy.PAUSED: (
             "paused by the operator",
             "It is paused, or its topic, by the operator.",
         ),
         HeldBy.TOO_LATE: (
             f"would not end by {until}",
-            f"It is not expected to end by {given}.",
+            f"It is not expected to end by {deadline}.",
         ),
         HeldBy.TOO_LATE_AS_ASSUMED: (
             f"would not end by {until}",
-            f"It is not expected to end by {given}, {assumed}",
+            f"It is not expected to end by {deadline}, {assumed}",
         ),
     }[hold]
     return WaitReason(short, sentence)
 
 
-def _full(full: Full, track: Track) -> WaitReason:
+def _full_reason(full: Full, track: Track) -> WaitReason:
     letter = LETTERS[wait_code(full)]
     used = f"{letter} {full.used:,} of {full.most:,}"
     foreign = f", {full.others:,} foreign" if full.others else ""
@@ -175,7 +175,7 @@ def _full(full: Full, track: Track) -> WaitReason:
             return WaitReason(f"{used} in use{foreign}", f"{words} {full.used:,} {are}{theirs}.")
 
 
-def _of_cut(cut: WaitsForCut) -> WaitReason:
+def _cut_reason(cut: WaitsForCut) -> WaitReason:
     if cut.together is None:
         return WaitReason(
             "cut when nothing adds",

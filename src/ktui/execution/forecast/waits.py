@@ -1,4 +1,4 @@
-"""Why each partition of a run waits, by its journal and the last poll: the rules of the engine."""
+"""Find why each partition of a run waits, from its journal and the last poll, by engine rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ktui.pacing.waiting_for import WaitsFor, waiting_for
 
 
 class HeldBy(enum.StrEnum):
-    """What keeps a partition from its next step, whatever room the limits leave."""
+    """The cause that keeps a partition from its next step, whatever room the limits leave."""
 
     NO_ENGINE = "no engine"
     CLUSTER_LOST = "cluster lost"
@@ -34,32 +34,32 @@ class HeldBy(enum.StrEnum):
     RUN_PAUSED = "run paused"
     GATE_SHUT = "health gate shut"
     TIME_UP = "time up"
-    """The time given with --until has come."""
+    """The time of --until has come."""
     PAUSED = "paused"
     """The partition is paused, or its topic."""
     TOO_LATE = "too late"
-    """It is not expected to end by the time given with --until."""
+    """The partition is not expected to end by the time of --until."""
     TOO_LATE_AS_ASSUMED = "too late, as assumed"
     """The same, at an assumed rate: no copy has shown its rate yet."""
 
 
 WaitCause = HeldBy | WaitsFor
-"""What holds a partition, or what its limits have no room for."""
+"""The cause that holds a partition, or the limit without room for its step."""
 
 BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
 """The states of a partition that waits for its next step."""
 
 
 class Waits:
-    """Finds why a partition waits.
+    """Find why a partition waits.
 
     Args:
         run: the run.
         between: its partitions that have begun, and have no step in flight.
-        pace: how fast it copies.
-        seen: the last poll; None where there was none.
-        now: the moment.
-        owned: whether a process carries the run on.
+        pace: the run's copy rate.
+        seen: the last poll; None if there was none.
+        now: the present time.
+        owned: whether the run has an engine.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Waits:
         self._run = run
         self._between = between
         self._pace = pace
-        self._look = None if seen is None else Observed(seen)
+        self._observed = None if seen is None else Observed(seen)
         self._now = now
         self._owned = owned
 
@@ -88,7 +88,7 @@ class Waits:
         return self._held(track, adds=adds) or self._waits(track, step)
 
     def _held(self, track: Track, *, adds: bool) -> HeldBy | None:
-        """A cancelled partition is bound by less than others."""
+        """Return what holds a partition; fewer causes hold a cancelled one than others."""
         run, onward = self._run, track.cancel is None
         holds = (
             (HeldBy.NO_ENGINE, not self._owned),
@@ -118,21 +118,21 @@ class Waits:
         return waiting_for(self._roster, track.tp, step, self._others)
 
     def _situation(self, track: Track) -> Situation:
-        """Prefer what was polled, where the run agrees about the replicas."""
-        state = None if self._look is None else self._look.state(track.tp)
-        if self._look is not None and state is not None and state.replicas == track.replicas:
-            seen = self._look.situation(track, state)
+        """Prefer the polled state, if it has the same replicas as the run."""
+        state = None if self._observed is None else self._observed.state(track.tp)
+        if self._observed is not None and state is not None and state.replicas == track.replicas:
+            seen = self._observed.situation(track, state)
             if seen is not None and not seen.reassigning:
                 return seen
         return situation(track)
 
     @cached_property
     def _others(self) -> dict[int, int]:
-        return {} if self._look is None else self._look.others(self._run.flying)
+        return {} if self._observed is None else self._observed.others(self._run.flying)
 
     @cached_property
     def _roster(self) -> Roster:
-        """Hold those that have begun: the others take no room."""
+        """The partitions that have begun; the others take no room."""
         run = self._run
         roster = Roster(run.limits)
         flying = {track.tp: track.step for track in run.flying.values() if track.step is not None}
@@ -161,7 +161,7 @@ class Waits:
         return roster
 
     def _may_go(self, track: Track) -> bool:
-        """Whether a partition that has begun keeps its place: while it is held it does not."""
+        """Whether a partition that has begun keeps its place; while it is held, it does not."""
         run = self._run
         if not (run.pauses.whole or run.gate.shut or run.cancel_gate.shut):
             return not run.pauses.holds(track.tp)

@@ -1,1 +1,1 @@
-"""The journal of a run: events kept for good, and commands asked of its engine."""
+"""The journal of a run: its events, kept for good, and the commands to its engine."""

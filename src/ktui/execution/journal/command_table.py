@@ -1,4 +1,4 @@
-"""The commands in a journal's file: asked by any process, answered by the run's owner."""
+"""The commands in a journal's file: written by any process, answered by the run's owner."""
 
 from __future__ import annotations
 
@@ -29,32 +29,36 @@ class CommandTable:
         self._path = path
 
     def ask(self, command: Command, who: str, now: datetime) -> int:
-        """Write a command, and give its number."""
+        """Write a command, and return its number."""
         row = (spelled(now), who, _ENCODER.encode(command).decode())
         insert = "INSERT INTO commands (at, who, body) VALUES (?, ?, ?)"
         return int(self._connection.execute(insert, row).lastrowid or 0)
 
     def asked(self, *, unanswered: bool) -> list[Asked]:
-        """Give the commands in the order in which they were asked."""
-        which = " WHERE answer IS NULL" if unanswered else ""
-        rows = self._connection.execute(f"{_SELECT}{which} ORDER BY id").fetchall()
+        """Return the commands, or those without an answer, in the order in which they were asked.
+
+        Raises:
+            JournalProblem: a command cannot be read.
+        """
+        where = " WHERE answer IS NULL" if unanswered else ""
+        rows = self._connection.execute(f"{_SELECT}{where} ORDER BY id").fetchall()
         return [self._decoded(row) for row in rows]
 
     def answer(self, number: int, answer: Answer) -> None:
-        """Write what became of a command; its first answer stays.
+        """Write the answer to a command; its first answer stays.
 
         Raises:
-            JournalProblem: there is no such command.
+            JournalProblem: there is no such command, or the command cannot be read.
         """
         self.answer_to(number)
         update = "UPDATE commands SET answer = ? WHERE id = ? AND answer IS NULL"
         self._connection.execute(update, (_ENCODER.encode(answer).decode(), number))
 
     def answer_to(self, number: int) -> Asked:
-        """Give a command as it stands.
+        """Return a command with its answer, if there is one.
 
         Raises:
-            JournalProblem: there is no such command.
+            JournalProblem: there is no such command, or the command cannot be read.
         """
         row = self._connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
         if row is None:
@@ -79,7 +83,7 @@ class CommandTable:
 
 
 def _command(body: bytes) -> tuple[Command | None, str]:
-    """Return a command, or what of it only a newer ktui knows: none is carried out in part."""
+    """Return a command, or the part that only a newer ktui knows: no command is done in part."""
     try:
         command: Command = decode_untrusted(_COMMANDS, body)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""What is asked of a run while it lives: rows of its journal, which the engine takes in turn."""
+"""The commands to a live run: rows of its journal, which the engine handles in turn."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ktui.planning.throttle_rates import ThrottleRates
 
 
 class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits"):
-    """Put other limits in force, from the next decision on."""
+    """Put new limits in force, from the next decision on."""
 
     options: dict[str, int | str | None]
-    """By option, as `pacing.limits.limits_from` takes them; those not named stay."""
+    """Limits by option, as `pacing.limits.limits_from` takes them; limits not named stay."""
 
 
 class SetThrottle(msgspec.Struct, frozen=True, tag_field="command", tag="throttle"):
-    """Put other rates in force, at once and also for what is in flight."""
+    """Put new throttle rates in force, at once and also for the steps in flight."""
 
     rates: ThrottleRates
 
 
 class LeaveThrottles(msgspec.Struct, frozen=True, tag_field="command", tag="leave_throttles"):
-    """Leave the throttles that cannot be taken off where they are, once nothing is to be moved."""
+    """Abandon throttles that cannot be removed, once nothing is left to move; they stay set."""
 
 
 class Pause(msgspec.Struct, frozen=True, tag_field="command", tag="pause"):
-    """Submit nothing new: for some topics and partitions, or with none named for all."""
+    """Submit no new steps of the named topics and partitions; with none named, of the whole run."""
 
     by: By = By.OPERATOR
     topics: tuple[str, ...] = ()
@@ -39,14 +39,14 @@ class Pause(msgspec.Struct, frozen=True, tag_field="command", tag="pause"):
 
 
 class Continue(msgspec.Struct, frozen=True, tag_field="command", tag="continue"):
-    """Lift pauses: of some topics and partitions, or with none named every one."""
+    """Lift the pauses of the named topics and partitions; with none named, every pause."""
 
     topics: tuple[str, ...] = ()
     partitions: tuple[TopicPartition, ...] = ()
 
 
 class CallOff(msgspec.Struct, frozen=True, tag_field="command", tag="cancel"):
-    """Stop some topics and partitions, roll them back or trim them; with none named everything."""
+    """Stop, roll back or trim the named topics and partitions; with none named, everything."""
 
     kind: CancelKind
     topics: tuple[str, ...] = ()
@@ -54,47 +54,47 @@ class CallOff(msgspec.Struct, frozen=True, tag_field="command", tag="cancel"):
 
 
 class Add(msgspec.Struct, frozen=True, tag_field="command", tag="add"):
-    """Have an extra plan join the run; it is in here as a whole, as it was held to the cluster."""
+    """Add an extra plan to the run; the command holds all of it, as checked against the cluster."""
 
     plan: str
-    """The file's name."""
+    """The name of the plan's file."""
     plan_sha256: str
     partitions: tuple[Planned, ...]
     on_conflict: OnConflict
 
 
 class Leave(msgspec.Struct, frozen=True, tag_field="command", tag="leave"):
-    """End the owning process at once; Kafka goes on with what is in flight, `resume` with all."""
+    """Stop the engine at once; Kafka finishes the steps in flight, `resume` does the rest."""
 
 
 Command = SetLimits | SetThrottle | LeaveThrottles | Pause | Continue | CallOff | Add | Leave
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What became of a command."""
+    """The answer to a command."""
 
     accepted: bool
     words: str
-    """For people: what it did, or why it was refused and what to do instead."""
+    """For people: the effect, or why the command was refused and what to do instead."""
     batch: int | None = None
-    """The first decision that it binds."""
+    """The first decision that the command binds."""
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A command as it stands in the journal."""
+    """A command as stored in the journal."""
 
     id: int
     at: datetime
     who: str
     """user@host (pid)."""
     command: Command | None
-    """None for one that this version does not know, or knows only in part."""
+    """None if this version does not know the command, or knows only part of it."""
     answer: Answer | None = None
     unknown: str = ""
-    """What this version does not know of it: "`brokers` of this command"."""
+    """The part that this version does not know: "`brokers` of this command"."""
 
 
 def refusal(asked: Asked) -> Answer:
-    """Return the answer to a command that this version does not know as a whole."""
+    """Return the answer to a command that this version does not fully know."""
     words = f"ktui {__version__}, which owns the run, does not know {asked.unknown}"
     return Answer(accepted=False, words=words)

@@ -1,4 +1,4 @@
-"""The events in a journal's file: written all or none, and believed only as far as the chain."""
+"""The events in a journal's file: written all or none, and trusted as far as their hashes match."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from ktui.execution.run.events import AnyRunEvent, JournalEntry, decode, encode
 from ktui.json_input import checked_moment
 
 GENESIS = bytes(32)
-"""What the first event is chained to."""
+"""The hash before the first event."""
 
 
 def link(previous: bytes, seq: int, at: bytes, body: bytes) -> bytes:
-    """Give the hash of an event: SHA-256 over the hash before it, its number, time and body.
+    """Return the hash of an event: SHA-256 over the hash before it, its number, time and body.
 
     Args:
         previous: the hash of the event before it, 32 bytes.
-        seq: its number.
-        at: its time as it is stored, which holds no line break.
-        body: its JSON as it is stored.
+        seq: the event's number.
+        at: the event's time as stored, without a line break.
+        body: the event's JSON as stored.
     """
     return hashlib.sha256(b"%b%d\n%b\n%b" % (previous, seq, at, body)).digest()
 
 
 _AT_ONCE = 500
-"""Rows of one read: short, so that no reader keeps the write-ahead log from being begun anew."""
+"""Rows of one read. Reads are short, so that no reader keeps the write-ahead log from a reset."""
 
 StoredRow = tuple[Any, ...]
-"""seq, at, body and hash as the file has them; where it is damaged, of any type."""
+"""seq, at, body and hash as stored; in a damaged file they may have any type."""
 
 
 class _Damaged(Exception):
-    """What is wrong with the next event, and where."""
+    """The next event is damaged or missing; the message says how and where."""
 
 
 class EventTable:
@@ -54,15 +54,16 @@ class EventTable:
         self.written = TailMarker(0, GENESIS)
         """The last event that this connection has written."""
         self.damage: str | None = None
-        """What the last reading stumbled over, and where."""
+        """The damage that ended the last `verified`, and where; None without any."""
         self.newer = False
-        """Whether that was a whole event, of a kind that only a newer ktui knows."""
+        """Whether that was an intact event of a kind that only a newer ktui knows."""
 
     def append(self, events: Sequence[AnyRunEvent], now: datetime) -> list[JournalEntry]:
         """Write events in one transaction; they are on the disk when this returns.
 
         Raises:
-            JournalProblem: none of them is in.
+            JournalProblem: the last stored event is damaged; no event was written.
+            sqlite3.Error: the write has failed; no event was written.
         """
         return self.append_timed([(now, event) for event in events])
 
@@ -70,7 +71,8 @@ class EventTable:
         """Write events in one transaction, each with its own time.
 
         Raises:
-            JournalProblem: none of them is in.
+            JournalProblem: the last stored event is damaged; no event was written.
+            sqlite3.Error: the write has failed; no event was written.
         """
         self._connection.execute("BEGIN IMMEDIATE")
         head = self.head()
@@ -86,20 +88,24 @@ class EventTable:
         return entries
 
     def insert(self, rows: Sequence[StoredRow]) -> None:
-        """Put rows in as they are."""
+        """Insert stored rows unchanged."""
         self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
 
     def last_seq(self) -> int:
-        """Give the number of the last event, whole or not; 0 where there is none."""
+        """Return the number of the last event, damaged or not; 0 if there is none."""
         (seq,) = self._connection.execute("SELECT ifnull(max(seq), 0) FROM events").fetchone()
         return int(seq)
 
     def head(self) -> TailMarker:
-        """Give the last event's number and hash, as they are stored."""
+        """Return the last event's number and hash as stored.
+
+        Raises:
+            JournalProblem: the stored hash is damaged.
+        """
         return self._stored(self.last_seq())
 
     def count_after(self, seq: int) -> int | None:
-        """Count the events after one, whole or not; None where the file does not let that."""
+        """Count the events after `seq`, damaged or not; None if the file cannot be read."""
         try:
             query = "SELECT count(*) FROM events WHERE seq > ?"
             (count,) = self._connection.execute(query, (seq,)).fetchone()
@@ -108,10 +114,10 @@ class EventTable:
         return int(count)
 
     def verified(self, after: int = 0) -> Iterator[tuple[JournalEntry, StoredRow]]:
-        """Give event for event with its row, as long as each is whole; then set `damage`.
+        """Iterate over the intact events after `after` with their rows; then set `damage`.
 
         Raises:
-            JournalProblem: the file is whole, and cannot be read all the same.
+            JournalProblem: the file cannot be read for another reason than damage.
         """
         self.damage, self.newer = None, False
         written = read_head(self._path)
@@ -119,10 +125,10 @@ class EventTable:
             last = self._verified if after == self._verified.seq else self._stored(after)
             for row in self._rows(after):
                 entry, last = self._checked(row, last)
-                _hold_against(written, last)
+                _check_marker(written, last)
                 self._verified = last
                 yield entry, row
-            _miss(written, last)
+            _check_end(written, last)
         except _Damaged as damaged:
             self.damage = f"{self._path}: {damaged}"
         except (sqlite3.Error, MemoryError) as error:
@@ -131,7 +137,6 @@ class EventTable:
             self.damage = f"{self._path}: after event {last.seq}: {error or 'it is damaged'}"
 
     def _stored(self, seq: int) -> TailMarker:
-        """Give an event's hash as it is stored, to go on from there."""
         if seq == 0:
             return TailMarker(0, GENESIS)
         row = self._connection.execute("SELECT hash FROM events WHERE seq = ?", (seq,)).fetchone()
@@ -141,10 +146,10 @@ class EventTable:
             raise JournalProblem(f"{self._path}: event {seq} is missing or damaged") from None
 
     def _rows(self, after: int) -> Iterator[StoredRow]:
-        """Read in short reads; before an error, what could be read is given."""
+        """Read in short reads; the rows before an error are yielded before it is raised."""
         query = "SELECT seq, at, body, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
         while True:
-            rows, error = self._some(query, after)
+            rows, error = self._rows_until_error(query, after)
             yield from rows
             if error is not None:
                 raise error
@@ -152,7 +157,7 @@ class EventTable:
                 return
             after = rows[-1][0]
 
-    def _some(self, query: str, after: int) -> tuple[list[StoredRow], Exception | None]:
+    def _rows_until_error(self, query: str, after: int) -> tuple[list[StoredRow], Exception | None]:
         rows: list[StoredRow] = []
         try:
             rows.extend(self._connection.execute(query, (after, _AT_ONCE)))
@@ -174,21 +179,21 @@ class EventTable:
             return JournalEntry(seq, moment, decode(body)), TailMarker(seq, linked)
         except (ValueError, msgspec.MsgspecError) as error:
             self.newer = True
-            raise _Damaged(f"event {seq} is none that this ktui knows: {error}") from None
+            raise _Damaged(f"event {seq} is unknown to this ktui: {error}") from None
 
 
 def spelled(moment: datetime) -> str:
-    """Spell a moment as the journal keeps it: ISO 8601, UTC, to the microsecond."""
+    """Format a time as the journal keeps it: ISO 8601, UTC, to the microsecond."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _miss(written: TailMarker | None, last: TailMarker) -> None:
-    """See that nothing is missing after what turned out to be the last event."""
+def _check_end(written: TailMarker | None, last: TailMarker) -> None:
+    """Check that no event is missing after the last one that was read."""
     if written is not None and last.seq < written.seq:
         raise _Damaged(f"events {last.seq + 1} to {written.seq} are missing")
 
 
-def _hold_against(written: TailMarker | None, last: TailMarker) -> None:
-    """See that the event which was noted as the last one is still the same."""
+def _check_marker(written: TailMarker | None, last: TailMarker) -> None:
+    """Check that the event noted as the last one is still the same."""
     if written is not None and written.seq == last.seq and written.hash != last.hash:
         raise _Damaged(f"event {last.seq} is not the one that was written: events were replaced")

@@ -1,4 +1,4 @@
-"""The SQLite file of a journal: how it is laid out, made and opened, and why it may not be."""
+"""The SQLite file of a journal: its schema, how to create and open it, and SQLite's errors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ktui.execution.journal.tail_marker import head_path
 from ktui.execution.regular_files import refuse_irregular
 
 SCHEMA_VERSION = 1
-"""Of the layout, and of what events and commands mean.
+"""The version of the layout, and of the meaning of events and commands.
 
-It is raised where a meaning changes, so that an older ktui refuses the journal as a whole; then
-`connect` is also where one of an older version is brought to the new one. A new kind of event, or
-a field with a default that keeps the old meaning, does not raise it: an older ktui refuses by name
-the events that have one, and every release has its journal in tests/unit/execution/golden, which
-all later ones have to read.
+Raise this version when a meaning changes, so that an older ktui refuses the whole journal. Then
+`connect` is also the place to migrate a journal of an older version. A new kind of event does not
+raise the version, nor does a field with a default that keeps the old meaning: an older ktui
+refuses by name the events that have one. Every release has its journal in
+tests/unit/execution/journal/golden, which all later releases have to read.
 """
 BUSY_TIMEOUT_S = 5.0
-"""How long to wait for another process that is writing; a run's owner waits without an end."""
+"""How long to wait for another process that writes; a run's owner waits without limit."""
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)
@@ -50,33 +50,33 @@ CREATE TRIGGER events_stay_as_they_are BEFORE UPDATE ON events
 
 
 def create(path: Path) -> sqlite3.Connection:
-    """Make a new file, for its owner's eyes only.
+    """Create a new file that only its owner can read.
 
     Raises:
-        JournalProblem: there is one already, or it cannot be made.
+        JournalProblem: the file exists already, or cannot be created.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         raise JournalProblem(f"{path}: there is a journal already") from None
     except OSError as error:
-        raise JournalProblem(f"{path}: cannot be made: {error.strerror}") from None
+        raise JournalProblem(f"{path}: cannot be created: {error.strerror}") from None
     connection = _connected(path, "rw")
-    with _closed_on_problem(path, connection, "cannot be made"):
+    with _closed_on_problem(path, connection, "cannot be created"):
         _prepare(connection)
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != b"wal":
-            raise JournalProblem(f"{path}: this file system cannot hold a journal; use a local one")
+            raise JournalProblem(f"{path}: this file system cannot hold a journal. Use a local one")
         _lay_out(connection)
         sync_folder(path.parent)
     return connection
 
 
 def create_anew(path: Path) -> sqlite3.Connection:
-    """Make a new file in place of one that nobody writes any more.
+    """Create a new file in place of one that no process writes any more.
 
     Raises:
-        JournalProblem: it cannot be made.
+        JournalProblem: the file cannot be created.
     """
     building = path.with_name(f"{path.stem}.building.db")
     create(building).close()
@@ -87,10 +87,10 @@ def create_anew(path: Path) -> sqlite3.Connection:
 
 
 def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
-    """Open a file that is there.
+    """Open an existing file.
 
     Raises:
-        JournalProblem: it is not there, no journal, or one of a newer ktui.
+        JournalProblem: the file is missing, is not a journal, or is one of a newer ktui.
     """
     try:
         refuse_irregular(path)
@@ -104,24 +104,24 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
 
 
 def beside(path: Path) -> tuple[Path, Path]:
-    """Name SQLite's write-ahead log of a file, and the memory that its users share."""
+    """Return the paths of a file's write-ahead log and of its users' shared memory in SQLite."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
 
 
 def problem(path: Path, what: str, error: BaseException) -> JournalProblem:
-    """Put SQLite's error in words, with what can be done about it."""
+    """Return an error of SQLite as a problem of the journal, with a cause and a fix."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    words, fix = _CAUSES.get(code, (str(error), ""))
-    return JournalProblem(f"{path}: {what}: {words}{f'. {fix}' if fix else ''}")
+    cause, fix = _CAUSES.get(code, (str(error), ""))
+    return JournalProblem(f"{path}: {what}: {cause}{f'. {fix}' if fix else ''}")
 
 
 def tells_of_damage(error: BaseException) -> bool:
-    """Whether an error of reading is due to what the file holds, not to who else uses it."""
+    """Whether a read error is due to the file's content, and not to its other users."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
 
 
 def tells_of_a_lock(error: BaseException) -> bool:
-    """Whether an error is due to another process that has the file locked: it may pass."""
+    """Whether an error is due to another process's lock on the file: it may pass."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKS
 
 
@@ -167,7 +167,7 @@ def _lay_out(connection: sqlite3.Connection) -> None:
 
 def _check_version(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("SELECT seq, at, body, hash FROM events LIMIT 0")
-    version = min(_versions(connection))  # a damaged one is rather too large than too small
+    version = min(_versions(connection))  # damage more often makes a version too large
     if version > SCHEMA_VERSION:
         raise JournalProblem(
             f"{path}: a journal of version {version}; this ktui reads up to {SCHEMA_VERSION}. "
@@ -176,7 +176,7 @@ def _check_version(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _versions(connection: sqlite3.Connection) -> Iterator[int]:
-    """Give the version of the layout from either place, for the other may be damaged."""
+    """Yield the schema version from both places, for one may be damaged."""
     yield connection.execute("PRAGMA user_version").fetchone()[0]
     with contextlib.suppress(sqlite3.DatabaseError, TypeError, ValueError):
         query = "SELECT value FROM meta WHERE name = 'schema_version'"
@@ -188,7 +188,7 @@ _LOCKS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 LOCKED = "another process keeps the journal locked"
 _LOCKED = (
     LOCKED,
-    "Try again; if that lasts, see who has the file open: ktui stopped in a write, or sqlite3",
+    "Try again. If that lasts, see who has the file open: a ktui stopped in a write, or sqlite3",
 )
 
 _CAUSES = {
@@ -196,11 +196,11 @@ _CAUSES = {
     sqlite3.SQLITE_IOERR: ("the disk reports an error", "See the system's log"),
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
-    sqlite3.SQLITE_READONLY: ("it may not be written", "Check who owns it and its folder"),
+    sqlite3.SQLITE_READONLY: ("it is read-only", "Check who owns it and its folder"),
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "Check who owns it and its folder"),
-    sqlite3.SQLITE_PERM: ("it may not be used", "Check who owns it and its folder"),
+    sqlite3.SQLITE_PERM: ("access is denied", "Check who owns it and its folder"),
     sqlite3.SQLITE_CORRUPT: ("it is damaged", ""),
-    sqlite3.SQLITE_NOTADB: ("it is no SQLite file, or its beginning is damaged", ""),
+    sqlite3.SQLITE_NOTADB: ("it is not an SQLite file, or its beginning is damaged", ""),
 }
 
 _NO_DAMAGE = _LOCKS | {

@@ -1,4 +1,4 @@
-"""Keeps up with a run that another process owns, by its journal."""
+"""Follow a run that another process owns, by reading its journal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ktui.execution.run.run import Run
 
 
 class RunFollower:
-    """A run as its journal has it, of which only what is new is read. It writes nothing.
+    """A run by its journal, kept up to date by reading new events only. It writes nothing.
 
     Raises:
-        JournalProblem: the journal cannot be opened, or is none.
+        JournalProblem: the journal cannot be opened, or the file is not a journal.
     """
 
     def __init__(self, journal: Path, clock: Clock | None = None) -> None:
@@ -26,10 +26,10 @@ class RunFollower:
         self._open()
 
     def refresh(self) -> list[JournalEntry]:
-        """Read what is new, and give it; `run` has it afterwards. With nothing new it is cheap.
+        """Read the new events, apply them to `run`, and return them; cheap if there are none.
 
-        Where the journal was replaced by what could be recovered of it, `run` is a new one, and
-        what is given begins with the recovery.
+        If the journal was replaced by a recovered one, `run` is a new object. The returned events
+        then begin with the recovery.
 
         Raises:
             JournalProblem: the journal cannot be read.
@@ -42,15 +42,15 @@ class RunFollower:
         if version == self._version:
             return []
         new = self._read()
-        self._version = version  # where the reading fails, the next call reads anew
+        self._version = version  # set last: if the read fails, the next call reads again
         return new
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         self._journal.close()
 
     def __enter__(self) -> Self:
-        """Give the follower itself, to be closed at the end of the block."""
+        """Return the follower itself, to be closed at the end of the block."""
         return self
 
     def __exit__(
@@ -59,7 +59,7 @@ class RunFollower:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         self.close()
 
     def _open(self) -> None:
@@ -68,7 +68,7 @@ class RunFollower:
         self._version = None
         self.run = Run(self.path.parent.name)
         self.damage: str | None = None
-        """What is wrong with the journal, and where; None as long as all of it is whole."""
+        """The damage of the journal, and where; None while all of it is intact."""
 
     def _read(self) -> list[JournalEntry]:
         new: list[JournalEntry] = []
@@ -76,7 +76,7 @@ class RunFollower:
             try:
                 self.run.apply(entry)
             except LookupError:
-                self.damage = f"{self.path}: event {entry.seq} is of a partition the run has not"
+                self.damage = f"{self.path}: event {entry.seq} names a partition not in the run"
                 return new
             new.append(entry)
         self.damage = self._journal.damage

@@ -1,7 +1,7 @@
-"""The journal of a run: what happened, for good, and what is asked of the process that owns it.
+"""The journal of a run: its events, kept for good, and the commands to its owner.
 
-One SQLite file with a write-ahead log. One process appends events, the run's owner; any may ask
-commands of it, and any may read.
+The journal is one SQLite file with a write-ahead log. Only the run's owner appends events. Any
+process may write commands, and any may read.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _READ = "cannot be read"
 
 
 class Journal:
-    """One run's journal, open. Threads may take turns with it; two at once may not use it.
+    """One run's journal, open. Threads may take turns with it; two may not use it at once.
 
-    Every call raises JournalProblem where the file cannot be read or written, with the reason. A
-    journal that another process keeps locked is such a case, too: after some seconds, or with
-    patience never.
+    Every call raises JournalProblem with the reason if the file cannot be read or written. A
+    journal that another process keeps locked counts as such a case after some seconds; with
+    `patience` never.
     """
 
     def __init__(
@@ -51,21 +51,21 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, clock: Clock) -> Journal:
-        """Make a new, empty journal.
+        """Create a new, empty journal.
 
         Raises:
-            JournalProblem: there is one already, or it cannot be made.
+            JournalProblem: the journal exists already, or cannot be created.
         """
         return cls(file.create(path), path, clock)
 
     @classmethod
     def create_anew(cls, path: Path, clock: Clock) -> Journal:
-        """Make a new, empty journal in place of one that nobody writes any more.
+        """Create a new, empty journal in place of one that no process writes any more.
 
-        Whoever reads the old one sees that it was replaced.
+        Readers of the old journal see that it was replaced.
 
         Raises:
-            JournalProblem: it cannot be made.
+            JournalProblem: the journal cannot be created.
         """
         return cls(file.create_anew(path), path, clock)
 
@@ -78,50 +78,50 @@ class Journal:
         read_only: bool = False,
         patience: Patience | None = None,
     ) -> Self:
-        """Open a journal that is there.
+        """Open an existing journal.
 
         Args:
-            path: of its file.
-            clock: the time of what is written.
-            read_only: nothing is written.
+            path: the journal's file.
+            clock: the times of events and commands that are written.
+            read_only: open for reading only.
             patience: for the run's owner, which waits for as long as the journal is locked.
 
         Raises:
-            JournalProblem: it is not there, no journal, or one of a newer ktui.
+            JournalProblem: the file is missing, is not a journal, or is one of a newer ktui.
         """
         return cls(file.connect(path, read_only=read_only), path, clock, patience)
 
     @classmethod
     def recover(cls, path: Path, clock: Clock, patience: Patience | None = None) -> Self:
-        """Open a journal to go on with it; only the run's owner may.
+        """Open a journal to go on with it, and repair it if damaged; only the run's owner may.
 
-        A damaged one is kept beside it as journal.damaged-TIME.db. In its place comes one of all
-        that is whole from the beginning, and a `Recovered` event that says what was lost.
+        A damaged file is kept beside it as journal.damaged-TIME.db. The new file holds the intact
+        events from the beginning, and a `Recovered` event that says what was lost.
 
         Raises:
-            JournalProblem: not one event of it can be read, or a newer ktui wrote it.
+            JournalProblem: not one event can be read, or a newer ktui wrote the journal.
         """
         recover(path, clock.now())
         return cls.open(path, clock, patience=patience)
 
     @property
     def damage(self) -> str | None:
-        """What `entries` stumbled over, and where; None as long as every event was whole."""
+        """The damage that ended the last `entries`, and where; None if every event was intact."""
         return self._events.damage
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
         """Write events in one transaction; they are on the disk when this returns.
 
         Raises:
-            JournalProblem: the disk is full, or the like; none of them is in.
+            JournalProblem: the disk is full, or a similar cause; no event was written.
         """
         return self._append(lambda: self._events.append(events, self._clock.now()), events)
 
     def copy(self, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
-        """Write events that another journal has, in one transaction and with their times there.
+        """Write events of another journal in one transaction, with their times from there.
 
         Raises:
-            JournalProblem: the disk is full, or the like; none of them is in.
+            JournalProblem: the disk is full, or a similar cause; no event was written.
         """
         timed = [(entry.at, entry.event) for entry in entries]
         return self._append(lambda: self._events.append_timed(timed), timed)
@@ -132,46 +132,46 @@ class Journal:
         if not events:
             return []
         entries = self._tries.do(_WRITTEN, write)
-        with suppress(OSError):  # an older note is as true, and tells less
+        with suppress(OSError):  # an older note is still true, and proves less
             write_head(self.path, self._events.written)
         return entries
 
     def entries(self, after: int = 0) -> Iterator[JournalEntry]:
-        """Give the events after one, each held to the chain; stops at one that is not whole.
+        """Iterate over the events after `after`, checking their hashes; stop at a damaged one.
 
-        `damage` then says what is wrong with it, and where.
+        `damage` then says what is wrong, and where.
         """
         return (entry for entry, _ in self._events.verified(after))
 
     def first(self) -> JournalEntry | None:
-        """Return the event that the run began with; None where not even that is whole.
+        """Return the first event of the run; None if even that is damaged.
 
-        It tells runs apart: no two are made at the same microsecond of the same plan.
+        The event identifies the run: no two are created at the same microsecond of the same plan.
         """
         return next(self.entries(), None)
 
     def ask(self, command: Command, who: str) -> int:
-        """Ask something of the run's owner, and give the command's number."""
+        """Write a command to the run's owner, and return its number."""
         return self._tries.do(_WRITTEN, lambda: self._commands.ask(command, who, self._clock.now()))
 
     def asked(self, *, unanswered: bool = True) -> list[Asked]:
-        """Give the commands, in the order in which they were asked."""
+        """Return the commands without an answer, or all, in the order in which they were asked."""
         return self._tries.do(_READ, lambda: self._commands.asked(unanswered=unanswered))
 
     def answer(self, number: int, answer: Answer) -> None:
-        """Say what became of a command; its first answer stays."""
+        """Write the answer to a command; its first answer stays."""
         self._tries.do(_WRITTEN, lambda: self._commands.answer(number, answer))
 
     def answer_to(self, number: int) -> Asked:
-        """Give a command as it stands."""
+        """Return a command with its answer, if there is one."""
         return self._tries.do(_READ, lambda: self._commands.answer_to(number))
 
     def last_seq(self) -> int:
-        """Give the number of the last event; 0 where there is none."""
+        """Return the number of the last event; 0 if there is none."""
         return self._tries.do(_READ, self._events.last_seq)
 
     def data_version(self) -> int:
-        """Give a number that changes when another connection has written anything; it is cheap."""
+        """Return a number that changes with each write by another connection; cheap to read."""
         return self._tries.do(_READ, self._data_version)
 
     def _data_version(self) -> int:
@@ -179,11 +179,11 @@ class Journal:
         return int(version)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def __enter__(self) -> Self:
-        """Give the journal itself, to be closed at the end of the block."""
+        """Return the journal itself, to be closed at the end of the block."""
         return self
 
     def __exit__(
@@ -192,5 +192,5 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.close()

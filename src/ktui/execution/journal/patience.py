@@ -1,4 +1,4 @@
-"""Tries at a journal that another process keeps locked: bounded for most, endless for its owner."""
+"""Retry a journal that another process keeps locked: for some seconds, or as its owner for ever."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ktui.cluster.clock import Clock
 from ktui.execution.journal import file
 
 OWNERS_TRY_S = 0.2
-"""SQLite waits so long in one try of an owner; a signal is handled between two tries."""
+"""SQLite's wait in one try of an owner; signals are handled between two tries."""
 _PAUSE_S = 0.05
-"""Between two tries, for SQLite does not wait for every kind of lock."""
+"""The pause between two tries, for SQLite does not wait for every kind of lock."""
 
 T = TypeVar("T")
 
 
 class Patience(Protocol):
-    """What a run's owner does while another process keeps the journal locked.
+    """The conduct of a run's owner while another process keeps the journal locked.
 
-    The owner waits for as long as it takes, unless `waits` raises.
+    The owner waits for as long as the lock lasts, unless `waits` raises.
     """
 
     def begins(self, why: str) -> None:
-        """Take note that the wait has begun; called once for each wait.
+        """Note that a wait has begun; called once for each wait.
 
         Args:
             why: the file, and that another process keeps it locked.
@@ -35,30 +35,30 @@ class Patience(Protocol):
         ...
 
     def waits(self) -> None:
-        """Go on waiting; called before each further try.
+        """Continue a wait; called before each further try.
 
         Raises:
-            JournalProblem: the wait is to be given up.
+            JournalProblem: the wait is given up.
         """
         ...
 
     def ends(self, waited_s: float) -> None:
-        """Take note that the journal is free again.
+        """Note that the journal is free again.
 
         Args:
-            waited_s: how long that took, in seconds.
+            waited_s: the length of the wait, in seconds.
         """
         ...
 
 
 class Tries:
-    """Uses of one connection, with SQLite's errors in words and nothing half written.
+    """Use one connection with retries, SQLite's errors as problems, and nothing half written.
 
     Args:
-        connection: to the journal.
-        path: the journal's, for the words.
-        clock: how long a wait takes.
-        patience: of the run's owner; None gives up after SQLite's own wait.
+        connection: the connection to the journal.
+        path: the journal's file, for error texts.
+        clock: measures waits.
+        patience: that of the run's owner; with None, give up after SQLite's own wait.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class Tries:
             connection.execute(f"PRAGMA busy_timeout = {int(OWNERS_TRY_S * 1000)}")
 
     def do(self, what: str, work: Callable[[], T]) -> T:
-        """Do something, anew for as long as the journal is locked and there is patience.
+        """Call a function, again and again while the journal is locked and patience lasts.
 
         Args:
-            what: the words for an error, such as "cannot be written".
-            work: what is done; where it fails, its transaction is rolled back.
+            what: the text of an error, such as "cannot be written".
+            work: the function; if it fails, its transaction is rolled back.
 
         Raises:
-            JournalProblem: SQLite cannot do it.
+            JournalProblem: SQLite has refused the work.
         """
         began_s: float | None = None
         while True:

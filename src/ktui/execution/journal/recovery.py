@@ -1,4 +1,4 @@
-"""A damaged journal: what is whole is gone on with, and what is not is kept beside it."""
+"""Recover a damaged journal: go on with its intact events, and keep the damaged file beside it."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ _PAUSED = Paused(
     reason="the journal was damaged, and a pause or limits may be lost with it: "
     "check them, then continue",
 )
-"""Commands do not tell what is lost: the newest of them may be lost with it, and nothing shows."""
+"""Always pause. The commands do not show what was lost: the newest may be gone without a trace."""
 
 
 def recover(path: Path, now: datetime) -> None:
-    """Put a whole journal in the place of a damaged one; one that is whole is left as it is.
+    """Replace a damaged journal by an intact one; an intact journal is left as it is.
 
-    The run is paused in it until an operator lifts that: a pause may be among what was lost, and a
-    run that was told to stand still does not go on by itself.
+    The new journal pauses the run until an operator lifts that. A pause may be among the lost
+    events, and a run that an operator has paused must not go on by itself.
 
-    At every moment there is a journal under its name that is either whole or seen to be damaged,
-    so that this can be done again after a crash in the middle of it.
+    At every moment there is a journal under its name that is either intact or seen to be damaged.
+    So a recovery can be repeated after a crash in the middle of it.
 
     Raises:
-        JournalProblem: not one event can be read, a newer ktui wrote it, or the disk is full.
+        JournalProblem: not one event can be read, a newer ktui wrote the journal, or the disk is
+            full.
     """
     try:
-        ready = next(path.parent.glob(f"{path.stem}.recovered-*.db"), None) or _mended(path, now)
+        ready = next(path.parent.glob(f"{path.stem}.recovered-*.db"), None) or _repaired(path, now)
         if ready is not None:
             _swap(path, ready)
     except (sqlite3.Error, OSError) as error:
         raise problem(path, "cannot be recovered", error) from None
 
 
-def _mended(path: Path, now: datetime) -> Path | None:
-    """Make a file of what is whole; None where all of it is."""
+def _repaired(path: Path, now: datetime) -> Path | None:
+    """Write the intact events into a new file; return None if the journal is not damaged."""
     connection = connect(path, read_only=True)
     try:
         damaged = EventTable(connection, path)
@@ -56,7 +57,7 @@ def _mended(path: Path, now: datetime) -> Path | None:
             last = entry.seq
         if damaged.damage is None:
             return None
-        _refuse_hopeless(path, damaged, last)
+        _check_recoverable(path, damaged, last)
         stamp = _free_stamp(path, now)
         building = path.with_name(f"{path.stem}.recovering.db")
         _build(
@@ -69,7 +70,7 @@ def _mended(path: Path, now: datetime) -> Path | None:
     return ready
 
 
-def _refuse_hopeless(path: Path, damaged: EventTable, last: int) -> None:
+def _check_recoverable(path: Path, damaged: EventTable, last: int) -> None:
     if damaged.newer:
         fix = "Resume it with the ktui that wrote it, or a newer one"
         raise JournalProblem(f"{damaged.damage}. {fix}")
@@ -78,7 +79,7 @@ def _refuse_hopeless(path: Path, damaged: EventTable, last: int) -> None:
 
 
 def _free_stamp(path: Path, now: datetime) -> str:
-    """Name the moment, so that no damaged journal that is kept already is overwritten."""
+    """Format the time as a name that overwrites no damaged journal kept earlier."""
     stamp, number = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}", 1
     name = stamp
     while _kept(path, name).exists():
@@ -105,7 +106,7 @@ def _build(
     recovered: Recovered,
     now: datetime,
 ) -> None:
-    """Copy what is whole into a new file, rows as they are, and add what was lost."""
+    """Copy the intact rows unchanged into a new file, and append what was lost."""
     for leftover in (building, *beside(building)):
         leftover.unlink(missing_ok=True)
     new = create(building)
@@ -123,7 +124,7 @@ def _build(
 
 
 def _commands(connection: sqlite3.Connection) -> list[StoredRow]:
-    """Give the commands, as far as they can be read: no state rests on them."""
+    """Return the commands as far as they can be read: no state depends on them."""
     rows: list[StoredRow] = []
     try:
         rows.extend(map(_as_text, connection.execute("SELECT * FROM commands ORDER BY id")))
@@ -137,10 +138,10 @@ def _as_text(row: Iterable[Any]) -> StoredRow:
 
 
 def _swap(path: Path, ready: Path) -> None:
-    """Put the new file in the old one's place, each step such that it can be done again.
+    """Put the new file in the old one's place, in steps that can be repeated.
 
-    From the moment at which the new file's last event is noted, the old file is seen to be
-    damaged, until it is replaced.
+    Once the new file's last event is noted, the old file is seen to be damaged until it is
+    replaced.
     """
     kept = _kept(path, ready.stem.removeprefix(f"{path.stem}.recovered-"))
     wal, shared_memory = beside(path)

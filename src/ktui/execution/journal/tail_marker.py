@@ -1,8 +1,8 @@
-"""A note beside a journal of its last event: by it, events that are lost from the end are missed.
+"""A note of a journal's last event in a file beside it, to detect events lost from the end.
 
-A SQLite file whose write-ahead log is gone, or cut short, is whole and merely older: nothing in
-it tells. The note is written after each commit and not synced, so that after a power cut it may be
-behind the journal, and never before it.
+An SQLite file whose write-ahead log is gone, or cut short, is intact and merely older: nothing in
+the file shows that. The note is written after each commit and not synced. So after a power cut it
+may be behind the journal, and never ahead of it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _NOTE = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})\n")
 
 
 class TailMarker(msgspec.Struct, frozen=True):
-    """The last event that was written for certain."""
+    """The number and SHA-256 of the last event that was certainly written."""
 
     seq: int
     hash: bytes
 
 
 def head_path(journal: Path) -> Path:
-    """Say where the note of a journal is."""
+    """Return the path of a journal's note."""
     return journal.with_name(f"{journal.name}-head")
 
 
 def read_head(journal: Path) -> TailMarker | None:
-    """Read the note; None where there is none, or none that can be read."""
+    """Read the note; None if it is missing or unreadable."""
     try:
         match = _NOTE.fullmatch(read_note(head_path(journal)))
     except OSError:
@@ -40,10 +40,10 @@ def read_head(journal: Path) -> TailMarker | None:
 
 
 def write_head(journal: Path, head: TailMarker) -> None:
-    """Write the note, in one write over the one before it, which is never longer.
+    """Write the note in one write over the one before it, which is never longer.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the note cannot be written.
     """
     note = b"%d %s\n" % (head.seq, head.hash.hex().encode())
     file = open_regular(head_path(journal), os.O_WRONLY | os.O_CREAT)

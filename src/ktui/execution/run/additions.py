@@ -1,4 +1,4 @@
-"""The extra plans of a run: the fold of the events about them."""
+"""The extra plans of a run, folded from their events."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ class AddedPlan(msgspec.Struct, frozen=True):
 
 
 class Additions(msgspec.Struct):
-    """The extra plans that have joined a run, and who of them waits until its move is over."""
+    """The extra plans that have joined a run, and the partitions that wait for an earlier move."""
 
     plans: list[AddedPlan] = []
     waiting: dict[TopicPartition, Track] = {}
-    """Partitions that the run had before, and that are not queued with their new targets yet."""
+    """Partitions of the run that are not queued with their new targets yet."""
     coming: AddedPlan | None = None
-    """One of which not all partitions have been told."""
+    """An extra plan whose partitions have not all been read."""
     told: list[Planned] = []
-    """Those that have been."""
+    """The partitions of it that have been read."""
     numbered: int = 0
-    """How many places in the plans of the run were given."""
+    """How many places in the plans of the run have been assigned."""
 
     def number(self) -> int:
-        """Give the next place in the plans of the run, from 0."""
+        """Assign the next place in the plans of the run, from 0."""
         self.numbered += 1
         return self.numbered - 1
 
     def expect(self, added: Added, at: datetime) -> None:
-        """Take note that the partitions of an extra plan follow."""
+        """Note that the partitions of an extra plan follow."""
         self.coming, self.told = AddedPlan(added, at), []
 
     def take(self, partitions: Sequence[Planned]) -> Sequence[Planned]:
-        """Take in some partitions, and give those that the run has now.
+        """Add planned partitions, and return those that join the run with them.
 
-        An extra plan's are given when all of them are there. They are written at once: some are
-        missing only where the journal was damaged, and then none of them counts.
+        Partitions of an extra plan are returned once all of them are there. They are written in
+        one transaction, so some are missing only where the journal was damaged. Then none counts.
         """
         if self.coming is None:
             return partitions
@@ -58,39 +58,39 @@ class Additions(msgspec.Struct):
         return whole
 
     def wait(self, track: Track, planned: Planned) -> None:
-        """Have a partition go where an extra plan wants it, once its move is over."""
+        """Make a partition wait for its target of an extra plan until its move is over."""
         track.then = planned
         track.under_way = track.under_way and not track.state.ended
         self.waiting[track.tp] = track
 
     def join(self, track: Track) -> None:
-        """Have a partition go there now, after all that the run has."""
-        _turn(track)
+        """Queue a partition for its target of an extra plan, behind all others of the run."""
+        _retarget(track)
         self.forget(track)
         track.number = self.number()
 
     def forget(self, track: Track) -> None:
-        """Have a partition go nowhere once its move is over."""
+        """Drop what an extra plan wants of a partition."""
         track.then = None
         self.waiting.pop(track.tp, None)
 
     def overrule(self, asked: CancelAsked) -> None:
-        """Have partitions that an operator calls off go nowhere after that."""
+        """Drop what extra plans want of the partitions that an operator cancels."""
         if asked.command is not None and self.added_by(asked.command):
-            return  # called off for an extra plan
+            return  # cancelled for an extra plan
         for tp in self.waiting.keys() & {*asked.partitions}:
             self.forget(self.waiting[tp])
 
     def added_by(self, command: int) -> Added | None:
-        """Give the extra plan that a command brought, if that was carried out."""
+        """Return the extra plan that a command has added; None if it was not carried out."""
         return next((each.added for each in self.plans if each.added.command == command), None)
 
 
-def _turn(track: Track) -> None:
-    """Give a partition at rest what an extra plan wants of it in place of what it had.
+def _retarget(track: Track) -> None:
+    """Replace the plan of a partition at rest by that of an extra plan.
 
-    Its original replicas are those from before the run; where others have changed it since, or
-    nothing of it was ever begun, those that the extra plan found.
+    Its original replicas stay those from before the run. Where others have changed it since, or no
+    step of it was ever begun, they are the ones that the extra plan found.
     """
     then = track.then
     if then is None:
@@ -107,11 +107,11 @@ def _turn(track: Track) -> None:
         )
     track.then = track.cancel = None
     track.refusals, track.turned = 0, True
-    track.under_way = track.under_way and track.state is State.STOPPED  # on its way still
+    track.under_way = track.under_way and track.state is State.STOPPED  # still on its way
 
 
 def _intermediate(track: Track, then: Planned) -> tuple[int, ...]:
-    """Give what only the earlier target wanted (KIP-236), unless that was reached."""
+    """Return the replicas that only the earlier target wanted (KIP-236), unless it was reached."""
     if track.state is State.DONE:
         return ()
     kept = (*track.original, *then.target)

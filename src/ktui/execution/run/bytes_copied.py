@@ -1,4 +1,4 @@
-"""What a run copies: the bytes of every replica that it adds, as of its start, and where to."""
+"""The bytes that a run copies, by sizes as of its start, and the brokers that receive them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ class _Copy(msgspec.Struct, frozen=True, gc=False):
     whole: int = 0
     missing: Brokers = ()
     turned: Brokers = ()
-    """Where it goes in place of its first target; empty where it goes there."""
+    """The goal in place of the first target; empty while the first target holds."""
 
     def towards(self, goal: Brokers, now: Brokers, size: int) -> _Copy:
-        """Turn to another goal: what it still needs comes on top of what was copied so far."""
+        """Return the copy after a change of goal.
+
+        The bytes that the new goal needs come on top of those copied so far.
+        """
         missing = tuple(broker for broker in goal if broker not in now)
         left = len(missing) * size
         whole = self.whole if self.turned == goal else self.done + left
@@ -31,22 +34,23 @@ _NOTHING = _Copy()
 
 
 class Copies(msgspec.Struct):
-    """Adds up what is to be copied and what has been: finished steps count, no others."""
+    """Bytes to copy and bytes copied, in total; only finished steps count as copied."""
 
     whole: int = 0
-    """Bytes. Of a partition that is given up, what the run has copied of it."""
+    """Bytes to copy. A partition that is given up counts with what the run has copied of it."""
     done: int = 0
+    """Bytes copied."""
     onto: Counter[int] = msgspec.field(default_factory=Counter)
-    """How many replicas each broker is still to get, or is getting."""
+    """How many replicas each broker has yet to receive in full."""
     topics: Counter[str] = msgspec.field(default_factory=Counter)
-    """How many partitions of each topic still get replicas."""
+    """How many partitions of each topic still receive replicas."""
     of: dict[TopicPartition, _Copy] = {}
 
     def count(self, track: Track) -> None:
-        """Take in where a partition stands.
+        """Recount a partition after a change of its state.
 
-        One that is called off counts as what was copied so far; what it still needs to get its
-        original replicas back, or to its target of an extra plan, comes on top.
+        A cancelled partition counts with the bytes copied so far. The bytes that it needs to go
+        back to its original replicas, or on to an extra plan's target, come on top.
         """
         planned, now = track.planned, track.replicas
         before = self.of.get(planned.tp, _NOTHING)

@@ -6,11 +6,11 @@ import enum
 
 
 class CancelKind(enum.StrEnum):
-    """What is to become of a partition in place of its target."""
+    """What an operator asks for a partition in place of its target."""
 
     STOP = "stop"
-    """What Kafka adds is dropped again (KIP-455's cancel); nothing more is done."""
+    """Kafka drops the replicas being added (KIP-455's cancel); nothing more is done."""
     ROLLBACK = "rollback"
-    """It goes back to its original replicas, in their order, and their leader (KIP-236)."""
+    """The partition goes back to its original replicas, in order, and its leader (KIP-236)."""
     TRIM = "trim"
-    """It stops, and the replicas beyond its original number are dropped."""
+    """The partition stops, and the replicas beyond its original number are dropped."""

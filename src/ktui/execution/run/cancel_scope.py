@@ -1,4 +1,4 @@
-"""Which partitions of a run an operator's cancel concerns, and what it means for each."""
+"""The partitions of a run that a cancel concerns, and its effect on each."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ktui.execution.run.track import Track
 
 
 class CancelEffect(enum.StrEnum):
-    """What a cancel does to a partition."""
+    """The effect of a cancel on a partition."""
 
     CANCEL = "cancel"
-    """Its step in flight is cancelled; what comes then depends on the kind."""
+    """Its step in flight is cancelled; the next action depends on the kind."""
     DEQUEUE = "dequeue"
-    """Nothing is sent, and nothing will be."""
+    """The partition leaves the queue; no request is ever sent for it."""
     GO_BACK = "go back"
-    """It goes back to its original replicas, step by step."""
+    """The partition goes back to its original replicas, step by step."""
     TRIM = "trim"
-    """What is beyond its original number of replicas is dropped."""
+    """The replicas beyond its original number are dropped."""
     ALREADY = "already"
-    """It has been asked to do this, and is not at its end."""
+    """The same cancel was asked for before, and has not ended."""
     NOTHING = "nothing"
-    """It has ended."""
+    """The partition has ended."""
 
     @property
     def idle(self) -> bool:
-        """Whether asking changes nothing."""
+        """Whether the cancel would change nothing."""
         return self in {CancelEffect.ALREADY, CancelEffect.NOTHING}
 
 
@@ -41,16 +41,16 @@ _OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLE
 def in_scope(
     run: Run, topics: Iterable[str] = (), partitions: Iterable[TopicPartition] = ()
 ) -> list[Track]:
-    """Give the partitions of some topics, and some others; with none named all of the run."""
-    named, some = frozenset(topics), frozenset(partitions)
+    """Return the named partitions and those of the named topics; with no name, the whole run."""
+    topic_names, tps = frozenset(topics), frozenset(partitions)
     tracks = run.tracks.values()
-    if not named and not some:
+    if not topic_names and not tps:
         return list(tracks)
-    return [track for track in tracks if track.tp in some or track.tp.topic in named]
+    return [track for track in tracks if track.tp in tps or track.tp.topic in topic_names]
 
 
 def act_on(track: Track, kind: CancelKind) -> CancelEffect:
-    """Tell what a cancel of a kind does to a partition as it stands."""
+    """Return the effect of a cancel on a partition in its present state."""
     if track.state in _OUT_OF_HAND:
         return CancelEffect.NOTHING
     if track.cancel is kind and not track.state.ended and track.then is None:
@@ -66,22 +66,22 @@ def act_on(track: Track, kind: CancelKind) -> CancelEffect:
 
 
 def acts_in_words(acts: Iterable[CancelEffect]) -> str:
-    """Say of how many partitions each is done: "3 in flight are cancelled, 12 go no further"."""
+    """Count partitions by effect, as text: "3 in flight are cancelled, 12 go no further"."""
     counts = Counter(acts)
-    told = (_words(words, counts[act]) for act, words in _WORDS.items() if counts[act])
-    return ", ".join(told) or "nothing"
+    texts = (_text(template, counts[act]) for act, template in _TEXTS.items() if counts[act])
+    return ", ".join(texts) or "nothing"
 
 
-def _words(words: str, count: int) -> str:
+def _text(template: str, count: int) -> str:
     is_, go = ("is", "goes") if count == 1 else ("are", "go")
-    return words.format(f"{count:,}", is_=is_, go=go)
+    return template.format(f"{count:,}", is_=is_, go=go)
 
 
-_WORDS = {
+_TEXTS = {
     CancelEffect.CANCEL: "{} in flight {is_} cancelled",
     CancelEffect.GO_BACK: "{} {go} back",
     CancelEffect.TRIM: "{} {is_} trimmed",
     CancelEffect.DEQUEUE: "{} {go} no further",
-    CancelEffect.ALREADY: "{} {is_} called off already",
+    CancelEffect.ALREADY: "{} {is_} cancelled already",
     CancelEffect.NOTHING: "{} {is_} over already",
 }

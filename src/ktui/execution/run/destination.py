@@ -1,4 +1,4 @@
-"""Where a partition of a run goes: to its target, or elsewhere once an operator called that off."""
+"""The replicas a partition is heading for: its target, or what a cancel asks for."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ktui.execution.run.track import Track
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """Replicas in order, and who is to lead in the end; None for their first."""
+    """Replicas in order, and the leader to end with; None for the first replica."""
 
     replicas: Brokers
     lead: int | None = None
 
 
 def goal(track: Track, replicas: Brokers, isr: Brokers, leader: int | None) -> Goal:
-    """Give where a partition goes from where it stands.
+    """Return the replicas that a partition is heading for from its present ones.
 
     Args:
         track: the partition.
-        replicas: those that it has, in order; while Kafka is at it, with those being added.
-        isr: those in sync.
-        leader: who leads.
+        replicas: its present replicas in order; during a reassignment, with those being added.
+        isr: the replicas in sync.
+        leader: the present leader.
     """
     match track.cancel:
         case None:
@@ -37,23 +37,24 @@ def goal(track: Track, replicas: Brokers, isr: Brokers, leader: int | None) -> G
 
 
 def goal_in_words(kind: CancelKind | None) -> str:
-    """Name where a partition goes that was called off so, or was not."""
+    """Name the goal of a partition with such a cancel, or with none."""
     return "original replicas" if kind is CancelKind.ROLLBACK else "target"
 
 
 def trimmed(replicas: Brokers, isr: Brokers, leader: int | None, original: Brokers) -> Brokers:
-    """Give as many replicas as there were: the leader, then those in sync, then the original ones.
+    """Return as many replicas as there were originally.
 
-    They stand in their original order, with any other after them; the leader stands first where
-    it is none of the original: else Kafka's own rebalancing would take the lead from it.
+    The leader is kept first, then replicas in sync, then original ones. They stand in their
+    original order, with any other after them. A leader that is not an original replica stands
+    first: else Kafka's own rebalancing would take the leadership from it.
     """
     if len(replicas) <= len(original):
         return replicas
 
-    def worth(broker: int) -> tuple[bool, bool, bool]:
+    def drop_order(broker: int) -> tuple[bool, bool, bool]:
         return broker != leader, broker not in isr, broker not in original
 
-    kept = set(sorted(replicas, key=worth)[: len(original)])
+    kept = set(sorted(replicas, key=drop_order)[: len(original)])
     first = (leader,) if leader in kept and leader not in original else ()
     ordered = dict.fromkeys((*first, *original, *replicas))
     return tuple(broker for broker in ordered if broker in kept)

@@ -1,4 +1,4 @@
-"""Each event of a run in one line, for people."""
+"""Describe each event of a run in one line, for people."""
 
 from __future__ import annotations
 
@@ -59,45 +59,45 @@ _SIGNS = {ConfigOp.APPEND: "+", ConfigOp.SUBTRACT: "-", ConfigOp.SET: "=", Confi
 
 
 def throttle_words(event: DescribedEvent) -> str:  # noqa: PLR0911 - a case an event
-    """Say what was done to throttles."""
+    """Describe a change of throttles."""
     match event:
         case ThrottleChanged():
             who = f", asked by {event.who}" if event.who else ""
             return f"throttle: {event.old.words} -> {event.new.words}, at once{who}"
         case SettingsFound():
-            return f"found before they are touched: {_found(event)}"
+            return f"found before they are touched: {_found_text(event)}"
         case Configure():
             verb = "to be put back" if event.puts_back else "to be set"
             return f"{verb}: {join_some(list(_setting_changes(event.changes)), told=4)}"
         case Configured():
-            return f"{_of(event.resource)}: {_verdict(event)}"
+            return f"{_target(event.resource)}: {_verdict_text(event)}"
         case SettingsLeft():
             why = f": {event.reason}" if event.reason else ""
-            return f"{_of(event.resource)}: {', '.join(event.keys)} left as it is{why}"
+            return f"{_target(event.resource)}: {', '.join(event.keys)} left as it is{why}"
         case SettingChanged():
             if not event.found:
-                return f"{_of(event.resource)}: somebody else has deleted {event.key}"
-            return f"{_of(event.resource)}: somebody else has set {event.key} to {event.found}"
+                return f"{_target(event.resource)}: somebody else has deleted {event.key}"
+            return f"{_target(event.resource)}: somebody else has set {event.key} to {event.found}"
         case _:
             assert_never(event)
 
 
-def _found(event: SettingsFound) -> str:
-    told = [
-        f"{_of(each.resource)} {each.key}"
+def _found_text(event: SettingsFound) -> str:
+    settings = [
+        f"{_target(each.resource)} {each.key}"
         f"{' unset' if each.before is None or each.before.own is None else '=' + each.before.value}"
         for each in event.found
     ]
-    return join_some(told, told=4)
+    return join_some(settings, told=4)
 
 
 def _setting_changes(changes: Iterable[ConfigChange]) -> Iterable[str]:
     for change in changes:
         value = "" if change.value is None else f" {change.value}"
-        yield f"{_of(change.resource)} {change.key} {_SIGNS[change.op]}{value}"
+        yield f"{_target(change.resource)} {change.key} {_SIGNS[change.op]}{value}"
 
 
-def _verdict(event: Configured) -> str:
+def _verdict_text(event: Configured) -> str:
     if event.verdict is Verdict.ACCEPTED:
         return "Kafka has set it"
     if event.verdict is Verdict.UNKNOWN:
@@ -106,7 +106,7 @@ def _verdict(event: Configured) -> str:
     return f"{'could not be sent' if event.code is None else 'was refused'}: {why}"
 
 
-def _of(resource: ConfigResource) -> str:
+def _target(resource: ConfigResource) -> str:
     return f"{resource.scope} {resource.name}"
 
 
@@ -118,7 +118,7 @@ KIND_IN_WORDS = {
 
 
 def cancel_words(event: CancelEvent) -> str:
-    """Say what was asked for, or that the cancel gate was shut or opened."""
+    """Describe a cancel that was asked for, or a change of the cancel gate."""
     if isinstance(event, CancelAsked):
         who = f", asked by {event.who}" if event.who else ""
         scope = join_some([str(tp) for tp in event.partitions], told=5)
@@ -130,7 +130,7 @@ def cancel_words(event: CancelEvent) -> str:
 
 
 def add_words(event: AddEvent) -> str:
-    """Say which plan has joined, or who of it waits in the queue now."""
+    """Describe a plan that has joined, or the partitions that wait for its targets."""
     if isinstance(event, Added):
         who = f", asked by {event.who}" if event.who else ""
         of = as_count(event.partitions, "partition")
@@ -141,9 +141,9 @@ def add_words(event: AddEvent) -> str:
 
 
 _CONFLICTS = {
-    OnConflict.ROLLBACK: "what the run moves elsewhere is rolled back first",
-    OnConflict.KEEP: "what the run moves elsewhere keeps its target",
-    OnConflict.RETARGET: "what the run moves elsewhere goes there from where it is",
+    OnConflict.ROLLBACK: "partitions that the run moves elsewhere are rolled back first",
+    OnConflict.KEEP: "partitions that the run moves elsewhere keep their target",
+    OnConflict.RETARGET: "partitions that the run moves elsewhere go there from where they are",
 }
 
 
@@ -158,20 +158,20 @@ _REQUESTS = {"alter": "the alter", "elect": "the election", "cancel": "the cance
 
 
 def words(event: AnyRunEvent) -> str:
-    """Say what happened, fit to be shown; the partition it is about is not named."""
-    return clean(_words(event))
+    """Describe an event without naming its partition; control characters are escaped."""
+    return clean(_event_text(event))
 
 
 def sentence(event: AnyRunEvent) -> str:
-    """Say what happened, in one line that stands for itself."""
+    """Describe an event in one line that stands alone, with its partition."""
     tp = getattr(event, "tp", None)
-    return clean(_words(event) if tp is None else f"{tp}: {_words(event)}")
+    return clean(_event_text(event) if tp is None else f"{tp}: {_event_text(event)}")
 
 
 def limits_in_words(limits: Limits) -> str:
-    """Name the limits in force: "R 1, P 20, gentle, rolling, by topic"; those not set are left out.
+    """Describe limits: "R 1, P 20, gentle, rolling, by topic".
 
-    The letters are those of KIP-435 and of the options' help.
+    Limits that are not set are left out. The letters are those of KIP-435 and of the options' help.
     """
     counts = [
         f"{letter} {_count(limits, o)}" for o, letter in LETTERS.items() if _is_set(limits, o)
@@ -180,27 +180,27 @@ def limits_in_words(limits: Limits) -> str:
 
 
 def counted(limits: Limits) -> str:
-    """Name what the batches of a run are under some limits."""
+    """Return the noun for a batch under some limits: wave or decision."""
     return "wave" if limits.mode is Mode.WAVE else "decision"
 
 
 def scope_in_words(topics: Sequence[str], partitions: Sequence[TopicPartition]) -> str:
-    """Name the topics and partitions that something is about; nothing where it is about all."""
+    """Name the topics and partitions of a command's scope; empty for the whole run."""
     named = [f"topic {topic}" for topic in topics] + [str(tp) for tp in partitions]
     return join_some(named, told=5)
 
 
 def who_paused(by: By) -> str:
-    """Name who paused a run, or let it go on."""
+    """Name the origin of a pause, or of its end."""
     return _WHO[by]
 
 
-def _words(event: AnyRunEvent) -> str:
+def _event_text(event: AnyRunEvent) -> str:
     match event:
         case StepBegun() | Elect() | Cancel() | Answered():
-            return _of_request(event)
+            return _request_text(event)
         case StepOver() | NowIn() | Replanned():
-            return _of_outcome(event)
+            return _outcome_text(event)
         case (
             Started()
             | PlannedPart()
@@ -211,9 +211,9 @@ def _words(event: AnyRunEvent) -> str:
             | Exported()
             | Imported()
         ):
-            return _of_life(event)
+            return _lifecycle_text(event)
         case LimitsChanged() | Paused() | Continued() | Gate() | Outage() | Recording():
-            return _of_will(event)
+            return _control_text(event)
         case ThrottleEvent():
             return throttle_words(event)
         case CancelAsked() | CancelGate() | Added() | Joined():
@@ -222,19 +222,19 @@ def _words(event: AnyRunEvent) -> str:
             assert_never(event)
 
 
-def _of_request(event: StepBegun | Elect | Cancel | Answered) -> str:
+def _request_text(event: StepBegun | Elect | Cancel | Answered) -> str:
     match event:
         case StepBegun():
-            return _step(event)
+            return _step_text(event)
         case Elect():
             return f"{event.leader} is to be elected as its leader"
         case Cancel():
             return f"its step is cancelled: {event.reason}"
         case Answered():
-            return _answer(event)
+            return _answer_text(event)
 
 
-def _of_outcome(event: StepOver | NowIn | Replanned) -> str:
+def _outcome_text(event: StepOver | NowIn | Replanned) -> str:
     match event:
         case StepOver():
             leader = "without a leader" if event.leader is None else f"led by {event.leader}"
@@ -248,13 +248,13 @@ def _of_outcome(event: StepOver | NowIn | Replanned) -> str:
             return f"{now} instead of {brokers(event.before)}; it goes on from there"
 
 
-def _of_will(event: LimitsChanged | Paused | Continued | Gate | Outage | Recording) -> str:
+def _control_text(event: LimitsChanged | Paused | Continued | Gate | Outage | Recording) -> str:
     match event:
         case LimitsChanged():
             stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
             who = f", asked by {event.who}" if event.who else ""
             since = f"from {counted(event.new)} {event.batch + 1:,} on"
-            return f"limits: {_changes(event)}; {since}{stay}{who}"
+            return f"limits: {_limit_changes(event)}; {since}{stay}{who}"
         case Gate():
             reason = f": {event.reason}" if event.reason else ""
             return f"the gate is shut{reason}" if event.shut else "the gate is open again"
@@ -263,13 +263,13 @@ def _of_will(event: LimitsChanged | Paused | Continued | Gate | Outage | Recordi
             return f"the cluster is lost{reason}" if event.lost else "the cluster answers again"
         case Recording():
             if event.on:
-                return "what its process sees is recorded"
-            return event.reason or "what its process sees is not recorded"
+                return "its engine records what it observes"
+            return event.reason or "its engine does not record what it observes"
         case Paused() | Continued():
-            return _of_pause(event)
+            return _pause_text(event)
 
 
-def _step(event: StepBegun) -> str:
+def _step_text(event: StepBegun) -> str:
     signs = [f"+{b}" for b in event.adding] + [f"-{b}" for b in event.removing]
     changes = f" ({' '.join(signs)})" if signs else ""
     alters = f"{brokers(event.before)} -> {brokers(event.replicas)}{changes}"
@@ -279,7 +279,7 @@ def _step(event: StepBegun) -> str:
     return f"batch {event.batch:,}: {what}{alone}"
 
 
-def _answer(event: Answered) -> str:
+def _answer_text(event: Answered) -> str:
     request = _REQUESTS[event.request]
     if event.verdict is Verdict.ACCEPTED:
         return f"Kafka accepted {request}{f': {event.code}' if event.code else ''}"
@@ -290,7 +290,7 @@ def _answer(event: Answered) -> str:
     return f"{request} {what}{f': {why}' if why else ''}"
 
 
-def _of_life(
+def _lifecycle_text(
     event: Started | PlannedPart | Recovered | Ended | Owned | Left | Exported | Imported,
 ) -> str:
     match event:
@@ -300,23 +300,23 @@ def _of_life(
             throttle = f"; throttle {rates.words}" if rates else ""
             return f"run of {event.plan}, {of}; {limits_in_words(event.limits)}{throttle}"
         case PlannedPart():
-            return _planned(event)
+            return _planned_text(event)
         case Recovered():
             return f"the journal was damaged and is recovered: {event.lost}"
         case Ended():
             counts = (f"{n:,} {s.words}" for s, n in event.counts.items() if n)
             return f"ended: {', '.join(counts)}{_still_open(event)}"
         case _:
-            return _of_owner(event)
+            return _owner_text(event)
 
 
-def _of_owner(event: Owned | Left | Exported | Imported) -> str:
+def _owner_text(event: Owned | Left | Exported | Imported) -> str:
     match event:
         case Owned():
             off = ", and does not ask who owns the cluster" if event.ownership_off else ""
-            return f"process {event.pid} of {event.user} on {event.host} carries it on{off}"
+            return f"process {event.pid} of {event.user} on {event.host} is its engine{off}"
         case Left():
-            return f"its process has left it: {event.reason}"
+            return f"its engine has exited: {event.reason}"
         case Exported():
             where = f"{event.file}: it goes on where that is imported"
             return f"{event.user} on {event.host} exported it to {where}"
@@ -325,23 +325,23 @@ def _of_owner(event: Owned | Left | Exported | Imported) -> str:
 
 
 def _still_open(event: Ended) -> str:
-    """Name the requests that may take effect after the end."""
+    """Name the requests that may still take effect after the end."""
     if not event.open:
         return ""
     named = [f"{each.topic}-{each.partition}" for each in event.open]
     brokers = sorted({each.node for each in event.open if each.node is not None})
     at = f" (broker {join_some(brokers)})" if brokers else ""
-    return f"; requests may take effect yet that were not answered{at}: {join_some(named, told=5)}"
+    return f"; unanswered requests may still take effect{at}: {join_some(named, told=5)}"
 
 
-def _planned(event: PlannedPart) -> str:
+def _planned_text(event: PlannedPart) -> str:
     if not event.partitions:
         return "no partitions of the plan"
     first, last = event.partitions[0].tp, event.partitions[-1].tp
     return f"{as_count(len(event.partitions), 'partition')} of the plan, {first} to {last}"
 
 
-def _of_pause(event: Paused | Continued) -> str:
+def _pause_text(event: Paused | Continued) -> str:
     scope = scope_in_words(event.topics, event.partitions)
     of = f" {scope}" if scope else ""
     who = ", ".join(filter(None, (who_paused(event.by), event.who)))
@@ -350,7 +350,7 @@ def _of_pause(event: Paused | Continued) -> str:
     return f"paused{of} by {who}{f': {event.reason}' if event.reason else ''}"
 
 
-def _changes(event: LimitsChanged) -> str:
+def _limit_changes(event: LimitsChanged) -> str:
     counts = [
         f"{letter} {_count(event.old, o)} -> {_count(event.new, o)}"
         for o, letter in LETTERS.items()

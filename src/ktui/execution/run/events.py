@@ -1,8 +1,8 @@
-"""What happens in a run, as the journal keeps it and scripts read it: a run is their fold.
+"""The events of a run, as the journal keeps them and scripts read them: a run is their fold.
 
-Each is one JSON object whose `event` names it. Intents (`step`, `elect`, `cancel`) are written and
-synced before anything is sent; `answered` is what came back. Times and numbers of events are with
-the journal's rows, not in here.
+Each event is one JSON object whose `event` field names its kind. Intents (`step`, `elect`,
+`cancel`) are written and synced before anything is sent. `answered` is the outcome. The times and
+numbers of events are in the journal's rows, not in the events.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from ktui.planning.throttle_rates import ThrottleRates
 
 
 class RunEvent(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):
-    """Something that happened in a run. Fields that are as by default are not written."""
+    """An event of a run. Fields that have their default are not written."""
 
 
 class Recording(RunEvent, frozen=True, kw_only=True, tag="recording"):
-    """What the process that owns the run sees is recorded, or is not any more."""
+    """The engine has begun or stopped recording what it observes."""
 
     on: bool
     reason: str = ""
-    """Why not; empty where that is as was asked for."""
+    """Why recording is off; empty where the operator asked for that."""
 
 
 NOT_RECORDED = Recording(on=False)
 
 
 class ThrottleEvent(RunEvent, frozen=True):
-    """One of those below."""
+    """An event about throttles: one of the kinds below."""
 
 
 class ThrottleChanged(ThrottleEvent, frozen=True, kw_only=True, tag="throttle"):
-    """Other rates were put in force, at once and also for what is in flight."""
+    """New rates are in force, at once and also for the steps in flight."""
 
     old: ThrottleRates
     new: ThrottleRates
     command: int | None = None
     who: str = ""
-    """Who asked for it, where someone did: user@host (pid)."""
+    """The operator who asked, as user@host (pid); empty where nobody did."""
 
 
 class FoundSetting(msgspec.Struct, frozen=True):
@@ -59,57 +59,57 @@ class FoundSetting(msgspec.Struct, frozen=True):
     resource: ConfigResource
     key: str
     before: Setting | None
-    """None where nobody has set it: of such rates a broker tells nothing."""
+    """None where nobody has set it: brokers do not report such rates."""
 
 
 class SettingsFound(ThrottleEvent, frozen=True, kw_only=True, tag="settings_found"):
-    """Written before any of these settings is touched: what they are put back to."""
+    """The values to restore, written before any of these settings is touched."""
 
     found: tuple[FoundSetting, ...]
 
 
 class Configure(ThrottleEvent, frozen=True, kw_only=True, tag="configure"):
-    """An intent: settings are about to be changed. Nothing is sent before it is in the journal."""
+    """An intent: settings are about to change. Nothing is sent before it is in the journal."""
 
     changes: tuple[ConfigChange, ...]
     puts_back: bool = False
-    """Whether these give a setting back what stood there before the run."""
+    """Whether these changes restore the values from before the run."""
 
 
 class Configured(ThrottleEvent, frozen=True, kw_only=True, tag="configured"):
-    """What became of the last intent about one resource."""
+    """The outcome of the last intent about one resource."""
 
     resource: ConfigResource
     verdict: Verdict
     code: str | None = None
     message: str = ""
     node: int | None = None
-    """The broker that got it, where it did not answer and is known."""
+    """The broker that got the request and did not answer; None if it answered or is not known."""
 
 
 class SettingChanged(ThrottleEvent, frozen=True, kw_only=True, tag="setting_changed"):
-    """Somebody else changed or deleted a setting of the run while it is needed.
+    """Somebody else changed or deleted a setting that the run still needs.
 
-    What they deleted is set again. A rate that they set stays.
+    The run sets a deleted setting again. A rate that somebody else has set stays.
     """
 
     resource: ConfigResource
     key: str
     found: str | None
-    """The value that is there now; None where there is none."""
+    """The present value; None where there is none."""
 
 
 class SettingsLeft(ThrottleEvent, frozen=True, kw_only=True, tag="settings_left"):
-    """Settings that are the run's no more, as they stand: someone else's value, or no resource."""
+    """The run has given settings up as they are: someone else's value, or the resource is gone."""
 
     resource: ConfigResource
     keys: tuple[str, ...]
     reason: str
-    """Empty where the run has changed nothing there."""
+    """Empty where the run has not changed these settings."""
 
 
 class CancelAsked(RunEvent, frozen=True, kw_only=True, tag="cancel_asked"):
-    """From here on some partitions do not go to their targets; nothing that does is sent."""
+    """A cancel: from here on, no request moves these partitions towards their targets."""
 
     kind: CancelKind
     partitions: tuple[TopicPartition, ...]
@@ -120,33 +120,36 @@ class CancelAsked(RunEvent, frozen=True, kw_only=True, tag="cancel_asked"):
 class CancelGate(RunEvent, frozen=True, kw_only=True, tag="cancel_gate"):
     """The cluster's cancel gate (KIP-236's reassign_cancel) was found shut, or open again.
 
-    While it is shut nothing is submitted on the cluster but what cancels and rolls back.
+    While the gate is shut, only cancels and rollbacks are submitted on the cluster.
     """
 
     shut: bool
     reason: str = ""
-    """Who shut it, and when."""
+    """The operator who shut the gate, and when."""
 
 
 CancelEvent = CancelAsked | CancelGate
 
 
 class OnConflict(enum.StrEnum):
-    """What becomes of a partition that the run is moving elsewhere."""
+    """What to do with a partition of an extra plan that the run is moving elsewhere."""
 
     ROLLBACK = "rollback"
-    """It is rolled back first, then queued with its new target (KIP-236)."""
+    """Roll the partition back first, then queue it with its new target (KIP-236)."""
     KEEP = "keep"
-    """The run's own target stays, and the extra plan's is dropped for it."""
+    """Keep the run's own target; drop that of the extra plan for this partition."""
     RETARGET = "retarget"
-    """Its step in flight is cancelled, and it goes to the new target from where it is."""
+    """Cancel its step in flight, and go to the new target from its present replicas."""
 
 
 class Added(RunEvent, frozen=True, kw_only=True, tag="added"):
-    """An extra plan joins the run; `partitions` of it follow in `planned` events, all or none."""
+    """An extra plan joins the run; its partitions follow in `planned` events, all or none.
+
+    `partitions` is how many.
+    """
 
     plan: str
-    """The file's name."""
+    """The name of the plan's file."""
     plan_sha256: str
     partitions: int
     on_conflict: OnConflict
@@ -155,9 +158,9 @@ class Added(RunEvent, frozen=True, kw_only=True, tag="added"):
 
 
 class Joined(RunEvent, frozen=True, kw_only=True, tag="joined"):
-    """Partitions that the run had before wait in its queue for what an extra plan wants of them.
+    """Partitions of the run are queued for their targets of an extra plan.
 
-    What the run did with them before is over.
+    Their earlier moves in the run are over.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -174,10 +177,10 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
     topic_id: str | None
     target: Brokers
     original: Brokers
-    """Its replicas in order, those that someone was adding left out: Kafka forgets them."""
+    """Its replicas in order, without any being added; Kafka forgets the original ones."""
     leader: int | None
     size: int = 0
-    """Bytes of the leader's replica; 0 where that could not be read."""
+    """Bytes of the leader's replica; 0 where the size could not be read."""
 
     @property
     def tp(self) -> TopicPartition:
@@ -186,25 +189,25 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
 
 
 class By(enum.StrEnum):
-    """Who paused a run, or let it go on."""
+    """The origin of a pause, or of its end."""
 
     OPERATOR = "operator"
     SIGNAL = "signal"
     """An interrupt from the terminal that started it."""
     UNTIL = "until"
-    """The time given with --until: nothing more fits before it."""
+    """The time of --until: nothing more fits before it."""
     FAILURE = "failure"
-    """A partition failed, and --stop-on-failure was given; or a permission is missing."""
+    """A partition failed under --stop-on-failure; or a permission is missing."""
     RECOVERY = "recovery"
-    """The journal was damaged: pauses and limits that were asked for may be lost."""
+    """The journal was damaged: commands for pauses and limits may be lost."""
 
 
 class Started(RunEvent, frozen=True, kw_only=True, tag="started"):
-    """A run was made; `partitions` of them follow in `planned` events."""
+    """A run was created; its partitions, `partitions` in number, follow in `planned` events."""
 
     cluster_id: str
     plan: str
-    """The file's name."""
+    """The name of the plan's file."""
     plan_sha256: str
     partitions: int
     limits: Limits
@@ -212,7 +215,7 @@ class Started(RunEvent, frozen=True, kw_only=True, tag="started"):
     connection: dict[str, str] = msgspec.field(default_factory=dict)
     """How the cluster was named: bootstrap_server, command_config, context. Never a secret."""
     version: str
-    """Of ktui."""
+    """The version of ktui."""
 
 
 class PlannedPart(RunEvent, frozen=True, kw_only=True, tag="planned"):
@@ -222,66 +225,70 @@ class PlannedPart(RunEvent, frozen=True, kw_only=True, tag="planned"):
 
 
 class Owned(RunEvent, frozen=True, kw_only=True, tag="owned"):
-    """A process took the run on: the first one, or one that resumed it."""
+    """An engine took the run on: the first one, or one that resumed it."""
 
     pid: int
     host: str
     user: str
     until: datetime | None = None
-    """It begins nothing that is not expected to end by then."""
+    """The engine begins nothing that is not expected to end by then."""
     ownership_off: bool = False
-    """It was told not to ask who owns the cluster."""
+    """Whether the engine runs with --no-ownership: it does not check who owns the cluster."""
 
     def __post_init__(self) -> None:
-        """Refuse a time that cannot be shown."""
+        """Reject a time that cannot be shown.
+
+        Raises:
+            ValueError: `until` is such a time.
+        """
         if self.until is not None:
             checked_moment(self.until)
 
 
 class Left(RunEvent, frozen=True, kw_only=True, tag="left"):
-    """The process that owned the run went, and the run was not at its end."""
+    """The engine of the run has exited before the run's end."""
 
     reason: str
 
 
 class Exported(RunEvent, frozen=True, kw_only=True, tag="exported"):
-    """The run was written into a file, and goes on in the state directory that takes it from there.
+    """The run was exported to a file, and goes on in the state directory that imports it.
 
-    It is the last event in the file. Here nothing more happens until the run is imported again.
+    This is the last event in the file. Nothing more happens here until the run is imported again.
     """
 
     run: str
-    """Its name here."""
+    """The run's name here."""
     file: str
     host: str
     user: str
 
 
 class Imported(RunEvent, frozen=True, kw_only=True, tag="imported"):
-    """The run was taken from a file, and goes on in this state directory."""
+    """The run was imported from a file, and goes on in this state directory."""
 
     host: str
     user: str
     connection: dict[str, str]
-    """How the cluster is named from now on: bootstrap_server, command_config, context."""
+    """The cluster's address from now on: bootstrap_server, command_config, context."""
 
 
 class LimitsChanged(RunEvent, frozen=True, kw_only=True, tag="limits"):
-    """Other limits were put in force, for every decision after `batch`."""
+    """New limits are in force, for every decision after `batch`."""
 
     old: Limits
     new: Limits
     batch: int
-    """The last decision that was made under the old ones."""
+    """The last decision under the old limits."""
     in_flight: int
-    """How many steps stayed as they were."""
+    """How many steps in flight stayed as they were."""
     command: int | None = None
     who: str = ""
-    """Who asked for it, where someone did: user@host (pid)."""
+    """The operator who asked, as user@host (pid); empty where nobody did."""
 
 
 class Paused(RunEvent, frozen=True, kw_only=True, tag="paused"):
-    """Nothing new is submitted, for the whole run or for some of it; what is in flight finishes."""
+    """A pause of the whole run or part of it: no new step is submitted; those in flight finish."""
 
     by: By
     reason: str = ""
@@ -292,7 +299,7 @@ class Paused(RunEvent, frozen=True, kw_only=True, tag="paused"):
 
 
 class Continued(RunEvent, frozen=True, kw_only=True, tag="continued"):
-    """A pause was lifted; without topics and partitions, every pause of the same kind."""
+    """A pause was lifted; without topics and partitions, every pause of the same origin."""
 
     by: By
     topics: tuple[str, ...] = ()
@@ -302,41 +309,41 @@ class Continued(RunEvent, frozen=True, kw_only=True, tag="continued"):
 
 
 class Gate(RunEvent, frozen=True, kw_only=True, tag="gate"):
-    """The cluster's health let no new step begin, or does so again."""
+    """The cluster's health holds new steps back, or allows them again."""
 
     shut: bool
     reason: str = ""
 
 
 class Outage(RunEvent, frozen=True, kw_only=True, tag="outage"):
-    """The process that owns the run has lost the cluster, or has it again."""
+    """The engine has lost the cluster, or has an answer again."""
 
     lost: bool
     reason: str = ""
 
 
 class StepBegun(RunEvent, frozen=True, kw_only=True, tag="step"):
-    """An intent: a step of a partition that is about to be sent. It is never sent before this."""
+    """An intent: a step of a partition is about to be sent, never before this is written."""
 
     topic: str
     partition: int
     batch: int
     replicas: Brokers
-    """What is asked for, in order (TR)."""
+    """The replicas asked for, in order (TR)."""
     adding: Brokers
     removing: Brokers
     elect: int | None
-    """Who is to be elected as the preferred leader, once the alter is over."""
+    """The preferred leader to elect once the alter is over."""
     before: Brokers
     """The replicas in order just before; for the first step of a partition, its original ones."""
     leader: int | None
     alters: bool = True
-    """False where the election is all."""
+    """False for a step that only elects."""
     moves_leader: bool = False
     cut: bool = False
     urgent: bool = False
     alone: bool = False
-    """It can never fit the limits, and went when nothing else did."""
+    """Whether the step can never fit the limits, and was sent while nothing else was in flight."""
     holds_place: bool = True
 
     @property
@@ -346,7 +353,7 @@ class StepBegun(RunEvent, frozen=True, kw_only=True, tag="step"):
 
     @property
     def step(self) -> Step:
-        """The step as pacing has it."""
+        """The step in the terms of pacing."""
         return Step(
             target=self.replicas, adds=self.adding, drops=self.removing, alters=self.alters,
             elects=self.elect, moves_leader=self.moves_leader, cut=self.cut, urgent=self.urgent,
@@ -376,7 +383,7 @@ class Cancel(_OfPartition, frozen=True, kw_only=True, tag="cancel"):
 
 
 class Request(enum.StrEnum):
-    """What was asked of Kafka for a partition."""
+    """The kind of a request to Kafka for a partition."""
 
     ALTER = "alter"
     ELECT = "elect"
@@ -384,7 +391,7 @@ class Request(enum.StrEnum):
 
 
 class Answered(_OfPartition, frozen=True, kw_only=True, tag="answered"):
-    """What became of a request: accepted, refused in the broker's words, or unknown."""
+    """The outcome of a request: accepted, refused with the broker's message, or unknown."""
 
     request: Request
     verdict: Verdict
@@ -392,13 +399,13 @@ class Answered(_OfPartition, frozen=True, kw_only=True, tag="answered"):
     """Kafka's name of the error; None with `refused` where nothing could be sent."""
     message: str = ""
     node: int | None = None
-    """The broker that the request went to, where its answer was lost."""
+    """The broker that got the request, where its answer was lost."""
 
 
 class StepOver(_OfPartition, frozen=True, kw_only=True, tag="step_over"):
     """The step in flight has ended.
 
-    `reached` where the replicas are what it asked for, and its election has taken place.
+    `reached` is whether the replicas are those asked for, and the election has taken place.
     """
 
     replicas: Brokers
@@ -408,26 +415,26 @@ class StepOver(_OfPartition, frozen=True, kw_only=True, tag="step_over"):
 
 
 class NowIn(_OfPartition, frozen=True, kw_only=True, tag="state"):
-    """A partition came into a state that no intent of ours put it in."""
+    """A partition has entered a state without an intent of the run."""
 
     state: State
     reason: str = ""
     replicas: Brokers | None = None
-    """Those that it has now, where someone else gave it other ones."""
+    """Its present replicas, where someone else has changed them."""
 
 
 class Replanned(_OfPartition, frozen=True, kw_only=True, tag="replanned"):
-    """Someone else gave a waiting partition other replicas; it goes on to its target from there."""
+    """Someone else changed a waiting partition's replicas; its move to the target starts there."""
 
     replicas: Brokers
     before: Brokers
 
 
 class Recovered(RunEvent, frozen=True, kw_only=True, tag="recovered"):
-    """The journal was damaged; what is before this event is all that could be read."""
+    """The journal was damaged; the events before this one are all that could be read."""
 
     lost: str
-    """What was wrong, and where the damaged file is."""
+    """The damage, and where the damaged file is."""
 
 
 class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -436,7 +443,7 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     topic: str
     partition: int
     node: int | None = None
-    """The broker that has it, where that is known."""
+    """The broker that has the request; None if it is not known."""
 
 
 class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
@@ -444,7 +451,7 @@ class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
 
     counts: dict[State, int]
     open: tuple[OpenRequest, ...] = ()
-    """What may take effect yet."""
+    """The requests that may still take effect."""
 
 
 AnyRunEvent = (
@@ -457,7 +464,7 @@ AnyRunEvent = (
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
-    """An event as it stands in the journal."""
+    """An event as stored in the journal."""
 
     seq: int
     """From 1, without gaps."""
@@ -471,17 +478,17 @@ _DECODER = msgspec.json.Decoder(AnyRunEvent)
 
 
 def encode(event: AnyRunEvent) -> bytes:
-    """Give an event as JSON; the same event always as the same bytes."""
+    """Encode an event as JSON; the same event always gives the same bytes."""
     return _ENCODER.encode(event)
 
 
 def decode(body: bytes) -> AnyRunEvent:
-    """Read an event.
+    """Decode an event from JSON.
 
-    What this version would not write in the same way may have fields that it does not know.
+    An event that this version would encode otherwise may have fields that it does not know.
 
     Raises:
-        msgspec.DecodeError: it is none that this version knows, or has a field that it does not.
+        msgspec.DecodeError: this version does not know the event, or one of its fields.
     """
     event: AnyRunEvent = decode_untrusted(_DECODER, body)
     if _ENCODER.encode(event) != body and (field := unknown_field(body, event)):

@@ -1,4 +1,4 @@
-"""The first events of a run: what is to be done, and how everything was before."""
+"""The first events of a run: its targets, and the state of its partitions before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 T = TypeVar("T")
 
 AT_ONCE = 1_000
-"""Partitions in one event: of a size that is written and read well."""
+"""Partitions in one event, so that its size is written and read well."""
 
 
 def first_events(
@@ -31,9 +31,9 @@ def first_events(
     plan_name: str,
     connection: Mapping[str, str] | None = None,
 ) -> list[AnyRunEvent]:
-    """Give the events that a run's journal begins with.
+    """Return the events that a run's journal begins with.
 
-    The plan was checked against the cluster and has no problem: every partition of it is there.
+    The plan was checked against the cluster without a problem, so all its partitions exist.
     """
     planned = planned_by(plan, cluster)
     started = Started(
@@ -50,9 +50,9 @@ def first_events(
 
 
 def planned_by(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
-    """Give the partitions of a plan as the cluster has them, in the plan's order.
+    """Return the partitions of a plan as the cluster has them, in the plan's order.
 
-    Those that the cluster does not have are left out.
+    Partitions that the cluster does not have are left out.
     """
     rules = PlanRules(cluster)
     states = ((target, rules.state(target.tp)) for target in plan.partitions)
@@ -60,17 +60,17 @@ def planned_by(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
 
 
 def sha256_of(plan: Plan) -> str:
-    """Give the hash of a plan's file."""
+    """Return the SHA-256 of a plan's file, as hex digits."""
     return hashlib.sha256(plan.text or plan_as_json(plan).encode()).hexdigest()
 
 
 def planned_parts(partitions: Sequence[Planned], most: int = AT_ONCE) -> list[PlannedPart]:
-    """Give a run's partitions in events of a size that is written and read well."""
+    """Return a run's partitions as events, at most `most` partitions in each."""
     return [PlannedPart(partitions=part) for part in parts(partitions, most)]
 
 
 def parts(of: Sequence[T], most: int = AT_ONCE) -> Iterator[tuple[T, ...]]:
-    """Give some partitions in turn, so many to an event."""
+    """Split a sequence into tuples of at most `most` items."""
     for n in range(0, len(of), most):
         yield tuple(of[n : n + most])
 

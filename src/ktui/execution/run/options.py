@@ -1,4 +1,4 @@
-"""What an operator chose for a run beside its limits; it holds from start to end."""
+"""The options of a run beside its limits; they hold from start to end."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ class OnStall(enum.StrEnum):
     """What to do with a step whose added broker has been offline for too long."""
 
     WAIT = "wait"
-    """Nothing: it keeps its place, and goes on when the broker is back."""
+    """Do nothing: the step keeps its place, and goes on when the broker is back."""
     CANCEL = "cancel"
     """Cancel the step, and free its place."""
 
 
 class OnForeignChange(enum.StrEnum):
-    """What to do with a waiting partition that someone else gave other replicas."""
+    """What to do with a waiting partition whose replicas someone else has changed."""
 
     SKIP = "skip"
     REPLAN = "replan"
-    """Carry it to its target from where it is now."""
+    """Move the partition to its target from its present replicas."""
 
 
 class OnForeignThrottle(enum.StrEnum):
     """What to do when somebody else sets another rate on a broker that the run throttles."""
 
     HOLD = "hold"
-    """Add nothing more to that broker until their rate is gone, or the run's is set again."""
+    """Add nothing more to that broker until the other rate is gone, or the run's is set again."""
     GO_ON = "go-on"
-    """Go on under their rate."""
+    """Go on under the other rate."""
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run behaves when things go otherwise."""
+    """How a run deals with trouble, its throttle, and how it polls and records."""
 
     on_stall: OnStall = OnStall.WAIT
     stall_timeout_s: float = 300.0
@@ -44,20 +44,20 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     stop_on_failure: bool = False
     """Begin nothing more once a partition has failed."""
     most_under_min_isr: int | None = None
-    """Take no step while more partitions outside the run are under min ISR; None asks nothing."""
+    """Begin no step while more partitions outside the run are under min ISR; None: no check."""
     most_offline: int | None = None
-    """Take no step while more partitions outside the run are offline; None asks nothing."""
+    """Begin no step while more partitions outside the run are offline; None: no check."""
     throttle: ThrottleRates = NO_THROTTLE
-    """The rates that the run begins with; they may change, unlike all else here."""
+    """The rates that the run begins with; unlike the other options, they may change."""
     throttle_leaders: bool = False
-    """Throttle what leaders send to replicas out of the ISR, too, beside what followers take."""
+    """Also throttle the leaders' traffic to replicas out of the ISR, beside the followers' side."""
     on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
     poll_s: float = 1.0
-    """Seconds between two looks at the cluster."""
+    """Seconds between two polls of the cluster."""
     record: bool = True
-    """Record what is seen of the cluster, beside the journal."""
+    """Record observations of the cluster, beside the journal."""
 
     @property
     def gated(self) -> bool:
-        """Whether the health of the rest of the cluster is asked for."""
+        """Whether steps depend on the health of the rest of the cluster."""
         return self.most_under_min_isr is not None or self.most_offline is not None

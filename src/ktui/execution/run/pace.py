@@ -1,4 +1,4 @@
-"""How long a partition is expected to take, by what the run has seen of others, or earlier runs."""
+"""The time a partition is expected to take, by the copies of this run or of earlier ones."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import ThrottleRates
 
 ASSUMED_BYTES_S = 50e6
-"""How fast one replica is copied, as long as none has been and no earlier run is known."""
+"""The assumed rate of one replica until one has been copied, if no earlier run is known."""
 STEP_S = 3.0
-"""What a step takes beside copying: polls, and the election or the cut; unless that is known."""
+"""Seconds a step takes beside copying, unless known: polls, and the election or the cut."""
 _WEIGHT = 0.2
-"""Of the latest step, in the average."""
-_TELLING = 1_000_000
-"""Bytes: smaller copies say nothing of a rate."""
+"""The weight of the latest step in the average."""
+_SMALLEST_SAMPLE = 1_000_000
+"""Bytes; smaller copies say nothing about a rate."""
 
 
 class Pace:
     """The average rate at which replicas of the run were copied, step by step.
 
     Args:
-        prior: how fast earlier runs on the cluster went; it holds until the run has its own rate.
+        prior: the rates of earlier runs on the cluster, used until the run has its own rate.
     """
 
     def __init__(self, prior: Prior | None = None) -> None:
         self.bytes_s = ASSUMED_BYTES_S if prior is None else prior.replica_bytes_s.p50
-        """Of one replica."""
+        """Bytes a second of one replica."""
         self.step_s = STEP_S if prior is None else prior.step_s
-        """What a step takes beside copying."""
+        """Seconds a step takes beside copying."""
         self._assumed = prior is None
         self.known_bytes_s = 0.0
-        """The same, and 0 as long as nothing was seen."""
+        """The rate that this run has shown, in bytes a second; 0 until then."""
 
     @property
     def assumed(self) -> bool:
-        """Whether no replica of this run or an earlier one has shown how fast it is copied."""
+        """Whether the rate is assumed: neither this run nor an earlier one has shown one."""
         return self._assumed and not self.known_bytes_s
 
     def learn(self, events: Iterable[AnyRunEvent], run: Run, now: datetime) -> None:
-        """Take in the steps that ended; the run has not been told of them yet."""
+        """Learn from the steps that ended; call this before the run applies the events."""
         for event in events:
             if isinstance(event, StepOver) and event.reached:
                 track = run.tracks[event.tp]
@@ -52,18 +52,18 @@ class Pace:
                     self.learn_step(track.planned.size, (now - step.at).total_seconds())
 
     def learn_step(self, size: int, took_s: float) -> None:
-        """Take in how long a step took to copy replicas of so many bytes."""
-        if size >= _TELLING:
+        """Learn from a step that copied replicas of `size` bytes in `took_s` seconds."""
+        if size >= _SMALLEST_SAMPLE:
             weight = _WEIGHT if self.known_bytes_s else 1.0
             self.bytes_s += weight * (size / max(0.001, took_s) - self.bytes_s)
             self.known_bytes_s = self.bytes_s
 
     def needed_s(self, track: Track, throttle: ThrottleRates) -> float:
-        """Give the seconds that must be left for a partition's next step to be submitted.
+        """Return the seconds that must be left for a partition's next step to be submitted.
 
-        A partition begins only if all of it fits, one replica after another, and goes on as long
-        as its next step does; replicas that are added at once are copied at once. No copy is
-        expected to be faster than the throttle of its broker.
+        A partition begins only if its whole move fits, with one replica after another. It goes on
+        as long as its next step fits. Replicas that are added at once are copied at once. No copy
+        is expected to be faster than the throttle of its broker.
         """
         missing = [broker for broker in track.planned.target if broker not in track.replicas]
         copies_s = [track.planned.size / self._rate(throttle.of(broker)) for broker in missing]

@@ -1,4 +1,4 @@
-"""Who has paused what of a run."""
+"""The pauses of a run: their scope and their origin."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _WHO = {
 
 
 class Pauses:
-    """The pauses in force: of the whole run, by whom and why, and of topics and partitions."""
+    """The pauses in force: of the whole run with origin and reason, of topics and partitions."""
 
     def __init__(self) -> None:
         self.whole: dict[By, str] = {}
         self.topics: set[str] = set()
         self.partitions: set[TopicPartition] = set()
         self.freed: set[TopicPartition] = set()
-        """Called off since the last pause: an operator who rolls back means now."""
+        """Partitions cancelled since the last pause: an operator who rolls back means now."""
 
     @property
     def reason(self) -> str | None:
-        """Say why nothing of the run is submitted; None where it goes on."""
+        """Why the whole run is paused; None if it is not."""
         return "; ".join(why or f"by {_WHO[by]}" for by, why in self.whole.items()) or None
 
     def holds(self, tp: TopicPartition) -> bool:
@@ -34,14 +34,14 @@ class Pauses:
         return tp not in self.freed and self._paused(tp)
 
     def stop(self, tp: TopicPartition) -> bool:
-        """Whether a pause, of whatever, lets nothing be submitted for a partition."""
+        """Whether any pause, also one of the whole run, stops requests for a partition."""
         return self.holds(tp) or (bool(self.whole) and tp not in self.freed)
 
     def apply(self, event: Paused | Continued | CancelAsked) -> None:
-        """Take in a pause, the end of one, or partitions that none of them binds any more.
+        """Apply a pause, the end of one, or a cancel that frees partitions from all pauses.
 
-        A continue without topics and partitions ends the pauses of its kind; an operator's ends
-        all there are.
+        A continue without topics and partitions ends the pause of its origin. That of an operator
+        ends every pause.
         """
         if isinstance(event, Paused):
             self._pause(event)

@@ -9,13 +9,13 @@ from ktui.pacing.queue import Rank
 
 
 def is_queued(track: Track) -> bool:
-    """Whether a partition waits to begin, or to be taken back."""
-    goes_back = track.cancel is not None and track.state in (State.ROLLING_BACK, State.STOPPING)
-    return not track.under_way and (track.state is State.QUEUED or goes_back)
+    """Whether a partition waits to begin, or to begin what a cancel asks for."""
+    is_cancelled = track.cancel is not None and track.state in (State.ROLLING_BACK, State.STOPPING)
+    return not track.under_way and (track.state is State.QUEUED or is_cancelled)
 
 
 def queue_rank(track: Track, order: Order) -> Rank:
-    """Rank as the engine does: cancelled partitions first, then by the run's order (KIP-1335)."""
+    """Rank a partition as the engine does: cancelled ones first, then by run order (KIP-1335)."""
     later = track.cancel is None
     if order is Order.PLAN:
         return (later, track.number, "", 0)

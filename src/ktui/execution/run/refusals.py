@@ -1,4 +1,4 @@
-"""Which of Kafka's refusals count: so many in a row, and a partition has failed."""
+"""The refusals by Kafka that count: after `MOST_TRIES` in a row a partition has failed."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from ktui.execution.run.events import Answered
 from ktui.planning.names import join_some
 
 _NOT_IN_SYNC = frozenset({"PREFERRED_LEADER_NOT_AVAILABLE", "ELIGIBLE_LEADERS_NOT_AVAILABLE"})
-"""What Kafka answers to an election whose winner is not in sync; it may be a moment later."""
+"""Kafka's errors for an election whose winner is not in sync; a moment later it may be."""
 
 
 _BROKEN = "UNKNOWN_SERVER_ERROR"
-"""What a controller answers that failed over a request: it may have taken effect, or not."""
+"""A controller's error when it failed over a request, which may or may not have taken effect."""
 
 NOT_ALLOWED = "CLUSTER_AUTHORIZATION_FAILED"
-"""What Kafka answers to whoever lacks a permission on the cluster: no partition's own fault."""
+"""Kafka's error for a missing permission on the cluster: no partition's own fault."""
 
 NOTHING_TO_CANCEL = "NO_REASSIGNMENT_IN_PROGRESS"
-"""What Kafka answers to a cancel of what is over, or has not come yet."""
+"""Kafka's error for a cancel of a reassignment that is over, or has not arrived yet."""
 
 DENIALS = frozenset({NOT_ALLOWED, "TOPIC_AUTHORIZATION_FAILED"})
+"""Kafka's errors for missing permissions."""
 
 MOST_TRIES = 5
-"""A step that Kafka refuses so often in a row ends its partition: `failed`."""
+"""After so many refusals of its step in a row, a partition is `failed`."""
 
 
 def counts_against(result: Answered | WriteResult) -> bool:
-    """Whether Kafka has refused something for good, rather than that it could not be sent yet."""
+    """Whether a result counts as a refusal by Kafka, and not as a request that was not sent."""
     if result.verdict is Verdict.UNKNOWN:
         return result.code == _BROKEN
     refused = result.verdict is Verdict.REFUSED and result.code is not None
@@ -36,7 +37,7 @@ def counts_against(result: Answered | WriteResult) -> bool:
 
 
 def denied(results: Iterable[WriteResult]) -> str | None:
-    """Name the permission for want of which all of a request was refused; None where it was not."""
+    """Name the permission whose lack made Kafka refuse all of a request; None if it did not."""
     results = list(results)
     codes = {result.code for result in results}
     if not codes or not codes <= DENIALS:
@@ -49,10 +50,10 @@ def denied(results: Iterable[WriteResult]) -> str | None:
 
 
 def refused_too_often(tries: int, result: Answered | WriteResult) -> str:
-    """Say so, in the broker's words."""
+    """Return the reason of a partition that failed: the number of tries and the last refusal."""
     return f"refused {tries} times: {refusal_in_words(result)}"
 
 
 def refusal_in_words(result: Answered | WriteResult) -> str:
-    """Give the broker's words, and Kafka's name of the error."""
+    """Return the broker's message, with Kafka's name of the error."""
     return f"{result.message} ({result.code})" if result.code else result.message

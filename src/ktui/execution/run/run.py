@@ -1,4 +1,4 @@
-"""A run: the fold of its journal's events, and nothing else."""
+"""A run: the fold of its journal's events, and of nothing else."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from ktui.pacing.limits import Limits
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The process that took the run on last."""
+    """The last process that owned the run."""
 
     pid: int
     host: str
@@ -66,14 +66,14 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class ClusterLost(msgspec.Struct, frozen=True):
-    """Since when the run's process has had no answer from the cluster, and why."""
+    """An outage: since when the engine has had no answer from the cluster, and why."""
 
     since: datetime
     reason: str
 
 
 def nothing_left(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
-    """Whether no request of a step has left: its first one was not sent."""
+    """Whether no request of a step was sent: not even its first one."""
     unsent = answer.verdict is Verdict.REFUSED and answer.code is None
     if not unsent or track.step is None or track.step.election is not None:
         return False
@@ -81,15 +81,15 @@ def nothing_left(request: Request, answer: Answered | WriteResult, track: Track)
 
 
 def not_begun(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
-    """Whether a request that was not sent leaves its partition as one that has not begun."""
+    """Whether a partition still counts as not begun: its first step's request was not sent."""
     first = track.step is not None and track.step.first
     return first and nothing_left(request, answer, track)
 
 
 class Run:
-    """Everything that is known of a run; `apply` takes the next entry of its journal.
+    """Everything that is known of a run; `apply` adds the next entry of its journal.
 
-    Each event costs the same however many partitions there are (but for the parts of the plan).
+    The cost of an event does not grow with the number of partitions (but for `planned` events).
     """
 
     def __init__(self, name: str) -> None:
@@ -98,33 +98,33 @@ class Run:
         self.started_at: datetime | None = None
         self.limits = Limits()
         self.limits_changed_at: int = 0
-        """The batch after which the limits in force were set."""
+        """The last batch before the present limits."""
         self.tracks: dict[TopicPartition, Track] = {}
         self.counts: Counter[State] = Counter()
         self.flying: dict[TopicPartition, Track] = {}
-        """Those with a step in flight: the current batch, in the order in which they began."""
+        """Partitions with a step in flight: the current batch, in the order of their steps."""
         self.troubled: dict[TopicPartition, Track] = {}
-        """Those that are blocked, stalled, foreign, failed, gone or changed elsewhere."""
+        """Partitions in one of the states of `UNWELL`, such as blocked, stalled or failed."""
         self.called_off: dict[TopicPartition, Track] = {}
-        """Those that an operator has called off, and that are not at rest yet."""
+        """Partitions that an operator has cancelled, and that have not ended yet."""
         self.batch = 0
         self.pauses = Pauses()
         self.gate = Gate(shut=False)
         self.cancel_gate = CancelGate(shut=False)
         self.ownership_off = False
-        """Whether its process was told not to ask who owns the cluster."""
+        """Whether its engine runs with --no-ownership: it does not check who owns the cluster."""
         self.recording = NOT_RECORDED
         self.outage: ClusterLost | None = None
         self.owner: Owner | None = None
         self.until: datetime | None = None
         """No step is submitted that is not expected to end by then."""
         self.left: str | None = None
-        """Why its last owner went, where it said so."""
+        """Why its last engine exited; None if that is not known."""
         self.exported: Exported | None = None
-        """Where it was written to, to go on in another state directory."""
+        """The export by which it goes on in another state directory; None without one."""
         self.ended_at: datetime | None = None
         self.open_requests: tuple[OpenRequest, ...] = ()
-        """What may take effect after the end: it was not answered."""
+        """Unanswered requests that may take effect after the end."""
         self.damage: str | None = None
         self.seq = 0
         self.at: datetime | None = None
@@ -135,17 +135,17 @@ class Run:
 
     @property
     def options(self) -> RunOptions:
-        """What was chosen for it."""
+        """The options that the run was started with."""
         return self.started.options if self.started else RunOptions()
 
     @property
     def ended(self) -> bool:
-        """Whether every partition has reached its end."""
+        """Whether every partition has ended."""
         return self.ended_at is not None
 
     @property
     def complete(self) -> bool:
-        """Whether all of its partitions are known: its start was not cut off."""
+        """Whether all of its partitions are known; False if its creation was cut off."""
         return self.started is not None and len(self.tracks) >= self.started.partitions
 
     @property
@@ -159,14 +159,14 @@ class Run:
         return len(self.flying)
 
     def apply(self, entry: JournalEntry) -> None:
-        """Take in the next entry."""
+        """Apply the next entry of the journal."""
         self.seq, self.at = entry.seq, entry.at
         self._apply(entry.event, entry.at)
         if isinstance(entry.event, StepBegun | StepOver | NowIn | Replanned):
             self.copies.count(self.tracks[entry.event.tp])
 
     def fold(self, entries: Iterable[JournalEntry]) -> Run:
-        """Take in many entries, and give the run itself."""
+        """Apply many entries, and return the run itself."""
         for entry in entries:
             self.apply(entry)
         return self
@@ -248,7 +248,7 @@ class Run:
             self.additions.expect(event, at)
             return
         for tp in event.partitions:
-            track = self.tracks[tp] = self.tracks.pop(tp)  # it comes after those there are
+            track = self.tracks[tp] = self.tracks.pop(tp)  # moved behind the present ones
             self.additions.join(track)
             self.pauses.freed.discard(tp)
             self._move(track, State.QUEUED, at)

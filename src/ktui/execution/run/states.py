@@ -8,52 +8,52 @@ from ktui.execution.run.cancel_kind import CancelKind
 
 
 class State(enum.StrEnum):
-    """Where a partition of a run stands."""
+    """The state of a partition in a run."""
 
     QUEUED = "queued"
-    """It waits for its next step: its first one, or one that the limits have no room for yet."""
+    """Waits for its next step: the first one, or one that the limits have no room for yet."""
     BLOCKED = "blocked"
-    """No step can be taken; it goes on by itself once the reason has passed."""
+    """No step is possible; the partition goes on by itself once the reason has passed."""
     FOREIGN = "foreign"
-    """Someone else is reassigning it."""
+    """Someone else is reassigning the partition."""
     ADDING = "adding"
     READY = "ready"
-    """To be cut: it has all its target replicas, and waits for others to be cut with."""
+    """Ready for the cut: has all target replicas, and waits for others to be cut with."""
     DROPPING = "dropping"
     ELECTING = "electing"
     STALLED = "stalled"
-    """Its step is in flight and makes no headway."""
+    """The step in flight makes no progress."""
     STOPPING = "stopping"
-    """Its step is being cancelled, or what is beyond its original number dropped."""
+    """The step is being cancelled, or replicas beyond the original number are being dropped."""
     REFUSED = "refused"
-    """What an operator asked for cannot be done now; it is once the reason has passed."""
+    """An operator's cancel is impossible now; it happens once the reason has passed."""
     ROLLING_BACK = "rolling_back"
-    """It is on its way back to its original replicas, or waits for its next step there."""
+    """On the way back to the original replicas, or waits for the next step there."""
     STOPPED = "stopped"
-    """An operator has called it off; it stays as it is."""
+    """An operator has cancelled the partition; it stays as it is."""
     ROLLED_BACK = "rolled_back"
-    """It has its original replicas and leader again."""
+    """The partition has its original replicas and leader again."""
     DONE = "done"
     CHANGED_ELSEWHERE = "changed_elsewhere"
-    """Someone else gave it other replicas: it is left to them."""
+    """Someone else has changed the replicas; the run leaves the partition alone."""
     TOPIC_GONE = "topic_gone"
     """The topic was deleted, or deleted and created again under its name."""
     FAILED = "failed"
-    """Kafka refused a step of it, again and again."""
+    """Kafka has refused a step again and again."""
 
     @property
     def words(self) -> str:
-        """Name it for people."""
+        """The state's name for people."""
         return self.value.replace("_", " ")
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be done for the partition."""
+        """Whether the run is finished with the partition."""
         return self in _ENDED
 
     @property
     def in_flight(self) -> bool:
-        """Whether a step of it was sent and is not over."""
+        """Whether a step of the partition is in flight."""
         return self in _IN_FLIGHT
 
 
@@ -82,18 +82,18 @@ _IN_FLIGHT = frozenset(
 
 
 def sent(*, adds: bool, drops: bool) -> State:
-    """Name the state of a step that has just been sent, by the most that it does."""
+    """Return the state of a partition whose step was just sent: adding, dropping or electing."""
     if adds:
         return State.ADDING
     return State.DROPPING if drops else State.ELECTING
 
 
 def called_off(state: State, cancel: CancelKind | None) -> State:
-    """Name a state that a partition would be in, had no operator called its move off.
+    """Translate a state of a move to the target into that of a cancelled partition.
 
     Args:
-        state: the one on its way to a target.
-        cancel: what the operator asked for; None for nothing.
+        state: the state of a partition on the way to its target.
+        cancel: the operator's cancel; None returns the state as it is.
     """
     return state if cancel is None else _CALLED_OFF[cancel].get(state, state)
 

@@ -1,4 +1,4 @@
-"""What a run has put, or may have put, into the throttles of brokers and topics."""
+"""The throttle settings of brokers and topics that a run has changed, or may have changed."""
 
 from __future__ import annotations
 
@@ -29,58 +29,58 @@ from ktui.execution.run.events import (
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 Entries = Mapping[SettingKey, frozenset[str]]
-"""Some of each list."""
+"""Some entries of each list."""
 
 
 class SetByRun(msgspec.Struct, frozen=True):
-    """What of one setting is the run's."""
+    """The run's part of one setting."""
 
     before: Setting | None
-    """As it stood when the run last looked at it before it touched it."""
+    """The setting as last read before the run changed it."""
     values: frozenset[str] = frozenset()
-    """Of a list, the entries that the run has put into it, or may have; of a rate, each value of
-    the run that may be there."""
+    """The entries of a list that the run has added, or may have; or each value of the run that a
+    rate may have."""
     touched: bool = False
-    """Whether the run has ever asked to change it."""
+    """Whether the run has ever asked to change the setting."""
     unsure: bool = False
-    """Whether some of the values may not be there: an answer about them is out, or was lost."""
+    """Whether some of the values may not be set: an answer about them is pending, or was lost."""
 
 
 class _Asked(msgspec.Struct, frozen=True):
     intent: Configure
     before: Mapping[str, SetByRun]
-    """How it was before the intent, by key: a refusal brings that back."""
+    """The ledger before the intent, by key: a refusal restores that."""
 
 
 class Throttled(msgspec.Struct):
     """The throttles of a run: the fold of its events."""
 
     rates: ThrottleRates = NO_THROTTLE
-    """Those that are wanted."""
+    """The desired rates."""
     ours: dict[SettingKey, SetByRun] = {}
-    """Every setting that the run owns, until it has put it back."""
+    """Every setting that the run owns, until the run has restored it."""
     foreign: dict[SettingKey, str] = {}
     """The rates that somebody else has set in place of the run's."""
     refusals: dict[ConfigResource, str] = {}
-    """Why Kafka would not take the last change of a throttle of these."""
+    """Why Kafka refused the last throttle change of a resource."""
     asked: dict[ConfigResource, _Asked] = {}
     """The last intents that were not answered, or whose answers were lost."""
     lost: set[ConfigResource] = set()
-    """Of whom something was changed again after an answer was lost: that first one may come yet."""
+    """Resources changed again after an answer was lost: the first change may still take effect."""
     open_nodes: dict[ConfigResource, tuple[int, ...]] = {}
-    """The brokers that changes of these went to and did not answer, where known."""
+    """The brokers that got changes of a resource and did not answer, where known."""
     late: dict[SettingKey, frozenset[str]] = {}
-    """The entries that were to be put in by requests that were not answered: they may come later,
-    also when they were taken off meanwhile."""
+    """The entries of unanswered requests to append: they may be appended later, also after they
+    were removed meanwhile."""
 
     @property
     def clean(self) -> bool:
-        """Whether nothing of the run's is left anywhere."""
+        """Whether no setting of the run is left anywhere."""
         return not self.ours
 
     @property
     def partitions(self) -> set[TopicPartition]:
-        """The partitions of which a replica may stand in a list by the run's doing."""
+        """The partitions with replicas that the run may have put into a list."""
         return {
             TopicPartition(resource.name, int(listed.partition(":")[0]))
             for (resource, _), ours in self.ours.items()
@@ -96,21 +96,21 @@ class Throttled(msgspec.Struct):
 
     @property
     def refusal(self) -> str:
-        """Why Kafka would not take a change of a throttle; empty where it took them all."""
+        """Why Kafka refused a change of a throttle; empty if it accepted them all."""
         return next(iter(self.refusals.values()), "")
 
     def held(self, key: SettingKey) -> frozenset[str]:
-        """Give what of a setting may be the run's."""
+        """Return the values of a setting that may be the run's."""
         ours = self.ours.get(key)
         return frozenset() if ours is None else ours.values
 
     def apply(self, event: ThrottleEvent) -> None:
-        """Take in the next event."""
+        """Apply the next event."""
         match event:
             case ThrottleChanged():
                 self.rates = event.new
                 self.refusals.clear()
-                self._set_anew()
+                self._override_foreign()
                 self.look_anew()
             case SettingsFound():
                 self._found(event)
@@ -126,8 +126,8 @@ class Throttled(msgspec.Struct):
                 for key in event.keys:
                     self._forget((event.resource, key))
 
-    def _set_anew(self) -> None:
-        """Take it that the rates of others go: whoever chose the run's rates wants them set."""
+    def _override_foreign(self) -> None:
+        """Stop respecting the rates of others: the operator wants the run's new rates set."""
         for key in self.foreign.keys() & self.ours.keys():
             self.ours[key] = msgspec.structs.replace(self.ours[key], unsure=True)
         self.foreign.clear()
@@ -139,25 +139,24 @@ class Throttled(msgspec.Struct):
                 self.ours[found.resource, found.key] = SetByRun(found.before)
 
     def _changed_by_others(self, event: SettingChanged) -> None:
-        """Note what is there now in place of what the run has set."""
         key, ours = (event.resource, event.key), self.ours.get((event.resource, event.key))
         self.foreign.pop(key, None)
         if ours is None:
             return
         is_list = event.resource.scope is ConfigScope.TOPIC
-        there = parse_throttled_list(event.found or "") if is_list else {event.found}
+        present = parse_throttled_list(event.found or "") if is_list else {event.found}
         if not is_list and event.found is not None and event.found not in ours.values:
             self.foreign[key] = event.found
         elif not ours.unsure:
-            kept = frozenset(value for value in ours.values if value in there)
+            kept = frozenset(value for value in ours.values if value in present)
             self.ours[key] = msgspec.structs.replace(ours, values=kept)
 
     def look_anew(self) -> None:
-        """Forget what was found and not touched: others may have changed it since."""
+        """Forget settings that were read and not changed: others may have changed them since."""
         self.ours = {key: ours for key, ours in self.ours.items() if ours.touched}
 
     def _intend(self, intent: Configure) -> None:
-        """Take it that what is asked for may be there from now on."""
+        """Assume that the values asked for may be set from now on."""
         for resource, changes in group_by_resource(intent.changes).items():
             before = {c.key: self.ours.get((resource, c.key), SetByRun(None)) for c in changes}
             own = msgspec.structs.replace(intent, changes=tuple(changes))
@@ -177,7 +176,7 @@ class Throttled(msgspec.Struct):
                 )
 
     def _answered(self, event: Configured) -> None:
-        """Settle an intent; after a lost answer everything that may be there still may."""
+        """Settle an intent; a lost answer settles nothing, and each value may still be set."""
         if event.verdict is Verdict.UNKNOWN:
             if event.node is not None:
                 nodes = self.open_nodes.get(event.resource, ())
@@ -194,22 +193,20 @@ class Throttled(msgspec.Struct):
         for change in asked.intent.changes:
             key = event.resource, change.key
             if change.op is ConfigOp.APPEND:
-                self._came(key, _values(change))
+                self._no_longer_late(key, _values(change))
             if refused:
                 before = asked.before[change.key]
                 self.ours[key] = msgspec.structs.replace(before, touched=True)
             elif asked.intent.puts_back:
                 self._forget(key)
             else:
-                self._taken(key, change, asked.before[change.key])
+                self._accepted(key, change, asked.before[change.key])
 
-    def _came(self, key: SettingKey, values: frozenset[str]) -> None:
-        """Note that the request for entries was answered: it comes no more."""
+    def _no_longer_late(self, key: SettingKey, values: frozenset[str]) -> None:
         if left := self.late.pop(key, frozenset()) - values:
             self.late[key] = left
 
     def _forget(self, key: SettingKey) -> None:
-        """Let a setting be the run's no more."""
         self.ours.pop(key, None)
         self.late.pop(key, None)
         self.foreign.pop(key, None)
@@ -217,8 +214,7 @@ class Throttled(msgspec.Struct):
             self.lost.discard(key[0])
             self.open_nodes.pop(key[0], None)
 
-    def _taken(self, key: SettingKey, change: ConfigChange, before: SetByRun) -> None:
-        """Note that Kafka has made one change."""
+    def _accepted(self, key: SettingKey, change: ConfigChange, before: SetByRun) -> None:
         ours, values = self.ours[key], _values(change)
         match change.op:
             case ConfigOp.SUBTRACT:

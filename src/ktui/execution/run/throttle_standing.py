@@ -1,4 +1,4 @@
-"""Where something of a run's throttles stands, and why it does still, in words."""
+"""Describe where throttles of a run are still set, and why."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ktui.quantities import as_count
 
 
 def standing(throttled: Throttled) -> dict[SettingKey, SetByRun]:
-    """Give the settings in which something of the run's may be, brokers before topics."""
+    """Return the settings that the run has changed or may have changed, brokers before topics."""
     touched = {key: ours for key, ours in throttled.ours.items() if ours.touched}
     return dict(sorted(touched.items(), key=lambda item: item[0]))
 
 
 def places(keys: Iterable[SettingKey]) -> str:
-    """Name whose settings they are: "brokers 4 and 5 and topic orders"."""
+    """Name the brokers and topics of settings: "brokers 4 and 5 and topic orders"."""
     brokers = {int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER}
     topics = {r.name for r, _ in keys if r.scope is ConfigScope.TOPIC}
     named = [
@@ -31,41 +31,41 @@ def places(keys: Iterable[SettingKey]) -> str:
 
 
 def still_to_be_taken_off(run: Run) -> str | None:
-    """Say what a run waits for that has nothing left to move; None while it does not."""
+    """Return why a run with nothing left to move has not ended; None if it does not wait so."""
     left = standing(run.throttled)
     if not run.tracks or run.over < len(run.tracks) or run.ended or not left:
         return None
-    what = "down, or does not take the change"
+    why = "is down or refuses" if len({r for r, _ in left}) == 1 else "are down or refuse"
     return (
-        f"all partitions are over; its throttle is still to be taken off {places(left)}, which "
-        f"{'is' if len({r for r, _ in left}) == 1 else 'are'} {what}"
+        f"all partitions have ended; its throttle is still set on {places(left)}, which {why} "
+        "the change"
     )
 
 
 def stays(run: Run) -> str | None:
-    """Say which throttles of a run stay that no process carries on, and why; None for none."""
+    """Name the throttles that a run without an engine leaves set, and why; None for none."""
     left = standing(run.throttled)
     if run.ended or run.exported is not None or not left:
         return None
     where = f"its throttle stays on {places(left)} until it is resumed"
     if run.left is None:
-        return f"{where}: its process has not taken it off"
+        return f"{where}: its engine has not removed it"
     if run.in_flight:
         flying = as_count(run.in_flight, "step")
         return f"{where}: {flying} in flight {'needs' if run.in_flight == 1 else 'need'} it"
-    return f"{where}: it could not be taken off"
+    return f"{where}: it could not be removed"
 
 
 def setting_in_words(key: SettingKey, ours: SetByRun) -> str:
-    """Name one setting with what of it is the run's, and what stood there before."""
+    """Describe one setting: the run's values in it, and the value before the run."""
     resource, name = key
-    value = ",".join(sorted(ours.values)) or "nothing of ours for certain"
+    value = ",".join(sorted(ours.values)) or "nothing of the run's for certain"
     return f"{resource.scope} {resource.name} {name}={value} (before: {before(ours.before)})"
 
 
 def before(setting: Setting | None) -> str:
-    """Say what a setting was before the run."""
-    if setting is None:  # a broker does not tell of a rate that it has not
+    """Describe the value of a setting before the run."""
+    if setting is None:  # a broker does not report a rate that is not set
         return "unset"
     if setting.own is not None:
         return setting.own or "empty"
@@ -73,6 +73,6 @@ def before(setting: Setting | None) -> str:
 
 
 def inherited(setting: Setting) -> str:
-    """Say what holds where nothing is set on a broker itself."""
+    """Describe the value in force where nothing is set on the broker itself."""
     where = "its file" if setting.source is ConfigSource.FILE else "the setting of every broker"
     return f"{setting.value} from {where}"

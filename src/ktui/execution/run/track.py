@@ -1,4 +1,4 @@
-"""One partition of a run, and its step in flight: the fold of the events about it."""
+"""One partition of a run and its step in flight, folded from its events."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ktui.execution.run.states import State
 
 
 class OpenStep(msgspec.Struct):
-    """A step that was sent, or is about to be, and is not over."""
+    """A step that was sent, or is about to be sent, and is not over."""
 
     begun: StepBegun
     at: datetime
     first: bool = False
-    """Whether nothing of the partition was under way before it."""
+    """Whether the partition was not under way before this step."""
     answered: Answered | None = None
-    """The answer to the alter; None while nothing came back."""
+    """The answer to the alter; None until there is one."""
     elected_at: datetime | None = None
-    """When the first election at its end was asked for."""
+    """When the first election at the step's end was requested."""
     election: Answered | None = None
     """The last answer to an election."""
     cancels: int = 0
-    """How many cancels of it were asked for, and were not refused."""
+    """How many cancels of the step were requested and not refused."""
     called_off: bool = False
-    """Whether an operator has called it off since."""
+    """Whether an operator has cancelled the partition since the step began."""
 
     @property
     def cancelled(self) -> bool:
-        """Whether a cancel of it by the run may have taken effect."""
+        """Whether a cancel of the step by the run may have taken effect."""
         return self.cancels > 0
 
 
@@ -41,40 +41,40 @@ class Track(msgspec.Struct):
 
     planned: Planned
     number: int
-    """Its place in the plan."""
+    """The partition's place in the plan."""
     replicas: Brokers
-    """Its replicas in order when the run last knew: before it, or after its last step."""
+    """The replicas in order as the run last knew them: before the run, or after its last step."""
     original: Brokers
-    """The replicas from just before our first request for it; until then those from the start."""
+    """The replicas just before the run's first request for it; until then those at its start."""
     state: State = State.QUEUED
     reason: str = ""
     steps: int = 0
-    """How many were begun."""
+    """How many steps were begun."""
     step: OpenStep | None = None
     batch: int | None = None
     """The decision that submitted its last step; in wave mode, the wave."""
     sent: Brokers | None = None
-    """What its last alter asked for."""
+    """The replicas that its last alter asked for."""
     open_alter: bool = False
-    """Whether the answer to it has not come, or was lost."""
+    """Whether the answer to its last alter is pending, or was lost."""
     open_cancel: bool = False
-    """Whether the answer to a cancel has not come, or was lost."""
+    """Whether the answer to a cancel is pending, or was lost."""
     open_nodes: Brokers = ()
-    """The brokers that requests of its last step went to and did not answer, where known."""
+    """The brokers that got requests of its last step and did not answer, where known."""
     refusals: int = 0
-    """How often in a row Kafka has refused a request of it."""
+    """How often in a row Kafka has refused its requests."""
     since: datetime | None = None
-    """When it came into its state."""
+    """When the partition entered its state."""
     led: int | None = None
-    """Who led it before its first step; None where nobody did, or no replica of it."""
+    """The leader before its first step; None without one, or if that was none of its replicas."""
     cancel: CancelKind | None = None
-    """What an operator has asked for in place of its target."""
+    """The operator's cancel, in place of its target."""
     under_way: bool = False
-    """Whether a step was begun since it was last queued."""
+    """Whether a step was begun since the partition was last queued."""
     then: Planned | None = None
-    """What an extra plan wants of it, once what the run does with it now is over."""
+    """The wish of an extra plan, to follow once the present move is over."""
     turned: bool = False
-    """Whether its target is that of an extra plan, in place of one that it had."""
+    """Whether the target is that of an extra plan, in place of an earlier one."""
     intermediate: Brokers = ()
     """Replicas that only an earlier target wanted: they are dropped first (KIP-236)."""
 
@@ -85,22 +85,22 @@ class Track(msgspec.Struct):
 
     @property
     def target(self) -> Brokers:
-        """What the plans want of it in the end; an operator may have called that off."""
+        """The final target by the plans; an operator may have cancelled it."""
         return (self.then or self.planned).target
 
     @property
     def step_called_off(self) -> bool:
-        """Whether a step is in flight that an operator has called off since it began."""
+        """Whether the step in flight was cancelled by an operator since it began."""
         return self.step is not None and self.step.called_off
 
     @property
     def begun(self) -> bool:
-        """Whether a step of it was ever begun."""
+        """Whether a step of the partition was ever begun."""
         return self.steps > 0
 
 
 def first_track(planned: Planned, number: int, at: datetime) -> Track:
-    """Give a partition as the run finds it."""
+    """Return a partition as it is before the run's first step."""
     original = planned.original
     led = planned.leader if planned.leader in original else None
     return Track(planned, number, original, original, since=at, led=led)

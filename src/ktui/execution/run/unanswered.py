@@ -1,4 +1,4 @@
-"""Requests whose answers never came: each may take effect for a while yet, or once more."""
+"""Requests whose answers never came: each may still take effect for a while, or once more."""
 
 from __future__ import annotations
 
@@ -15,51 +15,56 @@ from ktui.execution.run.track import Track
 Whose = TypeVar("Whose")
 
 MAY_COME_S = 60.0
-"""A broker keeps a change for so long while it finds no controller, and sends it anew where its
-connection to the controller breaks (BrokerServer's forwarding to the controllers)."""
+"""How long a broker keeps a change while it finds no controller, in seconds.
+
+It sends the change again if its connection to the controller breaks (BrokerServer's forwarding to
+the controllers)."""
 
 SILENT_S = 30.0
-"""A partition keeps its place for so long while the broker is silent that has its request."""
+"""How long a partition keeps its place while the broker with its request is silent, in seconds."""
 
 GIVEN_UP_S = 600.0
-"""A run does not wait longer than this for a silent broker before it ends; it names the request."""
+"""How long a run waits for a silent broker before it ends, in seconds; it names the request."""
 
 LastHeard = Callable[[int], float]
 """When a broker was asked the last question that it has answered, in monotonic seconds."""
 
 
 def always_heard(_broker: int) -> float:
-    """Take every broker for one that answers: where nobody can ask it."""
+    """Return infinity for every broker: it counts as answering where nothing can ask it."""
     return math.inf
 
 
 class _Open(msgspec.Struct):
     node: int | None
-    """The broker that has the request; None where that is not known."""
+    """The broker that has the request; None if it is not known."""
     seen_s: float | None = None
-    """When the first look after it was."""
+    """When the first poll after the request was."""
     counts_s: float | None = None
-    """From when on it can be waited out."""
+    """When the wait of `MAY_COME_S` began."""
 
 
 class Unanswered(Generic[Whose]):
-    """Whose last change may be on its way still: partitions' alters and cancels, or settings.
+    """The partitions or settings whose last change may still be on its way.
 
-    Nothing that differs is sent for them meanwhile: what is late would meet it, for Kafka
-    has no fencing: the replicas from before would be forgotten, or a step be cancelled that was
-    not meant, or a throttle be set anew that was taken off. A broker that is suspended, or cut
-    off, may read the request however late. So the wait begins when that broker has answered a
-    later question, and where the broker is not known, with the first look after the request: a
-    look goes by way of the controller, so that none succeeds while there is none. Wall clocks may
-    jump, so a process that resumes a run counts anew.
+    These are alters and cancels of partitions, or changes of settings. Nothing that differs is sent
+    for them meanwhile: Kafka has no fencing, so the late request would meet the new one. The
+    original replicas would be forgotten, a step be cancelled by mistake, or a removed throttle be
+    set again.
 
-    Elections are not kept in mind. One that comes late elects whoever is preferred then, as
+    A broker that is suspended, or cut off, may read the request at any later time. So the wait
+    begins when that broker has answered a later question. If the broker is not known, the wait
+    begins with the first poll after the request: a poll goes by way of the controller, so none
+    succeeds while there is no controller. Wall clocks may jump, so a process that resumes a run
+    begins the wait again.
+
+    Elections are not tracked. A late one elects the replica that is preferred then, as
     auto.leader.rebalance.enable does at any time.
 
     Args:
-        left_open: those that the journal leaves open, each with the brokers that are known to
-            have a request; a process before has sent them.
-        heard: tells which brokers answer.
+        left_open: the requests of an earlier process that the journal leaves open, each with the
+            brokers that are known to have a request.
+        heard: returns when each broker last answered.
     """
 
     def __init__(
@@ -72,11 +77,11 @@ class Unanswered(Generic[Whose]):
         self._heard = heard
 
     def add(self, whose: Whose, node: int | None = None) -> None:
-        """Take note that a request was sent to a broker, and not answered."""
+        """Note a request that was sent to a broker and not answered."""
         self._open.setdefault(whose, []).append(_Open(node))
 
     def look(self, now_s: float) -> None:
-        """Take note of a look, and forget what cannot come any more."""
+        """Note a poll at `now_s`, and forget requests that can no longer take effect."""
         for request in self._requests():
             if request.seen_s is None:
                 request.seen_s = now_s
@@ -95,7 +100,7 @@ class Unanswered(Generic[Whose]):
         return {node for request in self._requests() if (node := _silent(request)) is not None}
 
     def node(self, whose: Whose) -> int | None:
-        """Return a silent broker that has a request of this one; None where none is known."""
+        """Return a silent broker that has a request of `whose`; None where none is known."""
         silent = map(_silent, self._open.get(whose, ()))
         return next((node for node in silent if node is not None), None)
 
@@ -112,11 +117,11 @@ class Unanswered(Generic[Whose]):
         return (request for requests in self._open.values() for request in requests)
 
     def __iter__(self) -> Iterator[Whose]:
-        """Give all those of which something may come yet."""
+        """Iterate over everything with a request that may still take effect."""
         return iter(self._open)
 
     def __contains__(self, whose: Whose) -> bool:
-        """Whether something that was sent may come yet."""
+        """Whether a request may still take effect."""
         return whose in self._open
 
 
@@ -129,14 +134,14 @@ def _past(request: _Open, now_s: float) -> bool:
 
 
 def left_open(run: Run) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the partitions whose alter or cancel may not have been answered, by the journal."""
+    """Return the partitions with an unanswered alter or cancel by the journal, with the brokers."""
     return {tp: track.open_nodes for tp, track in run.tracks.items() if _open(track)}
 
 
 def waits_in_words(node: int | None) -> str:
-    """Return why a partition waits that has an open request, in words."""
+    """Return why a partition with an open request waits, as text."""
     if node is None:
-        return "its last request was not answered: it waits until that cannot take effect any more"
+        return "its last request was not answered: it waits until that can no longer take effect"
     return (
         f"its last request went to broker {node}, which has answered nothing since; the request "
         "may still take effect. If that broker is gone, stop the partition: ktui cancel RUN --stop"

@@ -1,4 +1,4 @@
-"""Fields that this version does not know: a newer one may mean something by them."""
+"""Find fields that this version does not know: a newer one may give them a meaning."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 
 
 def unknown_field(body: bytes, known: object) -> str | None:
-    """Return the first field of a JSON object that nothing was made of, such as `options.rack`.
+    """Return the first unknown field of a JSON object, such as `options.rack`; None for none.
 
     Args:
         body: the JSON.
-        known: what was decoded from it.
+        known: the value decoded from that JSON.
     """
     return next(_unknown(msgspec.json.decode(body), known, ""), None)
 

@@ -1,1 +1,1 @@
-"""The throttles of a run: what they should be, and the requests that set them."""
+"""The throttles of a run: the desired settings, and the requests that set them."""

@@ -1,4 +1,4 @@
-"""Throttles set before a step, taken off as soon as its replicas are in sync, and put back."""
+"""Set throttles before a step, remove them once its replicas are in sync, and restore settings."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Conf
 
 
 class Throttling:
-    """The throttles of a run, changed as its steps come and go.
+    """Keep the throttles of a run in line with its steps.
 
-    Every value that was there is in the journal before it is touched, and every change before it
-    is sent. After a crash the fold of the journal tells all that may be left behind.
+    The journal has every original value before the run changes it, and every change before it is
+    sent. After a crash the fold of the journal shows all settings that may be left behind.
 
     Args:
         run: the fold of the journal.
-        ways: tell settings as they stand, and change them.
-        source: what is seen of the cluster, told to read anew what has changed.
-        clock: time.
-        record: writes events down and applies them.
-        heard: tells which brokers answer.
+        ways: the ports that read and change settings.
+        source: the observations, asked to read changed settings again.
+        clock: the time.
+        record: writes events to the journal and applies them.
+        heard: returns when a broker last answered.
         guard: decides whether anything may be changed.
     """
 
@@ -73,29 +73,30 @@ class Throttling:
             run.throttled, ways, source, clock, record, heard=heard, guard=self._guard
         )
         self._unread: frozenset[ConfigResource] = frozenset()
-        """The topics that did not tell what others have in their lists."""
+        """The topics whose lists could not be read."""
         self._read_back_s: dict[SettingKey, float] = {}
-        """When each setting was read back last that the run relies on."""
+        """When each setting that the run relies on was last read back."""
 
     def look(self, timelines: CopyTimelines) -> None:
-        """Take in how far the replicas are that are being added."""
+        """Update the progress of the replicas that are being added."""
         self._near.look(timelines)
 
     async def loosen(self, seen: Observation, *, leaving: bool = False) -> None:
-        """Take off what is not wanted any more, and put back what is not needed any more.
+        """Remove list entries that are not wanted any more, and restore settings no longer needed.
 
-        A broker that is down is left until it is back; so is, for a while, whoever would not take
-        a change. Where an answer was lost, a list is emptied at once, and once more when what was
-        lost cannot come any more; only then is anything put back.
+        A broker that is down is left alone until it is back. A topic or broker that has refused a
+        change is left alone for a while. Where an answer was lost, a list is emptied at once, and
+        once more when the lost request can no longer take effect. Only then is anything restored.
 
         Args:
-            seen: the last look at the cluster.
-            leaving: whether the process goes, and only what is in flight still needs anything.
+            seen: the last poll of the cluster.
+            leaving: whether the engine exits, so that only the steps in flight still need
+                throttles.
         """
         self._settings.look(seen.monotonic_s)
         if not self._throttled.ours:
             return
-        if self._guard.is_due:  # the look may have taken long
+        if self._guard.is_due:  # the poll may have taken long
             await self._guard.ask()
         removals = self._due(seen).removals(self._settings.late_by_now)
         await self._settings.change(self._left_out(self._settings.refusing, removals))
@@ -105,14 +106,14 @@ class Throttling:
             await self._put_back(rest)
 
     async def tighten(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
-        """Throttle the replicas that steps are about to add; they are in the journal already.
+        """Throttle the replicas of steps that are about to be sent, and are in the journal already.
 
-        The rates may change, and the throttles be given up, while anything here is awaited: each
-        change follows from how the run is when it is sent. `not_in_force` tells what came of it.
+        The rates may change, and the throttles be given up, while anything here is awaited. So each
+        change follows from the run's state when it is sent. `not_in_force` returns the outcome.
 
         Args:
-            seen: the look that led to the steps.
-            adding: their partitions.
+            seen: the poll that led to the steps.
+            adding: the partitions of the steps.
         """
         self._settings.denied = ""
         self._unread = frozenset()
@@ -134,9 +135,10 @@ class Throttling:
     def not_in_force(
         self, seen: Observation, adding: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Return the partitions that must not be sent, for their throttle does not hold, with why.
+        """Return the partitions whose steps must not be sent, with the reason.
 
-        It holds if every rate and list entry is set, and was read back a moment ago.
+        Their throttle is not in force. It is in force if every rate and list entry is set, and was
+        read back less than `FOUND_STALE_S` ago.
         """
         if not self._throttled.rates:
             return {}
@@ -144,24 +146,24 @@ class Throttling:
         held: dict[TopicPartition, WriteResult] = {}
         for tp in adding:
             keys = due.promised([tp])
-            old = any(now_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S for key in keys)
-            if topic_resource(tp.topic) in self._unread or not due.in_force(tp) or old:
+            stale = any(now_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S for key in keys)
+            if topic_resource(tp.topic) in self._unread or not due.in_force(tp) or stale:
                 held[tp] = self._not_sent(keys)
         return held
 
     def holds_for_s(self, seen: Observation, adding: Collection[TopicPartition]) -> float:
-        """Return for how long what was read back for some steps still counts; inf for nothing."""
+        """Return how many seconds the values read back for steps stay valid; inf without any."""
         keys = self._due(seen).promised(adding) if self._throttled.rates else set()
         read_s = min((self._read_back_s.get(key, -inf) for key in keys), default=inf)
         return read_s + FOUND_STALE_S - self._clock.monotonic()
 
     @property
     def silent_brokers(self) -> set[int]:
-        """The brokers that have answered nothing since they got a change of settings."""
+        """The brokers that have not answered since they got a change of settings."""
         return self._settings.unanswered.silent
 
     async def _set(self, seen: Observation, *, begins_step: bool) -> None:
-        """Set the rates that are lacking, and then the entries of lists."""
+        """Set the missing rates first, and then the missing list entries."""
         rates = self._left_out(self.resting, self._due(seen).rates())
         await self._change(rates, begins_step=begins_step)
         if rates:
@@ -170,7 +172,7 @@ class Throttling:
         await self._change(additions, begins_step=begins_step)
 
     async def _change(self, changes: Sequence[ConfigChange], *, begins_step: bool) -> None:
-        """Set something that steps rely on; what was read of it before tells nothing any more."""
+        """Send changes that steps rely on; values read back before are no longer valid."""
         for change in changes:
             self._read_back_s.pop((change.resource, change.key), None)
         await self._settings.change(changes, begins_step=begins_step)
@@ -181,7 +183,7 @@ class Throttling:
         return any(change.resource not in resting for change in changes)
 
     async def _read_back(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
-        """Read what the run relies on, and note what somebody else has changed of it."""
+        """Read the settings that the run relies on, and note changes of them by somebody else."""
         resting, asked_s = self.resting, self._clock.monotonic()
         theirs = {
             key
@@ -198,7 +200,7 @@ class Throttling:
                 if key in self._throttled.foreign and key[1] not in RATE_OF and setting is not None:
                     self._note_rate(key, setting.own)
             else:
-                self._read_back_s.pop(key, None)  # no step rests on what was read before
+                self._read_back_s.pop(key, None)  # no step relies on the earlier value
                 if ours is not None and ours.touched and self._settings.settled(key[0]):
                     self._note(key, setting)
 
@@ -208,12 +210,12 @@ class Throttling:
         self._record([SettingChanged(resource=key[0], key=key[1], found=found)])
 
     def _note_rate(self, key: SettingKey, own: str | None) -> None:
-        """Note that a rate of the run is back in the place of somebody else's."""
+        """Note that the run's rate is set again, in place of somebody else's."""
         if own != self._throttled.foreign[key]:
             self._record([SettingChanged(resource=key[0], key=key[1], found=own)])
 
     def _suspicious(self, seen: Observation) -> set[SettingKey]:
-        """Return the settings of what is in flight that the last look shows otherwise."""
+        """Return the settings of steps in flight that differ in the last poll."""
         due = self._due(seen)
         return {
             key
@@ -226,9 +228,9 @@ class Throttling:
 
     @property
     def resting(self) -> frozenset[ConfigResource]:
-        """The topics and brokers that are not asked again yet, while any is to be throttled.
+        """The topics and brokers that get no further change yet; empty without a throttle.
 
-        No step is begun that would need them.
+        No step that needs one of them is begun.
         """
         if not self._throttled.rates:
             return frozenset()
@@ -236,21 +238,21 @@ class Throttling:
 
     @property
     def hindered(self) -> Mapping[ConfigResource, str]:
-        """The topics and brokers that no step may count on now, each with why."""
+        """The topics and brokers that no step may rely on now, each with the reason."""
         why: dict[ConfigResource, str] = {}
         for resource in self.resting:
             node = self._settings.unanswered.node(resource)
-            words = self._throttled.refusals.get(resource) or self._settings.denied
-            silent = f"broker {node} has answered nothing since it was to change it"
-            told = words or (silent if node is not None else "no answer, or not in time")
-            why[resource] = f"{resource.scope} {resource.name}: {told}"
+            refusal = self._throttled.refusals.get(resource) or self._settings.denied
+            silent = f"broker {node} has not answered since it got the change"
+            reason = refusal or (silent if node is not None else "no answer in time")
+            why[resource] = f"{resource.scope} {resource.name}: {reason}"
         if self._run.options.on_foreign_throttle is OnForeignThrottle.HOLD:
             why |= {key[0]: self._foreign_in_words(key) for key in self._throttled.foreign}
         return why
 
     @property
     def denied(self) -> str:
-        """Why throttles may not be set: what permission is missing. Empty while none is."""
+        """Why throttles may not be set: the missing permission. Empty if none is missing."""
         return self._settings.denied
 
     def _left_out(
@@ -268,7 +270,7 @@ class Throttling:
         ]
 
     async def _put_back(self, keys: Sequence[SettingKey]) -> None:
-        """Give settings back what stood there, unless someone has changed them since."""
+        """Restore settings, unless someone has changed them since."""
         for key in [key for key in keys if not self._throttled.ours[key].touched]:
             self._settings.let_go(key[0], [key[1]], "")
         asked_s = self._clock.monotonic()
@@ -277,7 +279,7 @@ class Throttling:
         changes = []
         for key, now in found.items():
             if key not in self._throttled.ours:
-                continue  # it was given up meanwhile
+                continue  # given up meanwhile
             if change := self._putting_back(key, now):
                 changes.append(change)
             elif self._settings.settled(key[0]):
@@ -328,15 +330,15 @@ class Throttling:
         foreign = self._throttled.foreign
         for key in sorted(keys & foreign.keys()):
             why = self._foreign_in_words(key)
-            return WriteResult(Verdict.REFUSED, message=f"its throttle does not hold: {why}")
-        unasked = self._guard.why_not(begins_step=True)
+            return WriteResult(Verdict.REFUSED, message=f"its throttle is not in force: {why}")
+        not_allowed = self._guard.why_not(begins_step=True)
         denied = self._settings.denied
-        why = self._throttled.refusal or unasked or denied or "no answer, or not in time"
+        why = self._throttled.refusal or not_allowed or denied or "no answer in time"
         return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
 
 
 def _shows(key: SettingKey, values: frozenset[str], seen: Observation) -> bool:
-    """Whether the last look shows a setting with the values of the run, as far as it was read."""
+    """Whether the last poll has a setting with the run's values, as far as it was read."""
     resource, name = key
     if name == FOLLOWER_REPLICAS:
         topic = seen.topic_configs.get(resource.name)

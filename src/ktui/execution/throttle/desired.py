@@ -1,4 +1,4 @@
-"""What is to be changed in throttles now, by what a run has in flight and has set: on values."""
+"""Compute the throttle changes due now from a run's steps in flight and its settings; pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ktui.execution.run.throttle_ledger import Entries, SetByRun
 from ktui.pacing.decision import Move
 
 RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
-"""The rate of brokers that binds the replicas of a list."""
+"""The broker rate that throttles the replicas of each list."""
 
 BrokerSet = frozenset[int]
 Resources = frozenset[ConfigResource]
@@ -38,17 +38,17 @@ _NOTHING = SetByRun(None)
 
 
 class ThrottleChanges:
-    """Holds what the run has set against what it wants.
+    """Compare the settings of a run with the desired ones.
 
-    Wanted on the lists are the replicas that are being added and are not about to be in sync: one
-    that is still listed when it is stalls producers once the quota is used up. With throttled
-    leaders, each replica that may lead meanwhile is on the leaders' list.
+    The lists should name the replicas that are being added and are not about to be in sync. A
+    replica in sync that is still listed stalls producers once the quota is used up. With throttled
+    leaders, the leaders' list names each replica that may lead meanwhile.
 
     Args:
-        run: its steps in flight, also those about to be sent, its rates and what it has set.
-        states: the partitions as they were seen last.
+        run: its steps in flight (including those about to be sent), its rates and settings.
+        states: the partitions as last observed.
         covered: lists in which someone has put every replica of a topic.
-        gone: the entries of others that lists had when they were found, and have no more.
+        gone: other owners' entries that lists had when first read, and no longer have.
         near: replicas that are about to be in sync.
     """
 
@@ -67,10 +67,10 @@ class ThrottleChanges:
         self._wanted = _wanted(run, states, near)
 
     def removals(self, late: Entries = MappingProxyType({})) -> Iterator[ConfigChange]:
-        """Give the entries of ours to take off: whoever is not wanted on a list any more.
+        """Yield the removals of the run's list entries that are not wanted any more.
 
         Args:
-            late: those that may have come after they were taken off.
+            late: entries that may have been appended after they were removed.
         """
         for key, ours in self._throttled.ours.items():
             mine = ours.values | (late.get(key, frozenset()) - self._theirs(key))
@@ -78,10 +78,10 @@ class ThrottleChanges:
                 yield ConfigChange(key[0], key[1], ConfigOp.SUBTRACT, ",".join(sorted(gone)))
 
     def done_with(self, *, leaving: bool) -> list[SettingKey]:
-        """Give the settings of ours that neither what is in flight nor what comes needs.
+        """Return the run's settings that neither steps in flight nor later ones need.
 
         Args:
-            leaving: whether the run's process goes, so that nothing comes.
+            leaving: whether the engine exits, so that there are no later steps.
         """
         used = {
             (broker_resource(int(listed.partition(":")[2])), RATE_OF[key])
@@ -89,37 +89,38 @@ class ThrottleChanges:
             if key in RATE_OF
             for listed in ours.values
         }
-        comes = not leaving and bool(self._throttled.rates)
+        goes_on = not leaving and bool(self._throttled.rates)
         return [
             key
             for key, ours in self._throttled.ours.items()
             if key not in used
             and not (key[1] in RATE_OF and ours.values)
-            and not (comes and self._comes(key))
+            and not (goes_on and self._needed_later(key))
         ]
 
     def rates(self) -> Iterator[ConfigChange]:
-        """Give the rates to set on the brokers that are to copy throttled replicas."""
+        """Yield the changes that set the rates of brokers with throttled replicas."""
         for key in sorted(self._rates() - self._throttled.foreign.keys()):
-            if not self._rate_there(key):
+            if not self._rate_is_set(key):
                 rate = self._throttled.rates.of(int(key[0].name))
                 yield ConfigChange(key[0], key[1], ConfigOp.SET, str(rate))
 
     def additions(self) -> Iterator[ConfigChange]:
-        """Give the entries to put in, as far as a list may grow: those not there for certain.
+        """Yield the missing list entries to append, as far as a list may grow.
 
-        None comes before its broker's rate. The first is tried also where others have filled the
-        list: they may have made room.
+        An entry that is not certainly in its list counts as missing. None is appended before its
+        broker's rate is set. The first entry is tried even where others have filled the list: they
+        may have made room.
         """
         for key in self._wanted:
             if self._all_listed(key):
                 continue
             ours, theirs = self._ours(key), self._theirs(key)
             bound = self._bound_by_others(key)
-            there = bound if ours.unsure else ours.values | bound
+            present = bound if ours.unsure else ours.values | bound
             room = LONGEST_LIST - sum(len(each) + 1 for each in ours.values | theirs)
             adding: list[str] = []
-            for each in sorted(self._rated(key) - there):
+            for each in sorted(self._listed_with_rate(key) - present):
                 room -= 0 if each in ours.values else len(each) + 1
                 if room >= 0 or not (adding or ours.values):
                     adding.append(each)
@@ -127,11 +128,11 @@ class ThrottleChanges:
                 yield ConfigChange(key[0], key[1], ConfigOp.APPEND, ",".join(adding))
 
     def unread(self) -> list[SettingKey]:
-        """Give the settings that are about to be touched, and were not looked at before."""
+        """Return the settings that are about to be changed, and were never read."""
         return sorted({*self._wanted, *self._rates()} - self._throttled.ours.keys())
 
     def counted_on(self) -> list[SettingKey]:
-        """Give the lists in which entries of others bind replicas to be throttled, or did."""
+        """Return the lists in which others' entries throttle replicas for the run, or did."""
         return [
             key
             for key in self._wanted
@@ -139,16 +140,16 @@ class ThrottleChanges:
         ]
 
     def promised(self, partitions: Collection[TopicPartition]) -> set[SettingKey]:
-        """Return the settings that are to throttle the new replicas of some partitions."""
+        """Return the settings that should throttle the new replicas of some partitions."""
         lists = {
-            key: {b for tp in partitions for b in there.get(tp, ())}
-            for key, there in self._wanted.items()
+            key: {b for tp in partitions for b in wanted.get(tp, ())}
+            for key, wanted in self._wanted.items()
         }
-        rates = {(broker_resource(b), RATE_OF[key[1]]) for key, some in lists.items() for b in some}
+        rates = {(broker_resource(b), RATE_OF[key[1]]) for key, ids in lists.items() for b in ids}
         return rates | {key for key, brokers in lists.items() if brokers}
 
     def as_promised(self, key: SettingKey, found: Setting | None) -> bool:
-        """Whether a setting that was read is as the run relies on."""
+        """Whether a setting, as just read, has the value that the run relies on."""
         value = "" if found is None else found.value
         if key[1] in RATE_OF:
             listed = parse_throttled_list(value)
@@ -158,20 +159,20 @@ class ThrottleChanges:
         return own is not None and own in (str(rate), self._throttled.foreign.get(key))
 
     def in_force(self, tp: TopicPartition) -> bool:
-        """Whether everything that is to throttle a partition's new replicas is in place."""
+        """Whether every rate and list entry to throttle a partition's new replicas is set."""
         return all(
-            self._listed_there(key, tp, b)
-            and self._rate_there((broker_resource(b), RATE_OF[key[1]]))
+            self._entry_is_set(key, tp, b)
+            and self._rate_is_set((broker_resource(b), RATE_OF[key[1]]))
             for key, partitions in self._wanted.items()
             for b in partitions.get(tp, ())
         )
 
-    def _listed_there(self, key: SettingKey, tp: TopicPartition, b: int) -> bool:
+    def _entry_is_set(self, key: SettingKey, tp: TopicPartition, b: int) -> bool:
         ours, each = self._ours(key), throttled_entry(tp.partition, b)
         theirs = self._all_listed(key) or each in self._bound_by_others(key)
         return theirs or (each in ours.values and not ours.unsure)
 
-    def _rate_there(self, key: SettingKey) -> bool:
+    def _rate_is_set(self, key: SettingKey) -> bool:
         if key in self._throttled.foreign:
             return self._run.options.on_foreign_throttle is OnForeignThrottle.GO_ON
         rate, ours = str(self._throttled.rates.of(int(key[0].name))), self._ours(key)
@@ -187,8 +188,8 @@ class ThrottleChanges:
             for b in brokers
         }
 
-    def _comes(self, key: SettingKey) -> bool:
-        """Whether what is still to be copied needs a setting."""
+    def _needed_later(self, key: SettingKey) -> bool:
+        """Whether copies that are still to come need a setting."""
         resource, name = key
         if resource.scope is ConfigScope.TOPIC:
             return self._run.copies.topics[resource.name] > 0
@@ -204,10 +205,9 @@ class ThrottleChanges:
             throttled_entry(tp.partition, b) for tp, brokers in partitions.items() for b in brokers
         }
 
-    def _rated(self, key: SettingKey) -> set[str]:
-        """Give those of a list's replicas whose brokers have their rate."""
-        brokers = {b for there in self._wanted[key].values() for b in there}
-        rated = {b for b in brokers if self._rate_there((broker_resource(b), RATE_OF[key[1]]))}
+    def _listed_with_rate(self, key: SettingKey) -> set[str]:
+        brokers = {b for wanted in self._wanted[key].values() for b in wanted}
+        rated = {b for b in brokers if self._rate_is_set((broker_resource(b), RATE_OF[key[1]]))}
         return {each for each in self._listed(key) if int(each.partition(":")[2]) in rated}
 
     def _ours(self, key: SettingKey) -> SetByRun:
@@ -225,11 +225,11 @@ class ThrottleChanges:
 
 
 def needed(move: Move, states: States, *, leaders: bool = False) -> Resources:
-    """Return the topics and brokers that the throttle of a step stands on; none if it adds nothing.
+    """Return the topics and brokers that a step's throttle needs; none if the step adds nothing.
 
     Args:
         move: the step.
-        states: the partitions as they were seen last.
+        states: the partitions as last observed.
         leaders: whether leaders are throttled, too.
     """
     state = states.get(move.tp)
@@ -239,7 +239,7 @@ def needed(move: Move, states: States, *, leaders: bool = False) -> Resources:
 
 
 def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
-    """Give whom the lists are to hold."""
+    """Return the replicas that each list should name."""
     lists: defaultdict[SettingKey, dict[TopicPartition, BrokerSet]] = defaultdict(dict)
     rates = run.throttled.rates
     for tp, track in run.flying.items() if rates else ():
@@ -259,12 +259,12 @@ def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
 def _joining(
     begun: StepBegun, state: PartitionState | None, near: Collection[Replica]
 ) -> BrokerSet:
-    # After a cancel the ISR may still name a replica that was dropped. It copies from the start.
+    # After a cancel the ISR may still name a dropped replica. That replica copies from the start.
     in_sync = () if state is None else {*state.isr} & {*state.replicas}
     joining = (b for b in begun.adding if b not in in_sync)
     return frozenset(b for b in joining if Replica(begun.tp, b) not in near)
 
 
 def _may_lead(replicas: tuple[int, ...], state: PartitionState | None) -> BrokerSet:
-    """Give those that may lead. None that is down: no rate can be set there until it is back."""
+    """Leave out brokers that are down: no rate can be set on them until they are back."""
     return frozenset(replicas) - frozenset(() if state is None else state.offline)

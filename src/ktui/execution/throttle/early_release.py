@@ -1,4 +1,4 @@
-"""Replicas that come off their throttled list a moment before they are in sync."""
+"""Unthrottle a replica just before it rejoins the ISR."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from ktui.execution.run.run import Run
 from ktui.progress.timeline import Lane, Role, Timeline
 
 NEAR_S = 0.5
-"""A replica is near when it lacks no more than its broker's rate lets through in so long..."""
+"""A replica is near when its lag is at most the bytes of its broker's rate in so many seconds..."""
 NEAR_SHARE = 0.95
-"""... and no more than the rest of all that it is to have: what comes unthrottled is little."""
+"""... and when it has copied this share of its size: little is copied without a throttle."""
 FAR = 4
-"""One that has fallen back to so many times that much is throttled again."""
+"""A replica that falls back to so many times the lag of `NEAR_S` is throttled again."""
 
 CopyTimelines = Mapping[TopicPartition, Timeline]
 
 
 class Near:
-    """Knows which replicas in flight are about to be in sync.
+    """The replicas in flight that are about to be in sync.
 
-    One that is in sync and still listed waits for its broker's quota whenever it lags, and
-    producers with acks=all wait with it: from when it joins the ISR until that is seen and its
-    broker has read the shorter list. Taken off before, it joins at full speed.
+    A replica in sync that is still listed waits for its broker's quota whenever it lags, and
+    producers with acks=all wait with it. That lasts from when it joins the ISR until a poll shows
+    it and its broker has read the shorter list. If it is removed from the list before, it joins at
+    full speed.
 
     Attributes:
-        replicas: those that were near at the last look, and have not fallen back since.
+        replicas: the replicas near at the last poll, or near before and not fallen back since.
     """
 
     def __init__(self, run: Run) -> None:
@@ -34,9 +35,9 @@ class Near:
         self.replicas: frozenset[Replica] = frozenset()
 
     def look(self, timelines: CopyTimelines) -> None:
-        """Take in how far the replicas are that are being added."""
-        rated = bool(self._run.throttled.rates)
-        self.replicas = frozenset(self._near(timelines)) if rated else frozenset()
+        """Update `replicas` by the progress of the replicas that are being added."""
+        throttled = bool(self._run.throttled.rates)
+        self.replicas = frozenset(self._near(timelines)) if throttled else frozenset()
 
     def _near(self, timelines: CopyTimelines) -> Iterator[Replica]:
         for tp in self._run.flying:

@@ -1,4 +1,4 @@
-"""Settings read and changed for a run: in its journal first, and known who does not take them."""
+"""Read and change settings for a run: each change is in its journal first; refusals are tracked."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
 log = logging.getLogger(__name__)
 
 AGAIN_S, LONGEST_S = 5.0, 60.0
-"""How long a topic or broker is left alone that would not take a change: doubled each time."""
+"""Seconds to leave a topic or broker alone after a refused change: first and longest wait.
+
+The wait doubles each time."""
 SETTLE_S = 1.0
-"""How long a broker may take to apply a change that it has read; no value is judged before."""
+"""Seconds a broker may take to apply a change that it has read; no value is judged before."""
 FOUND_STALE_S = 5.0
-"""A setting is touched within this time of when it was found, or found again."""
+"""A setting is changed only within so many seconds of its last read."""
 _GONE = ("UNKNOWN_TOPIC_OR_PARTITION", "BROKER_ID_NOT_REGISTERED")
 
 Record = Callable[[Sequence[AnyRunEvent]], None]
@@ -55,15 +57,15 @@ class _Rest(NamedTuple):
 
 
 class Configuring:
-    """Reads and changes the settings that throttle.
+    """Read and change the throttle settings.
 
     Args:
-        throttled: the fold of what was changed.
-        ways: tell settings as they stand, and change them.
-        source: what is seen of the cluster, told to read anew what has changed.
-        clock: time.
-        record: writes events down and applies them.
-        heard: tells which brokers answer.
+        throttled: the fold of the run's changes.
+        ways: the ports that read and change settings.
+        source: the observations, asked to read changed settings again.
+        clock: the time.
+        record: writes events to the journal and applies them.
+        heard: returns when a broker last answered.
         guard: decides whether anything may be changed.
     """
 
@@ -85,56 +87,56 @@ class Configuring:
         self._clock = clock
         self._record = record
         self._rests: dict[ConfigResource, _Rest] = {}
-        self._looked_s = 0.0
+        self._polled_s = 0.0
         self._began_s = clock.monotonic()
         self._changed_s: dict[ConfigResource, float] = {}
         nodes = throttled.open_nodes
         left_open = {r: nodes.get(r, ()) for r in (*throttled.asked, *throttled.lost)}
         self.unanswered = Unanswered(left_open, heard)
         self._found_s: dict[SettingKey, float] = {}
-        """When settings were read that the run has not touched."""
+        """When settings that the run has not changed were last read."""
         self.late = dict(throttled.late)
-        """The entries of each list that a request may put in, or has since they were taken off."""
+        """The entries of each list that a late request may append, or has since their removal."""
         self.covered: set[SettingKey] = set()
         """Lists in which someone has put every replica of a topic."""
         self.gone: dict[SettingKey, frozenset[str]] = {}
-        """The entries of others that lists had when they were found, and have no more."""
+        """Other owners' entries that lists had when first read, and no longer have."""
         self.denied = ""
-        """Why the last throttles may not be set: what permission is missing. Empty if none is."""
+        """Why the last throttles may not be set: the missing permission. Empty if none is."""
 
     def look(self, now_s: float) -> None:
-        """Take note of a look, but once: those after a lost answer tell when it is not due more."""
-        if now_s != self._looked_s:
-            self._looked_s = now_s
+        """Note a poll, once; polls show when a lost request can no longer take effect."""
+        if now_s != self._polled_s:
+            self._polled_s = now_s
             self.unanswered.look(now_s)
 
     @property
     def late_by_now(self) -> Entries:
-        """The late entries that are there by now, or never will be."""
+        """The late entries that have been appended by now, or never will be."""
         return {key: some for key, some in self.late.items() if key[0] not in self.unanswered}
 
     @property
     def refusing(self) -> frozenset[ConfigResource]:
-        """Whoever would not take a change, or tell one, and is not asked again yet."""
+        """The topics and brokers left alone after a change or a read has failed."""
         now_s = self._clock.monotonic()
         return frozenset(r for r, rest in self._rests.items() if rest.until_s > now_s)
 
     def settled(self, resource: ConfigResource) -> bool:
-        """Whether what was changed last is sure to show."""
+        """Whether a read is sure to show the last change."""
         changed_s = self._changed_s.get(resource, self._began_s)
         return self._clock.monotonic() - changed_s >= SETTLE_S
 
     async def find(self, keys: Sequence[SettingKey]) -> None:
-        """Write down how settings stand that are about to be touched for the first time."""
+        """Journal the values of settings that are about to be changed for the first time."""
         asked_s = self._clock.monotonic()
-        told = await self.read(keys)
-        self._found_s |= dict.fromkeys(told, asked_s)
-        found = [FoundSetting(key[0], key[1], setting) for key, setting in told.items()]
+        settings = await self.read(keys)
+        self._found_s |= dict.fromkeys(settings, asked_s)
+        found = [FoundSetting(key[0], key[1], setting) for key, setting in settings.items()]
         if found:
             self._record([SettingsFound(found=tuple(found))])
 
     def outdated(self) -> list[SettingKey]:
-        """Return the settings that others may have changed since they were found."""
+        """Return the unchanged settings that were read `FOUND_STALE_S` ago or earlier."""
         now_s = self._clock.monotonic()
         return [
             key
@@ -143,20 +145,22 @@ class Configuring:
         ]
 
     async def look_at_lists(self, keys: Sequence[SettingKey]) -> set[ConfigResource]:
-        """See what others have in lists now: every replica, to which nobody can append, or less.
+        """Read which entries others have in lists now, and update `covered` and `gone`.
+
+        Nobody can append to a list with every replica (`*`).
 
         Returns:
-            The topics that did not tell.
+            The topics whose lists could not be read.
         """
-        told = await self.read(keys)
-        for key, setting in told.items():
+        settings = await self.read(keys)
+        for key, setting in settings.items():
             now, ours = _listed(setting), self._throttled.ours.get(key)
             (self.covered.add if ALL in now else self.covered.discard)(key)
             self.gone[key] = _listed(None if ours is None else ours.before) - now
-        return {resource for resource, name in keys if (resource, name) not in told}
+        return {resource for resource, name in keys if (resource, name) not in settings}
 
     async def read(self, keys: Iterable[SettingKey]) -> dict[SettingKey, Setting | None]:
-        """Read settings as they stand; those of a resource that does not answer are left out."""
+        """Read settings; those of a resource that cannot be read are left out."""
         keys = list(keys)
         if not keys:
             return {}
@@ -178,8 +182,8 @@ class Configuring:
         self.denied = self.denied or next(denials, "")
         for resource in (r for r, why in answer.failures.items() if why.startswith(_GONE)):
             self._forget(resource)
-        told = answer.settings
-        return {(r, name): told[r].get(name) for r, name in keys if r in told}
+        found = answer.settings
+        return {(r, name): found[r].get(name) for r, name in keys if r in found}
 
     async def change(
         self,
@@ -189,10 +193,10 @@ class Configuring:
         begins_step: bool = False,
         leaves_within_s: float = FOUND_STALE_S,
     ) -> None:
-        """Write an intent down, carry it out, and write down what came of it.
+        """Journal an intent, send it, and journal its outcome.
 
-        What was never looked at, or too long ago, is not changed. Nothing is while the cluster may
-        be another's.
+        A setting that was never read, or too long ago, is not changed. Nothing is changed while
+        the cluster may belong to another owner.
         """
         until_s = self._clock.monotonic() + leaves_within_s
         stale, ours = set(self.outdated()), self._throttled.ours
@@ -202,12 +206,12 @@ class Configuring:
         self._record([Configure(changes=tuple(known), puts_back=puts_back)])
         results = await self._sent(known, until_s - self._clock.monotonic())
         self._record([_answer(resource, result) for resource, result in results.items()])
-        self._tell(results)
+        self._refresh_settings(results)
         self._changed_s |= dict.fromkeys(results, self._clock.monotonic())
         await self._learn(known, results)
 
     def let_go(self, resource: ConfigResource, keys: Sequence[str], reason: str) -> None:
-        """Write down that settings are the run's no more, as they stand."""
+        """Journal that the run gives settings up as they are."""
         self._record([Left(resource=resource, keys=tuple(keys), reason=reason)])
 
     def _forget(self, resource: ConfigResource) -> None:
@@ -220,7 +224,7 @@ class Configuring:
     ) -> dict[ConfigResource, WriteResult]:
         resources = dict.fromkeys(change.resource for change in changes)
         if leaves_within_s <= 0:  # the journal was locked for long
-            late = WriteResult(Verdict.REFUSED, message="what it rests on is too old")
+            late = WriteResult(Verdict.REFUSED, message="the values it relies on are too old")
             return dict.fromkeys(resources, late)
         try:
             results = await self._ways.writer.alter_configs(
@@ -236,15 +240,15 @@ class Configuring:
             raise
         except Exception as error:
             log.exception("the answer to a change of settings cannot be read")
-            words = describe_unreadable(error, "its answer")
-            return dict.fromkeys(resources, WriteResult(Verdict.UNKNOWN, message=words))
+            message = describe_unreadable(error, "its answer")
+            return dict.fromkeys(resources, WriteResult(Verdict.UNKNOWN, message=message))
         unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
         return {resource: results.get(resource, unanswered) for resource in resources}
 
     async def _learn(
         self, changes: Sequence[ConfigChange], results: Mapping[ConfigResource, WriteResult]
     ) -> None:
-        """See why a change was not made: lost, denied, without a resource, or covered by a list."""
+        """Note why changes failed: answer lost, denied, resource gone, list with every replica."""
         by_verdict = {v: [r for r, res in results.items() if res.verdict is v] for v in Verdict}
         refused, lost = by_verdict[Verdict.REFUSED], by_verdict[Verdict.UNKNOWN]
         for resource in by_verdict[Verdict.ACCEPTED]:
@@ -263,13 +267,13 @@ class Configuring:
         await self.look_at_lists([(change.resource, change.key) for change in appending])
 
     def _learn_of_late(self, accepted: Iterable[ConfigChange]) -> None:
-        """Have done with late entries that were taken off after the last moment they could come."""
+        """Forget late entries removed after the last moment at which they could be appended."""
         for change in accepted:
             if change.op is ConfigOp.SUBTRACT and change.resource not in self.unanswered:
                 self.late.pop((change.resource, change.key), None)
 
-    def _tell(self, changed: Iterable[ConfigResource]) -> None:
-        """Have what was changed read again in the next look."""
+    def _refresh_settings(self, changed: Iterable[ConfigResource]) -> None:
+        """Have the changed settings read again in the next poll."""
         by_scope: dict[ConfigScope, list[str]] = {scope: [] for scope in ConfigScope}
         for resource in changed:
             by_scope[resource.scope].append(resource.name)

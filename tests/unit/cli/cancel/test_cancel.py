@@ -249,7 +249,7 @@ def test_a_rollback_that_lost_its_process_is_taken_up_when_it_is_asked_for_again
 
     assert again.exit_code == 0, again.output
     told = rows(again.stdout)
-    assert told[0] == "run drain: roll back 3 partitions: 3 are called off already"
+    assert told[0] == "run drain: roll back 3 partitions: 3 are cancelled already"
     assert "audit-0 rolling back 5,6,4 nothing 2,3,1 3 2" in told
     assert len(run.started) == 2
     assert run.run.counts[State.ROLLED_BACK] == 3

@@ -134,7 +134,7 @@ def test_the_engines_log_and_its_followers_hear_that_it_had_to_stop(
         EngineLog(run).tell(told[-2:])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "what its process sees is recorded"),
+        ("INFO", "its engine records what it observes"),
         ("WARNING", STOPPED.reason),
     ]
 

@@ -172,6 +172,6 @@ def test_what_is_no_run_is_shown_and_the_others_stay(here: StateDir) -> None:
     assert row(done.stdout, "good").startswith("good waiting for resume 0/3")
     assert row(done.stdout, "garbage") == "garbage unreadable - - - - - - - -"
     assert "ktui: run garbage: " in done.stderr
-    assert "no SQLite file" in done.stderr
+    assert "not an SQLite file" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     assert "odd\\x1b[31m" in done.stdout

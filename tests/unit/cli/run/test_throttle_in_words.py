@@ -106,7 +106,7 @@ def test_a_run_that_was_killed_says_which_throttles_stay_and_how_they_go(tmp_pat
     run = a_run(tmp_path, *throttled())
 
     where = "its throttle stays on broker 4 and topic orders until it is resumed"
-    stays = f"{where}: its process has not taken it off"
+    stays = f"{where}: its engine has not removed it"
     assert f"{stays}; to resume it: ktui resume drain-b3" in lines(call(run))
     assert f"throttle {stays}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
     assert told(call(run, "--json"))["throttle"]["stays"] == stays
@@ -155,8 +155,8 @@ def test_the_list_of_runs_says_where_a_throttle_is_left(tmp_path: Path) -> None:
 def test_a_run_that_only_waits_for_a_broker_says_which_and_the_way_out(tmp_path: Path) -> None:
     run = a_run(tmp_path, *throttled(), *all_over())
     waits = (
-        "all partitions are over; its throttle is still to be taken off broker 4, which is down, "
-        "or does not take the change"
+        "all partitions have ended; its throttle is still set on broker 4, which is down or "
+        "refuses the change"
     )
     with take(run):
         way_out = "If that never changes: ktui throttle drain-b3 --leave-behind"

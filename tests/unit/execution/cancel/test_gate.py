@@ -94,9 +94,9 @@ def test_a_pipe_in_its_files_place_is_named_and_nothing_waits_for_it(state: Stat
     gate.path.unlink()
     os.mkfifo(gate.path)
 
-    with pytest.raises(RunRefused, match="cancel gate cannot be read: it is no regular file"):
+    with pytest.raises(RunRefused, match="cancel gate cannot be read: it is not a regular file"):
         gate.state()
-    assert "it is no regular file" in str(gate.words())
+    assert "it is not a regular file" in str(gate.words())
 
 
 def test_a_file_that_cannot_be_understood_keeps_it_shut(state: StateDir) -> None:

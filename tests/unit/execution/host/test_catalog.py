@@ -112,7 +112,7 @@ def test_what_is_no_run_is_shown_with_the_reason(here: StateDir) -> None:
     unreadable = {name for name, run in runs.items() if run.state is RunState.UNREADABLE}
     assert unreadable == {"no-journal", "garbage", "never-begun", "a file"}
     assert "No such file" in str(runs["no-journal"].problem)
-    assert "no SQLite file" in str(runs["garbage"].problem)
+    assert "not an SQLite file" in str(runs["garbage"].problem)
     assert "its start was cut off" in str(runs["never-begun"].problem)
     assert "Not a directory" in str(runs["a file"].problem)
 

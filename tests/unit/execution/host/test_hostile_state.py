@@ -95,7 +95,7 @@ def test_an_event_that_cannot_be_is_named_and_what_is_before_it_stands(
         follower.refresh()
     assert len(follower.run.tracks) == 2
     assert follower.damage is not None
-    assert "is none that this ktui knows" in follower.damage
+    assert "is unknown to this ktui" in follower.damage
     (summary,) = all_runs(StateDir(run.path.parent.parent))
     assert summary.state is RunState.RESUMABLE
 

@@ -242,9 +242,9 @@ def test_a_pipe_or_a_link_in_a_files_place_is_named_and_nothing_waits_for_it(
     (told,) = all_runs(here)
 
     assert told.state is RunState.UNREADABLE
-    assert f"{path.name}: cannot be read: it is no regular file" in str(told.problem)
+    assert f"{path.name}: cannot be read: it is not a regular file" in str(told.problem)
     if part != "its journal":
-        with pytest.raises(RunProblem, match="cannot be opened: it is no regular file"):
+        with pytest.raises(RunProblem, match="cannot be opened: it is not a regular file"):
             take(run)
         path.unlink()
         path.symlink_to(run.path / "elsewhere")

@@ -81,7 +81,7 @@ def test_an_engine_is_in_a_session_of_its_own_and_leaves_when_it_is_told_to(run:
     assert not engine.gone
     engine.leave()
     assert engine.wait(LIMIT_S)
-    assert "its process has left it: its process got SIGTERM" in run.log.read_text()
+    assert "its engine has exited: its process got SIGTERM" in run.log.read_text()
 
 
 def test_an_engine_keeps_nothing_open_that_its_caller_had_open(run: RunDir) -> None:

@@ -114,7 +114,7 @@ def test_events_of_a_newer_ktui_are_not_taken_for_others(closed: Path) -> None:
 
     assert bodies(entries) == EVENTS
     assert damage is not None
-    assert "event 401 is none that this ktui knows" in damage
+    assert "event 401 is unknown to this ktui" in damage
     assert "teleported" in damage
 
 

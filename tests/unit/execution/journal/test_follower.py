@@ -100,7 +100,7 @@ def test_an_event_of_a_partition_that_the_run_does_not_have_is_told_as_damage(pa
     with written(path, [*a_start(), step(9)]), RunFollower(path) as follower:
         assert len(follower.refresh()) == 3
         assert follower.damage is not None
-        assert "event 4 is of a partition" in follower.damage
+        assert "event 4 names a partition not in the run" in follower.damage
 
 
 def test_a_journal_that_is_not_there_is_told(path: Path) -> None:

@@ -238,6 +238,6 @@ def test_whoever_may_only_read_writes_nothing(path: Path, clock: VirtualClock) -
 
     with (
         Journal.open(path, clock, read_only=True) as reader,
-        pytest.raises(JournalProblem, match="may not be written"),
+        pytest.raises(JournalProblem, match="it is read-only"),
     ):
         reader.append(a_start())

@@ -107,8 +107,8 @@ def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
         ),
         (planned(3), "3 partitions of the plan, orders-0 to orders-2"),
         (PlannedPart(partitions=()), "no partitions of the plan"),
-        (Owned(pid=7, host="ops1", user="ada"), "process 7 of ada on ops1 carries it on"),
-        (Left(reason="SIGTERM"), "its process has left it: SIGTERM"),
+        (Owned(pid=7, host="ops1", user="ada"), "process 7 of ada on ops1 is its engine"),
+        (Left(reason="SIGTERM"), "its engine has exited: SIGTERM"),
         (Paused(by=By.OPERATOR), "paused by an operator"),
         (
             Paused(by=By.UNTIL, reason="nothing more fits before 15:00"),
@@ -124,15 +124,15 @@ def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
         (Gate(shut=False), "the gate is open again"),
         (Outage(lost=True, reason="no answer"), "the cluster is lost: no answer"),
         (Outage(lost=False), "the cluster answers again"),
-        (Recording(on=True), "what its process sees is recorded"),
-        (Recording(on=False), "what its process sees is not recorded"),
+        (Recording(on=True), "its engine records what it observes"),
+        (Recording(on=False), "its engine does not record what it observes"),
         (Recording(on=False, reason="/x: no space left"), "/x: no space left"),
         (Recovered(lost="event 9"), "the journal was damaged and is recovered: event 9"),
         (
             Ended(counts={State.DONE: 1_000, State.CHANGED_ELSEWHERE: 2, State.FAILED: 0}),
             "ended: 1,000 done, 2 changed elsewhere",
         ),
-        (Left(reason="\x1b[31mred"), "its process has left it: \\x1b[31mred"),
+        (Left(reason="\x1b[31mred"), "its engine has exited: \\x1b[31mred"),
     ],
 )
 def test_an_event_of_the_run_is_told(event: AnyRunEvent, said: str) -> None:

@@ -102,8 +102,8 @@ def test_two_hundred_thousand_partitions_are_asked_for_in_one_row(tmp_path: Path
 
 def test_events_are_told_in_a_sentence() -> None:
     assert sentence(ADDED) == (
-        "plan more.json joins the run, 4 partitions; what the run moves elsewhere is rolled back "
-        "first"
+        "plan more.json joins the run, 4 partitions; partitions that the run moves elsewhere are "
+        "rolled back first"
     )
     assert sentence(Joined(partitions=(tp("orders-0"),))) == (
         "orders-0 waits for the target of an extra plan"

@@ -28,8 +28,8 @@ def test_a_run_whose_partitions_are_over_waits_for_a_broker_and_says_so(tmp_path
     assert not run.ended
     assert run.over == 1
     assert (
-        "all partitions are over; its throttle is still to be taken off broker 4, which is down, "
-        "or does not take the change"
+        "all partitions have ended; its throttle is still set on broker 4, which is down or "
+        "refuses the change"
     ) in progress_line(run, None)
 
 
