@@ -104,7 +104,7 @@ def _over(move: ListedReassignment, answer: WriteResult, now: Brokers) -> Settle
 
 
 def settled_by_run(track: Track) -> Settled | None:
-    """Return the outcome of a cancel that a live run carries out; None while it is at it."""
+    """Return the outcome of a partition that its live run cancels; None until it is known."""
     outcome = _OF_STATE.get(track.state)
     return None if outcome is None else Settled(outcome, track.replicas, track.reason)
 

@@ -115,8 +115,7 @@ class CancelGateFile:
         """Return in words who has shut the gate; None while it is open.
 
         This is for engines: an engine submits nothing while the gate cannot be read. The result is
-        then
-        the problem.
+        then the problem.
         """
         try:
             shut = self.state()

@@ -1,4 +1,4 @@
-"""Extra plans that a live run takes over (KIP-236)."""
+"""Extra plans that join a live run (KIP-236)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Joining(enum.StrEnum):
 
     @property
     def joins(self) -> bool:
-        """Whether the run takes the new target over."""
+        """Whether the run accepts the new target."""
         return self not in (Joining.KEEP, Joining.SAME)
 
 
@@ -231,8 +231,7 @@ def _settled(
     """Return the cluster with every partition that the run has begun as it was before.
 
     The run's own steps in flight are not foreign reassignments. The replicas that a step holds for
-    a
-    while do not show how many replicas a partition is to have.
+    a while do not show how many replicas a partition is to have.
     """
     begun = {tp: track for tp, track in tracks.items() if track.begun and not track.state.ended}
     listed = {tp: each for tp, each in seen.listed.items() if tp not in run.flying}
@@ -250,7 +249,7 @@ def _before(state: PartitionState, track: Track | None) -> PartitionState:
 
 
 _CANCEL_FIRST = {Joining.ROLL_BACK: CancelKind.ROLLBACK, Joining.RETARGET: CancelKind.STOP}
-"""What is done with a partition before it is queued."""
+"""The cancel of a partition before it is queued."""
 
 
 class Adding:

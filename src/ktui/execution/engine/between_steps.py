@@ -62,7 +62,7 @@ class BetweenSteps:
     def _hold_back(
         self, track: Track, situation: Situation, observed: Observed
     ) -> list[AnyRunEvent]:
-        """Let others go first while nothing can be sent for a partition; its reason is known."""
+        """Let others go first while nothing can be sent for a partition, for a reported reason."""
         if track.tp not in self._memory.unanswered or self._given_up(track, observed):
             self._memory.release(track.tp, Hold.UNANSWERED)
         unanswered = track.tp in self._memory.held(Hold.UNANSWERED)

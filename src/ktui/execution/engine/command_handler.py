@@ -44,8 +44,7 @@ class Obeying:
     """Carries out the commands that wait in the journal, and answers each.
 
     If the process dies between carrying out a command and answering it, the next process repeats
-    the
-    command. Each command states the desired result, so the repetition changes nothing.
+    the command. Each command states the desired result, so the repetition changes nothing.
     """
 
     def __init__(

@@ -60,8 +60,7 @@ class Decider:
     """Carries a run on, by calls of `look`, `decide` and `answered` in turn.
 
     A turn costs as much as is in flight and about to begin, not as much as the plan holds. The
-    caller
-    puts the returned events into the journal and then applies them to the run, at once.
+    caller puts the returned events into the journal and then applies them to the run, at once.
 
     Args:
         run: the fold of its journal so far.
@@ -243,8 +242,8 @@ class Decider:
 
         Args:
             may_look_again: whether there is time for another poll if a partition is to begin that
-                the last
-                poll did not show. Without that time the partition does not begin in this turn.
+                the last poll did not show. Without that time the partition does not begin in this
+                turn.
             resting: topics and brokers on which no throttle can be set now, each with the reason.
         """
         decision, held = self._with_throttles(resting)

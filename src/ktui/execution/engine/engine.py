@@ -52,13 +52,13 @@ from ktui.insights.prior import Prior
 log = logging.getLogger(__name__)
 
 LOOKS_A_TURN = 4
-"""Polls a turn, at most, in search of other partitions where a chosen one cannot begin."""
+"""How often, at most, a turn polls other partitions because those it chose cannot begin."""
 LONGEST_BACKOFF_S = 5.0
 LOOK_STALE_S = 30.0
 """Seconds after which a decision is made again: it counted what others were adding at that time."""
 
 LISTENS_S = 0.2
-"""Seconds between two checks of a waiting engine for a command, or for a request to leave."""
+"""Seconds between two checks, while the engine waits, for a command or a reason to leave."""
 
 T = TypeVar("T")
 
@@ -133,8 +133,7 @@ class Engine:
 
         Raises:
             JournalProblem: the journal cannot be written, and nothing begins that is not in the
-                journal.
-                The throttles of the run are put back, or the error names them.
+                journal. The throttles of the run are put back, or the error names them.
             RunProblem: this process does not own the run any more, or the cluster is another one.
         """
         decider = Decider(self._run, self._prior, self._probe.heard)

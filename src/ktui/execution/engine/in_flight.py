@@ -188,7 +188,7 @@ class Flights:
                 return self._diverted(track, step, state, situation, observed, how)
 
     def _undescribed(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
-        """Report why a step makes no progress that the cluster has not described for a while."""
+        """Report why a step stalls that the cluster has not described for a while."""
         notes = self._notes[track.tp]
         notes.unseen_s = self._now_s if notes.unseen_s is None else notes.unseen_s
         if self._seconds_since(notes.unseen_s) < UNSEEN_S:
@@ -205,8 +205,7 @@ class Flights:
         """Whether the requested replicas prove that the alter is over.
 
         Metadata shows the same list while an alter that only adds is under way. That alter may have
-        been
-        cancelled since. Or it may have arrived after the list of reassignments was read.
+        been cancelled since. Or it may have arrived after the list of reassignments was read.
         """
         adding = {*step.begun.adding}
         if not adding or step.begun.removing or (observed.seen.fresh and adding <= {*state.isr}):
@@ -223,7 +222,7 @@ class Flights:
         observed: Observed,
         how: Landing,
     ) -> list[AnyRunEvent]:
-        """Distinguish a step that was cancelled, was lost on its way, or met somebody else's."""
+        """Distinguish a step that was cancelled, got lost, or met a foreign reassignment."""
         match how:
             case Landing.TAKEN_OVER:
                 what = f"reassigned it to {_listed(state.target)}"
@@ -238,7 +237,7 @@ class Flights:
                 track.tp, (how, state.replicas), observed.seen
             ):
                 return []
-            case Landing.AS_BEFORE if step.called_off:  # it was to be cancelled, by anyone
+            case Landing.AS_BEFORE if step.called_off:  # asked for, whoever cancelled it
                 return self._end_step(track, situation, reached=False, reason="it was cancelled")
             case _:
                 changed = how is Landing.CHANGED

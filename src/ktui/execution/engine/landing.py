@@ -28,10 +28,8 @@ def landing(step: OpenStep, state: PartitionState) -> Landing:
     """Judge a step by an observation of its partition.
 
     A step is over if ListPartitionReassignments does not list the partition, and `replicas` equals
-    the
-    requested list, in order. If the step elects, that leader must lead too. A leader change alone
-    never
-    ends a step.
+    the requested list, in order. If the step elects, that leader must lead too. A leader change
+    alone never ends a step.
     """
     begun = step.begun
     if state.reassigning:

@@ -52,8 +52,7 @@ class Observed:
         """Return a partition's situation for pacing; None while its topic settings are unknown.
 
         Where the settings may not be read, one replica in sync counts as enough. The operator was
-        warned of
-        that.
+        warned of that.
         """
         config = self.seen.topic_configs.get(track.tp.topic)
         if config is None:

@@ -19,8 +19,7 @@ def why_not_sent(request: Request, track: Track, observed: Observed, limits: Lim
     """Return why an alter or election of a partition's step may not leave; None if it may.
 
     An alter leaves only if the same step follows from the read. Nobody may be moving the partition,
-    and
-    its topic must be the same. Its replicas, ISR and leader must call for no other step.
+    and its topic must be the same. Its replicas, ISR and leader must call for no other step.
 
     Args:
         request: the request that is about to be sent.
@@ -46,8 +45,7 @@ def may_cancel(track: Track, observed: Observed) -> bool:
     """Whether a null cancel of a partition's step may leave, by a read made for the cancel.
 
     Kafka has to list that very step: a reassignment of somebody else is left to them. Also, a
-    replica
-    that is not being added has to be in sync: see `LAST_IN_SYNC`.
+    replica that is not being added has to be in sync: see `LAST_IN_SYNC`.
     """
     state = observed.state(track.tp)
     if track.step is None or state is None or observed.gone(track):

@@ -27,9 +27,8 @@ async def send(
     """Send one request, and return the outcome of each partition of it.
 
     A request that could not be sent at all is REFUSED without a code. Kafka's own guard against
-    changes
-    of the replication factor is switched off. The factor changes on a partition's way even if its
-    target keeps it. The plan was checked for that before the run began.
+    changes of the replication factor is switched off. The factor changes on a partition's way even
+    if its target keeps it. The plan was checked for that before the run began.
     """
     partitions = sending.partitions
     try:

@@ -170,8 +170,8 @@ def stands(track: Track, step: Next, replicas: Brokers | None = None) -> list[An
     """Return the state of a waiting partition, if it differs from the recorded one.
 
     A partition that waits for its turn keeps its reason. The event of an ended partition has its
-    replicas
-    if they differ from those that the run knew: somebody else or a late request changed them.
+    replicas if they differ from those that the run knew: somebody else or a late request changed
+    them.
     """
     state, reason = _standing(step, goal_in_words(track.cancel))
     named = called_off(state, track.cancel)

@@ -47,18 +47,15 @@ def check_one_throttle(
     """Check that no other run of a cluster has a throttle, before one gets or keeps its own.
 
     A broker has one rate. Of two runs, each would remove the other's rate at its end. Or it would
-    put
-    the other's rate back for good.
+    put the other's rate back for good.
 
     Args:
         state_dir: the state directory with the runs.
         cluster_id: the cluster.
         name: the run that is to have a throttle.
         resumed: whether the run goes on with the throttle that it has. Another run that died may
-            have
-            left its rate. Then only a run that has left one too may go on. Any other would take
-            that
-            rate for the earlier setting, and put it back for good.
+            have left its rate. Then only a run that has left one too may go on. Any other would
+            take that rate for the earlier setting, and put it back for good.
 
     Raises:
         RunRefused: another run has a throttle, or has still set some of it.

@@ -144,8 +144,7 @@ def import_run(
         state: the state directory.
         export: the run.
         name: the name of the run here. A run of that name is replaced if it was exported from here,
-            and
-            the file has everything that it has.
+            and the file has everything that it has.
         connection: the options that name the cluster from now on.
         clock: the time of the event.
 

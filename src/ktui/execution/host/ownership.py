@@ -100,8 +100,7 @@ class Ownership:
         """Return what was removed or replaced under the owner; None while all is as it was.
 
         After an answer other than None the caller must send nothing more. Another process may own
-        the run,
-        or read another journal. A call costs a few `stat` calls.
+        the run, or read another journal. A call costs a few `stat` calls.
         """
         for path, seen in self._seen.items():
             try:
@@ -156,8 +155,7 @@ def take(run: RunDir, me: Holder | None = None) -> Ownership:
     Raises:
         OwnedElsewhere: another process owns the run, or this process owns it already.
         RunProblem: the lock's file cannot be used, is on a network file system, or others may write
-            to
-            the state directory.
+            to the state directory.
     """
     refuse_network(run.path)
     state_dir = StateDir(run.path.parent.parent)

@@ -32,8 +32,7 @@ class EngineProcess:
     """A child of this process that owns a run, or is about to.
 
     The child starts in a session of its own, with the environment and current folder of this
-    process.
-    Its output goes to the run's log.
+    process. Its output goes to the run's log.
 
     Args:
         run: the folder of its run.

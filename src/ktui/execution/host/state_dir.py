@@ -153,8 +153,7 @@ class StateDir(msgspec.Struct, frozen=True):
 
         Raises:
             StateDirProblem: it is on a network file system, whose locks and syncs mean little, or
-                others
-                may put files there.
+                others may put files there.
         """
         refuse_network(self.path)
         if os.geteuid() != _ROOT and self.of_another is not None:
@@ -193,8 +192,7 @@ class StateDir(msgspec.Struct, frozen=True):
 
         Raises:
             StateDirProblem: no run can have that name, there is one already, or the state directory
-                cannot
-                be used.
+                cannot be used.
         """
         self.check()
         if self.run(name).path.exists():
@@ -206,8 +204,7 @@ class StateDir(msgspec.Struct, frozen=True):
 
         Raises:
             StateDirProblem: no run can have that name, there is one already, or the state directory
-                cannot
-                be used.
+                cannot be used.
         """
         folder = self.run(name)
         self.check()
