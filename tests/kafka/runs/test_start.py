@@ -207,7 +207,7 @@ def test_what_would_end_too_late_is_not_begun(shell: Shell, topic: SlowTopic, pl
     left = shell.ktui("start", plan, *SLOW, "--until", until)
 
     assert left.returncode == 3, left.stderr
-    assert "none of the 4 left is expected to end by then" in left.stderr
+    assert "none of the 4 left is expected to end by the time given with --until" in left.stderr
     assert shell.events("drain", StepBegun) == []
     assert resumed(shell, topic).returncode == 0
 

@@ -100,7 +100,7 @@ def _files_what_is_done(
     if track.tp not in self._memory.unanswered:
         self._memory.release(track.tp, Hold.UNANSWERED)
     if track.tp not in self._memory.held(Hold.UNANSWERED):
-        return self._seen(track, situation)
+        return self._record(track, situation)
     self._memory.roster.seen(track.tp, situation)
     return self._memory.waits_off(track)
 
@@ -160,9 +160,9 @@ DEFECTS = (
     Defect(
         "a topic denied in the middle of a step",
         "the step stays adding without a reason; a stop is neither sent nor refused",
-        "Flights._unseen says that the cluster does not tell how it is",
+        "Flights._undescribed reports that the cluster does not describe it",
         stories.a_topic_is_denied_in_the_middle_of_a_step,
-        (Flights, "_unseen", lambda *_: []),
+        (Flights, "_undescribed", lambda *_: []),
     ),
     Defect(
         "throttles given up while settings are read",
@@ -202,9 +202,9 @@ DEFECTS = (
     Defect(
         "a pause while a throttle is set",
         "a pause is answered, and then an alter leaves",
-        "Engine._called_off holds what was paused since it was decided",
+        "Engine._forbidden holds what was paused since it was decided",
         stories.a_pause_is_asked_while_a_throttle_is_set,
-        (Engine, "_called_off", lambda *_: {}),
+        (Engine, "_forbidden", lambda *_: {}),
     ),
     Defect(
         "a broker that has a request and is gone",
@@ -216,23 +216,23 @@ DEFECTS = (
     Defect(
         "a rate of somebody else on one broker",
         "partitions that do not need that broker wait for a place, without a reason",
-        "Decider._why holds those whose throttle cannot be set, and lets others go",
+        "Decider._no_throttle_reason holds those whose throttle cannot be set, and lets others go",
         stories.somebody_sets_another_rate,
-        (Decider, "_why", lambda *_: None),
+        (Decider, "_no_throttle_reason", lambda *_: None),
     ),
     Defect(
         "a writer that cannot be reached",
         "108,000 events an hour in the journal",
-        "Outcomes._rest leaves a partition alone for longer each time",
+        "Outcomes._back_off leaves a partition alone for longer each time",
         stories.nothing_can_be_sent_for_an_hour,
-        (Outcomes, "_rest", _rests_a_second),
+        (Outcomes, "_back_off", _rests_a_second),
     ),
     Defect(
         "a held alter that arrives after all",
         "its partition, at its target, stays blocked for good, and the run never ends",
-        "Waiting._held tells the end of a partition also while it is held",
+        "BetweenSteps._hold_back reports the end of a partition also while it is held",
         stories.a_held_alter_arrives_after_all,
-        (BetweenSteps, "_held", _files_what_is_done),
+        (BetweenSteps, "_hold_back", _files_what_is_done),
     ),
     Defect(
         "a stop of a partition whose request is open",
@@ -244,7 +244,7 @@ DEFECTS = (
     Defect(
         "a rollback of a step that a silent broker has",
         "it stays refused for good, also once that broker has answered",
-        "Flights._over keeps a step that nothing follows until its request cannot come",
+        "Flights._end_step keeps a step that nothing follows until its request cannot come",
         stories.a_step_at_a_silent_broker_is_rolled_back,
         (in_flight, "Done", _Nothing),
     ),

@@ -1,1 +1,1 @@
-"""Cancels: what one would do, the cancel gate, and reassignments that no run began."""
+"""Cancels: previews, the cancel gate, and reassignments that no run began."""

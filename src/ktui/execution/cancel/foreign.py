@@ -1,4 +1,4 @@
-"""Reassignments that no live run carries: cancelled, and watched until each is settled."""
+"""Reassignments that no live run carries out: cancelled, and polled until each is settled."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ from ktui.execution.engine.requests import READ_STALE_S, too_old
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL
 
 AT_ONCE = 1_000
-"""Partitions in one request: as many as it takes in under a second."""
+"""Partitions in one request: as many as a request takes in under a second."""
 
 _UNANSWERED = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
 _NOT_NEEDED = WriteResult(Verdict.REFUSED, NOTHING_TO_CANCEL)
 
 
 class ForeignCancel:
-    """Cancels reassignments and follows what becomes of each.
+    """Cancels foreign reassignments, and follows each of them to its outcome.
 
-    Kafka has no fencing: what was begun anew since it was shown is left to whoever did that.
+    Kafka has no fencing. A reassignment that was begun again after it was shown is left to whoever
+    began it.
 
     Args:
         writer: sends the cancels.
         clock: time.
-        log: says what is about to be done, before it is, and what came of it.
+        log: records each cancel before it is sent, and its outcome.
     """
 
     def __init__(self, writer: ClusterWriter, clock: Clock, log: CancelLog) -> None:
@@ -49,22 +50,22 @@ class ForeignCancel:
         self._answers: dict[TopicPartition, WriteResult] = {}
         self._sent_s: dict[TopicPartition, float] = {}
         self.settled: dict[TopicPartition, Settled] = {}
-        """What became of those that are over."""
+        """The outcomes of the reassignments that are over."""
 
     @property
     def pending(self) -> Collection[TopicPartition]:
-        """Those of which it is not known yet."""
+        """The partitions whose outcome is not yet known."""
         return self._pending.keys()
 
     async def cancel(self, moves: Collection[ListedReassignment], seen: Observation) -> None:
-        """Cancel those that still are as they were shown.
+        """Cancel the reassignments that are still as they were shown.
 
         Args:
-            moves: as they were shown.
-            seen: a look from just now, which shows their partitions.
+            moves: the reassignments, as they were shown.
+            seen: an observation made just now that shows their partitions.
 
         Raises:
-            RunProblem: it cannot be written down: nothing is sent that is not.
+            RunProblem: the log cannot be written. Nothing is sent that is not in the log.
         """
         self._pending |= {move.tp: move for move in moves}
         self._answers |= {move.tp: _NOT_NEEDED for move in moves}
@@ -72,10 +73,12 @@ class ForeignCancel:
         self._judge(seen, self._pending.keys() - self._sent_s.keys())
 
     async def look(self, seen: Observation) -> None:
-        """Take in a look; cancel again what is listed still, for a while after an answer was lost.
+        """Process a poll, and cancel again what is still listed.
+
+        A cancel is repeated only for a while after its answer was lost.
 
         Raises:
-            RunProblem: it cannot be written down.
+            RunProblem: the log cannot be written.
         """
         self._judge(seen, list(self._pending))
         now_s = self._clock.monotonic()
@@ -87,37 +90,37 @@ class ForeignCancel:
         await self._send(self._as_shown(again, seen), seen)
 
     def leave(self, why: str) -> None:
-        """Settle the rest as unknown."""
+        """Settle the remaining reassignments as unknown."""
         for tp in list(self._pending):
             self._settle(tp, Settled(ForeignOutcome.UNKNOWN, detail=why))
 
     def _as_shown(
         self, moves: Collection[ListedReassignment], seen: Observation
     ) -> list[ListedReassignment]:
-        """Give those to cancel; settle those that may not be cancelled as they are by now."""
-        now, some = listed_in(seen), []
+        """Return the reassignments to cancel, and settle those that may not be cancelled now."""
+        listed, to_cancel = listed_in(seen), []
         for move in moves:
-            found = now.get(move.tp)
+            found = listed.get(move.tp)
             if found is None or (found.target, found.topic_id) != (move.target, move.topic_id):
                 continue
             if found.refused is None:
-                some.append(move)
+                to_cancel.append(move)
             else:
                 state = seen.partitions[move.tp]
                 self._settle(
                     move.tp, Settled(ForeignOutcome.REFUSED, state.replicas, found.refused)
                 )
-        return some
+        return to_cancel
 
     async def _send(self, moves: list[ListedReassignment], seen: Observation) -> None:
         for n in range(0, len(moves), AT_ONCE):
             chunk = moves[n : n + AT_ONCE]
             self._log.asked(chunk)
             cancels = {move.tp: None for move in chunk}
-            self._answers |= await self._answered(cancels, seen)
+            self._answers |= await self._send_chunk(cancels, seen)
             self._sent_s |= dict.fromkeys((move.tp for move in chunk), self._clock.monotonic())
 
-    async def _answered(
+    async def _send_chunk(
         self, cancels: Mapping[TopicPartition, None], seen: Observation
     ) -> dict[TopicPartition, WriteResult]:
         left_s = READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
@@ -135,11 +138,11 @@ class ForeignCancel:
 
     def _judge(self, seen: Observation, partitions: Collection[TopicPartition]) -> None:
         for tp in partitions:
-            settled = self._judged(tp, seen)
+            settled = self._outcome_of(tp, seen)
             if settled is not None and self._certain(tp, settled, seen):
                 self._settle(tp, settled)
 
-    def _judged(self, tp: TopicPartition, seen: Observation) -> Settled | None:
+    def _outcome_of(self, tp: TopicPartition, seen: Observation) -> Settled | None:
         if tp in seen.absent:
             return Settled(ForeignOutcome.GONE, detail="the topic was deleted")
         state = seen.partitions.get(tp)
@@ -148,7 +151,7 @@ class ForeignCancel:
         return judged(self._pending[tp], self._answers[tp], state)
 
     def _certain(self, tp: TopicPartition, settled: Settled, seen: Observation) -> bool:
-        """Whether metadata cannot be from before: what is fresh is no older than the list."""
+        """Whether metadata cannot be older than the list: fresh metadata never is."""
         return seen.fresh or self._doubts.confirmed(tp, settled, seen)
 
     def _settle(self, tp: TopicPartition, settled: Settled) -> None:

@@ -1,4 +1,4 @@
-"""What was done to reassignments that are no run's: a file of JSON lines in the state directory."""
+"""The log of cancelled foreign reassignments: a file of JSON lines in the state directory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
 
 ASKED = "asked"
-"""What stands for the outcome just before a cancel is sent."""
+"""The value of `outcome` in the line that is written just before a cancel is sent."""
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _ENCODER = msgspec.json.Encoder()
@@ -33,20 +33,20 @@ class ForeignCancelLine(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: str | None
     partition: int
     original: Brokers = msgspec.field(name="from")
-    """As Kafka listed them; which order they had before it has forgotten."""
+    """The original replicas as Kafka listed them; Kafka has forgotten their earlier order."""
     target: Brokers = msgspec.field(name="to")
     outcome: str
     replicas: Brokers | None = None
-    """Those after it, where they are known."""
+    """The replicas after the cancel, if they are known."""
     detail: str = ""
 
 
 class CancelLog:
-    """The file `cancels.jsonl` of a state directory; what is written is on the disk.
+    """The file `cancels.jsonl` of a state directory; every write is synced to the disk.
 
     Args:
         folder: the state directory.
-        cluster_id: as the cluster says it.
+        cluster_id: the id that the cluster reports.
         who: user@host (pid).
         clock: time.
     """
@@ -60,23 +60,23 @@ class CancelLog:
         self._settled: list[ForeignCancelLine] = []
 
     def asked(self, moves: Iterable[ListedReassignment]) -> None:
-        """Write that these are about to be cancelled.
+        """Write that these reassignments are about to be cancelled.
 
         Raises:
-            RunProblem: it cannot be written.
+            RunProblem: the file cannot be written.
         """
         self._write_settled()
         self._write([self._line(move, ASKED) for move in moves])
 
     def settled(self, move: ListedReassignment, settled: Settled) -> None:
-        """Take note of what became of one; `left` writes it, or the next that is asked."""
-        line = self._line(move, settled.outcome.value)
+        """Record the outcome of a reassignment. The next call of `asked` or `left` writes it."""
+        base = self._line(move, settled.outcome.value)
         replicas = settled.replicas or None
-        told = msgspec.structs.replace(line, replicas=replicas, detail=settled.detail)
-        self._settled.append(told)
+        line = msgspec.structs.replace(base, replicas=replicas, detail=settled.detail)
+        self._settled.append(line)
 
     def left(self) -> str:
-        """Write what became of the last; say why that cannot be, or nothing."""
+        """Write the last outcomes. Return the problem if they cannot be written, else ""."""
         try:
             self._write_settled()
         except RunProblem as problem:

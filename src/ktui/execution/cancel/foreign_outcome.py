@@ -1,4 +1,4 @@
-"""What became of a reassignment that was called off on the whole cluster: judged on values."""
+"""Outcomes of reassignments that were cancelled across the whole cluster: pure functions."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ from ktui.execution.run.track import Track
 
 
 class ListedReassignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A reassignment as the cluster lists it (KIP-455), and what a cancel of it would do."""
+    """A reassignment as the cluster lists it (KIP-455), and the effects of cancelling it."""
 
     tp: TopicPartition
     topic_id: str | None
     original: Brokers
-    """What a cancel leaves, in that order. Which one it was before, Kafka has forgotten."""
+    """The replicas that a cancel leaves, in that order. Kafka has forgotten their earlier order."""
     target: Brokers
     refused: str | None = None
-    """Why it is not cancelled."""
+    """Why the reassignment cannot be cancelled."""
     danger: str | None = None
     """What a cancel puts at risk."""
 
 
 class ForeignOutcome(enum.StrEnum):
-    """What became of it."""
+    """The outcome of a cancelled reassignment."""
 
     STOPPED = "stopped"
     ROLLING_BACK = "rolling back"
-    """The live run that has begun it is on its way back."""
+    """The live run that began the reassignment is rolling it back."""
     COMPLETED = "completed"
-    """It was at its target before the cancel came."""
+    """The partition was at its target before the cancel arrived."""
     REFUSED = "refused"
     CHANGED = "changed elsewhere"
-    """Someone has begun another one, or the same again."""
+    """Someone has begun another reassignment, or the same one again."""
     GONE = "topic gone"
     UNKNOWN = "unknown"
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """An outcome, with what there is to say about it."""
+    """An outcome, with its details."""
 
     outcome: ForeignOutcome
     replicas: Brokers = ()
-    """Those that the partition has now, in order; none where that is not known."""
+    """The present replicas of the partition, in order; empty if they are not known."""
     detail: str = ""
 
     @property
     def well(self) -> bool:
-        """Whether it is as it was asked for."""
+        """Whether the partition is as the operator asked."""
         return self.outcome in {ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK}
 
 
 def listed_in(seen: Observation) -> dict[TopicPartition, ListedReassignment]:
-    """Give every reassignment that a look shows, by partition."""
+    """Return every reassignment that an observation shows, by partition."""
     return {tp: _listed(seen, state) for tp, state in sorted(seen.reassigning.items())}
 
 
 def judged(move: ListedReassignment, answer: WriteResult, state: PartitionState) -> Settled | None:
-    """Judge a cancelled reassignment by a look that began after its answer.
+    """Judge a cancelled reassignment by an observation that began after the answer.
 
     Args:
-        move: as it was when it was cancelled.
-        answer: what Kafka said to that; of a cancel that was not needed, that there is none.
-        state: the partition.
+        move: the reassignment as it was when it was cancelled.
+        answer: Kafka's answer; for a cancel that was not needed, that nothing is in progress.
+        state: the observed partition.
 
     Returns:
         None while the answer is lost and Kafka lists the same reassignment.
@@ -79,17 +79,15 @@ def judged(move: ListedReassignment, answer: WriteResult, state: PartitionState)
         return Settled(ForeignOutcome.GONE, now, "the topic was deleted and created again")
     if answer.verdict is Verdict.REFUSED and answer.code != NOTHING_TO_CANCEL:
         return Settled(ForeignOutcome.REFUSED, now, refusal_in_words(answer))
-    return _begun_anew(move, answer, state) if state.reassigning else _over(move, answer, now)
+    return _begun_again(move, answer, state) if state.reassigning else _over(move, answer, now)
 
 
-def _begun_anew(
+def _begun_again(
     move: ListedReassignment, answer: WriteResult, state: PartitionState
 ) -> Settled | None:
     to = ",".join(map(str, state.target))
     if state.target != move.target:
-        return Settled(
-            ForeignOutcome.CHANGED, state.replicas, f"someone reassigns it to {to} by now"
-        )
+        return Settled(ForeignOutcome.CHANGED, state.replicas, f"someone now reassigns it to {to}")
     again = Settled(ForeignOutcome.CHANGED, state.replicas, "someone has begun it again")
     return None if answer.verdict is Verdict.UNKNOWN else again
 
@@ -101,12 +99,12 @@ def _over(move: ListedReassignment, answer: WriteResult, now: Brokers) -> Settle
             ForeignOutcome.STOPPED, now, "someone else had cancelled it" if first else ""
         )
     if now == move.target and answer.verdict is not Verdict.ACCEPTED:
-        return Settled(ForeignOutcome.COMPLETED, now, "before the cancel came")
+        return Settled(ForeignOutcome.COMPLETED, now, "before the cancel arrived")
     return Settled(ForeignOutcome.CHANGED, now, "someone gave it these replicas meanwhile")
 
 
 def settled_by_run(track: Track) -> Settled | None:
-    """Say what a live run has done that was asked for it; None while it is at it."""
+    """Return the outcome of a partition that its live run cancels; None until it is known."""
     outcome = _OF_STATE.get(track.state)
     return None if outcome is None else Settled(outcome, track.replicas, track.reason)
 
@@ -115,7 +113,7 @@ def _listed(seen: Observation, state: PartitionState) -> ListedReassignment:
     in_sync = [broker for broker in state.isr if broker not in state.adding]
     refused = None if in_sync else LAST_IN_SYNC
     if not state.described:
-        refused = "it is not cancelled: it is not known who is in sync: grant Describe on its topic"
+        refused = "it is not cancelled: its ISR is not known. Grant Describe on its topic"
     config = seen.topic_configs.get(state.tp.topic)
     least = 1 if config is None else config.min_insync_replicas
     danger = (

@@ -1,7 +1,7 @@
-"""The cancel gate of a cluster (KIP-236's reassign_cancel): shut, no process submits anything.
+"""The cancel gate of a cluster (KIP-236's reassign_cancel): while shut, nothing new is submitted.
 
-It is a file in the state directory, so that it holds for every process that uses that directory,
-and outlives them all; what cancels or rolls back goes through.
+The gate is a file in the state directory. So it binds every process that uses that directory, and
+outlives them all. Cancels and rollbacks pass the gate.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Shut(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Say who, when and why."""
+        """Who shut the gate, when, and why, in words."""
         at = self.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         return clean(f"{self.who} at {at}, to {self.reason}")
 
@@ -47,11 +47,11 @@ _DECODER = msgspec.json.Decoder(Shut)
 
 
 class CancelGateFile:
-    """The gate of one cluster.
+    """The cancel gate of one cluster.
 
     Args:
         folder: the state directory.
-        cluster_id: as the cluster says it.
+        cluster_id: the id that the cluster reports.
     """
 
     def __init__(self, folder: StateDir, cluster_id: str) -> None:
@@ -60,7 +60,7 @@ class CancelGateFile:
         self.path = folder.path / "gates" / f"{_UNSAFE.sub('-', cluster_id)}.json"
 
     def shut(self, at: datetime, who: str, reason: str) -> Shut:
-        """Shut it; if it is shut already, it is now by this one.
+        """Shut the gate. A gate that is shut already now names this operator.
 
         Raises:
             RunRefused: the state directory cannot be written to.
@@ -71,11 +71,11 @@ class CancelGateFile:
         try:
             write_whole(self.path, msgspec.json.encode(shut))
         except OSError as error:
-            raise _cannot(self.path, "written", error) from None
+            raise _gate_problem(self.path, "written", error) from None
         return shut
 
     def open(self) -> Shut | None:
-        """Open it, and give who had shut it; None where it was open.
+        """Open the gate, and return who had shut it; None if it was open.
 
         Raises:
             RunRefused: the file cannot be removed.
@@ -86,33 +86,36 @@ class CancelGateFile:
                 self.path.unlink(missing_ok=True)
                 sync_folder(self.path.parent)
         except OSError as error:
-            raise _cannot(self.path, "removed", error) from None
+            raise _gate_problem(self.path, "removed", error) from None
         return before
 
     def state(self) -> Shut | None:
-        """Say who has shut it; None while it is open.
+        """Return who has shut the gate; None while it is open.
 
-        A file that cannot be read counts as shut: an operator has put it there.
+        A gate file that cannot be read counts as shut, because an operator put it there.
 
         Raises:
             RunRefused: the state directory cannot be read.
         """
         try:
-            body, written_s = read_note(self.path), self.path.stat().st_mtime
+            body, modified_s = read_note(self.path), self.path.stat().st_mtime
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _cannot(self.path, "read", error) from None
+            raise _gate_problem(self.path, "read", error) from None
         try:
             return decode_untrusted(_DECODER, body)
         except msgspec.DecodeError:
-            at = datetime.fromtimestamp(written_s).astimezone()
-            return Shut(self._cluster_id, at, "someone", f"cancel what {self.path} fails to tell")
+            at = datetime.fromtimestamp(modified_s).astimezone()
+            return Shut(
+                self._cluster_id, at, "someone", f"cancel something: {self.path} cannot be read"
+            )
 
     def words(self) -> str | None:
-        """Say who has shut it, for an engine, which stands still where that cannot be told.
+        """Return in words who has shut the gate; None while it is open.
 
-        None while it is open.
+        This is for engines: an engine submits nothing while the gate cannot be read. The result is
+        then the problem.
         """
         try:
             shut = self.state()
@@ -122,9 +125,9 @@ class CancelGateFile:
 
 
 def shut_in_words(shut: Shut) -> str:
-    """Say of which cluster the gate is shut, and by whom."""
+    """Return in words which cluster's gate is shut, and by whom."""
     return f"the cancel gate of cluster {clean(shut.cluster_id)} is shut, by {shut.words}"
 
 
-def _cannot(path: Path, what: str, error: OSError) -> RunRefused:
+def _gate_problem(path: Path, what: str, error: OSError) -> RunRefused:
     return RunRefused(f"{path}: the cancel gate cannot be {what}: {error.strerror}")

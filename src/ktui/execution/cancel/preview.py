@@ -1,4 +1,4 @@
-"""What a cancel would do to a partition, before it is asked for: by its run and a fresh look."""
+"""Preview of a cancel: its effect on each partition, from the run and a fresh read."""
 
 from __future__ import annotations
 
@@ -18,60 +18,63 @@ from ktui.pacing.steps import all_steps, next_step
 
 
 class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of one partition that is called off now, if nothing else happens to it."""
+    """The result for one partition that is called off now, if nothing else happens to it."""
 
     tp: TopicPartition
     act: CancelEffect
     cancels: bool = False
-    """Whether a cancel is sent: Kafka drops at once what it is adding."""
+    """Whether a cancel is sent: Kafka drops at once the replicas that it is adding."""
     steps: tuple[Step, ...] = ()
-    """What is sent after that, step by step, under the run's limits."""
+    """The steps that are sent after the cancel, under the run's limits."""
     replicas: Brokers
-    """In the end, in order."""
+    """The final replicas, in order."""
     leader: int | None
-    """In the end; None where nobody leads. Of one that was not looked at, who led before."""
+    """The final leader; None if nobody leads. If the partition was not read, the leader before the
+    run."""
     planned: int
     """The number of replicas in the plan."""
     original: int
     """The number of replicas before the run."""
     refused: str | None = None
-    """Why it cannot be done now."""
+    """Why the partition cannot be called off now."""
     way_out: str | None = None
-    """What becomes of it then, and what can be done about it."""
+    """What happens to a refused partition, and what the operator can do about it."""
     danger: str | None = None
-    """What it puts at risk."""
+    """What the cancel puts at risk."""
 
     @property
     def extra(self) -> int:
-        """How many replicas more than before it is left with, which a trim would drop."""
+        """How many extra replicas the partition keeps, which a trim would drop.
+
+        The count is beyond both the plan and the number before the run.
+        """
         return max(0, len(self.replicas) - max(self.planned, self.original))
 
 
-def foreseen(track: Track, kind: CancelKind, limits: Limits, look: Observed) -> Foreseen:
-    """Say what becomes of a partition of a run.
+def foreseen(track: Track, kind: CancelKind, limits: Limits, observed: Observed) -> Foreseen:
+    """Preview a cancel of one partition of a run.
 
     Args:
-        track: the partition, by its run's journal.
-        kind: what is asked for.
-        limits: those in force.
-        look: a fresh look that shows the partition; of one that it does not show, the journal
-            is believed.
+        track: the partition in the run's journal.
+        kind: the kind of cancel.
+        limits: the limits in force.
+        observed: a fresh read of the partition. If the read does not show it, the journal counts.
     """
-    act, state = act_on(track, kind), look.state(track.tp)
+    act, state = act_on(track, kind), observed.state(track.tp)
     if act in {CancelEffect.NOTHING, CancelEffect.DEQUEUE}:
         return _as_it_is(track, act, state)
-    if reason := look.gone(track):
+    if reason := observed.gone(track):
         return _refused(_as_it_is(track, act, None), reason, _IS_GONE)
     if state is None:
-        return _refused(_as_it_is(track, act, state), look.hidden(track.tp.topic), _GOES_ON)
+        return _refused(_as_it_is(track, act, state), observed.hidden(track.tp.topic), _GOES_ON)
     if state.reassigning and not _is_ours(track, state):
         theirs = _as_it_is(track, act, state)
         return _refused(theirs, "someone else is reassigning it", _OF_OTHERS.format(track.tp))
-    told = _called_off(track, kind, limits, look, act, state)
+    preview = _called_off(track, kind, limits, observed, act, state)
     return (
-        msgspec.structs.replace(told, cancels=False, steps=())
+        msgspec.structs.replace(preview, cancels=False, steps=())
         if act is CancelEffect.ALREADY
-        else told
+        else preview
     )
 
 
@@ -90,14 +93,14 @@ def _is_ours(track: Track, state: PartitionState) -> bool:
     return track.step is not None and landing(track.step, state) is Landing.FLYING
 
 
-def _refused(told: Foreseen, reason: str, way_out: str) -> Foreseen:
-    return msgspec.structs.replace(told, refused=reason, way_out=way_out)
+def _refused(preview: Foreseen, reason: str, way_out: str) -> Foreseen:
+    return msgspec.structs.replace(preview, refused=reason, way_out=way_out)
 
 
 def _settled(state: PartitionState) -> PartitionState:
-    """Give a partition as Kafka leaves it when it is cancelled: without what was being added.
+    """Return a partition as Kafka leaves it after a cancel: without the replicas being added.
 
-    Where the leader goes with that, the first in sync leads, in the order of the replicas.
+    If the leader was one of those, the first replica in sync leads, in the order of the replicas.
     """
     isr = tuple(broker for broker in state.isr if broker not in state.adding)
     leader = state.leader
@@ -112,17 +115,17 @@ def _called_off(
     track: Track,
     kind: CancelKind,
     limits: Limits,
-    look: Observed,
+    observed: Observed,
     act: CancelEffect,
     state: PartitionState,
 ) -> Foreseen:
     after, flying = _settled(state), state.reassigning
     turned = msgspec.structs.replace(track, cancel=kind)
-    situation = look.situation(turned, after)
+    situation = observed.situation(turned, after)
     goes_to = goal(turned, after.replicas, after.isr, after.leader)
     goes_on = kind is not CancelKind.STOP and situation is not None
     lead = next(iter(goes_to.replicas), None) if goes_to.lead is None else goes_to.lead
-    told = Foreseen(
+    preview = Foreseen(
         tp=track.tp,
         act=act,
         cancels=flying and bool(after.isr),
@@ -134,11 +137,11 @@ def _called_off(
         danger=_danger(after, situation) if flying else None,
     )
     if flying and not after.isr:
-        return _refused(told, LAST_IN_SYNC, _LAST_IN_SYNC_OUT)
+        return _refused(preview, LAST_IN_SYNC, _LAST_IN_SYNC_OUT)
     following = next_step(situation, limits) if goes_on and situation else None
     if isinstance(following, Blocked):
-        return _refused(told, following.sentence_of(goal_in_words(kind)), _GOES_ON)
-    return told
+        return _refused(preview, following.sentence_of(goal_in_words(kind)), _GOES_ON)
+    return preview
 
 
 def _danger(after: PartitionState, situation: Situation | None) -> str | None:

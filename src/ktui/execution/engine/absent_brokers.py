@@ -8,7 +8,8 @@ from collections.abc import Set as AbstractSet
 from ktui.execution.engine.observed import Observed
 
 LEAVING_S = 5.0
-"""Longer than a broker is seen so before it is fenced."""
+"""Seconds for which a broker is suspected. Longer than the time from leaving its last ISR to its
+fencing."""
 
 
 class Leaving:
@@ -18,30 +19,33 @@ class Leaving:
         self._in_sync: frozenset[int] = frozenset()
         self._until_s: dict[int, float] = {}
 
-    def look(self, look: Observed) -> None:
-        """Compare who is in sync with the last look."""
-        states = [state for state in look.seen.partitions.values() if state.described]
+    def look(self, observed: Observed) -> None:
+        """Compare the brokers in sync with those of the last poll."""
+        states = [state for state in observed.seen.partitions.values() if state.described]
         in_sync = frozenset(broker for state in states for broker in state.isr)
         there = {broker for state in states for broker in state.replicas}
-        now_s = look.seen.monotonic_s
+        now_s = observed.seen.monotonic_s
         kept = {b: at_s for b, at_s in self._until_s.items() if at_s > now_s and b not in in_sync}
         left = (self._in_sync & there) - in_sync
         self._until_s = {**dict.fromkeys(left, now_s + LEAVING_S), **kept}
         self._in_sync = in_sync
 
     def any(self, brokers: Iterable[int]) -> bool:
-        """Whether one of the brokers may be about to go: nothing is added to it for a moment."""
+        """Whether one of the brokers may be about to go offline.
+
+        Nothing is added to such a broker until the suspicion has passed.
+        """
         return any(broker in self._until_s for broker in brokers)
 
 
 RESTARTS_S = 60.0
-"""How long a broker that was online counts as one that restarts."""
+"""Seconds for which a broker that was online counts as restarting."""
 
 
 class AbsentBrokers:
-    """Knows which brokers went offline lately.
+    """Knows which brokers went offline recently.
 
-    One that was offline at the first look counts as dead: nobody saw it go.
+    A broker that was offline at the first poll counts as dead: nobody saw it go.
     """
 
     def __init__(self) -> None:
@@ -49,7 +53,7 @@ class AbsentBrokers:
         self._since_s: dict[int, float] = {}
 
     def look(self, online: AbstractSet[int], now_s: float) -> None:
-        """Compare who is online with the last look."""
+        """Compare the online brokers with those of the last poll."""
         for broker in self._online - online:
             self._since_s.setdefault(broker, now_s)
         self._since_s = {

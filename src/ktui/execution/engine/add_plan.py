@@ -1,4 +1,4 @@
-"""Extra plans, taken into a live run (KIP-236)."""
+"""Extra plans that join a live run (KIP-236)."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ from ktui.planning.preflight.preflight import Preflight, PreflightBase
 
 
 class Joining(enum.StrEnum):
-    """What becomes of a partition of an extra plan."""
+    """What happens to a partition of an extra plan."""
 
     NEW = "new"
-    """The run does not have it: it joins the queue."""
+    """The run does not have the partition, which joins the queue."""
     AGAIN = "again"
-    """It has ended in the run: it is queued again, with the new target."""
+    """The partition has ended in the run, and is queued again with the new target."""
     INSTEAD = "instead"
-    """It waits to begin: for the new target from now on."""
+    """The partition waits to begin, and goes to the new target instead."""
     ROLL_BACK = "roll back"
-    """It is rolled back, then queued with the new target."""
+    """The partition is rolled back, then queued with the new target."""
     RETARGET = "retarget"
-    """What is in flight is cancelled, then it goes on to the new target from where it is."""
+    """The step in flight is cancelled, then the partition goes on to the new target from there."""
     KEEP = "keep"
-    """It goes on to the run's own target."""
+    """The partition goes on to the run's own target."""
     SAME = "same"
-    """The run has it at that target, or on its way there."""
+    """The run has the partition at that target, or on its way there."""
 
     @property
     def joins(self) -> bool:
-        """Whether the run takes the new target on."""
+        """Whether the run accepts the new target."""
         return self not in (Joining.KEEP, Joining.SAME)
 
 
 def joining(track: Track | None, target: Brokers, on_conflict: OnConflict) -> Joining:
-    """Tell what becomes of a partition.
+    """Return what happens to a partition of an extra plan.
 
     Args:
-        track: the partition as the run has it; None where it does not have it.
-        target: what the extra plan wants.
-        on_conflict: what is to become of one that is on its way elsewhere.
+        track: the partition in the run; None if the run does not have it.
+        target: the replicas in the extra plan.
+        on_conflict: what to do with a partition that is on its way to another target.
     """
     if track is None:
         return Joining.NEW
-    if _wanted(track) == target:
+    if _destination(track) == target:
         return Joining.SAME
     if track.state.ended and track.then is None:
         return Joining.AGAIN
@@ -71,20 +71,22 @@ def joining(track: Track | None, target: Brokers, on_conflict: OnConflict) -> Jo
     return Joining.ROLL_BACK if on_conflict is OnConflict.ROLLBACK else Joining.RETARGET
 
 
-def _wanted(track: Track) -> Brokers | None:
-    """Give where the run has a partition, or carries it in the end; None for nowhere."""
+def _destination(track: Track) -> Brokers | None:
+    """Where the run has brought a partition, or will bring it; None if the target was given up."""
     given_up = track.cancel is not None or (track.state.ended and track.state is not State.DONE)
     return None if given_up and track.then is None else track.target
 
 
 def joinings_in_words(joinings: Iterable[Joining]) -> str:
-    """Say of how many partitions each is true: "3 join the queue, 2 are rolled back first"."""
+    """Count the partitions in words: "3 join the queue, 2 are rolled back first"."""
     counts = Counter(joinings)
-    told = (_words(words, counts[each]) for each, words in _WORDS.items() if counts[each])
-    return ", ".join(told)
+    counted = (
+        _counted_in_words(words, counts[each]) for each, words in _WORDS.items() if counts[each]
+    )
+    return ", ".join(counted)
 
 
-def _words(words: str, count: int) -> str:
+def _counted_in_words(words: str, count: int) -> str:
     is_, go, s = ("is", "goes", "s") if count == 1 else ("are", "go", "")
     return words.format(f"{count:,}", is_=is_, go=go, s=s)
 
@@ -101,23 +103,23 @@ _WORDS = {
 
 
 MOST_TOLD = 20
-"""Partitions of both that are named; --json has all."""
+"""How many partitions with two targets are named. `--json` has all of them."""
 _AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
 _OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
-"""Said of a run that is to begin: of one that has, the throttles found are its own."""
+"""Findings for a run that is about to begin. In a live run, these throttles are its own."""
 
 
 class Extra:
-    """An extra plan that has been looked at.
+    """An extra plan, checked against a run and its cluster.
 
     Args:
-        plan: it.
-        name: its file's name.
-        run: the run, by its journal.
-        seen: the cluster as it is.
-        on_conflict: what is to become of partitions that the run moves elsewhere.
-        allowed: what the operator has allowed.
-        lacking: what was found of permissions.
+        plan: the extra plan.
+        name: the name of the plan's file.
+        run: the run, read from its journal.
+        seen: the present cluster.
+        on_conflict: what to do with partitions that the run moves to another target.
+        allowed: the problems that the operator has allowed.
+        lacking: findings about missing permissions.
     """
 
     def __init__(
@@ -132,14 +134,14 @@ class Extra:
         lacking: tuple[Finding, ...] = (),
     ) -> None:
         self.plan, self.name, self.run, self.on_conflict = plan, name, run, on_conflict
-        self._tracks = dict(run.tracks)  # the run may go on meanwhile
+        self._tracks = dict(run.tracks)  # the run may change in the meantime
         self._seen = seen
         self._settled = _settled(seen, run, self._tracks)
         self.findings = (*lacking, *self._findings(allowed))
 
     @cached_property
     def ways(self) -> Sequence[Joining]:
-        """What becomes of each partition of the plan, in its order."""
+        """What happens to each partition of the plan, in the plan's order."""
         tracks, on_conflict = self._tracks, self.on_conflict
         return [
             joining(tracks.get(target.tp), target.replicas, on_conflict)
@@ -147,7 +149,7 @@ class Extra:
         ]
 
     def holds_for(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether that still becomes of some partitions, by how they are in the run now."""
+        """Whether the answer for some partitions still holds in the present state of the run."""
         known, tracks = self._by_partition, self.run.tracks
         return all(
             joining(tracks.get(tp), known[tp][0], self.on_conflict) is known[tp][1]
@@ -162,32 +164,33 @@ class Extra:
 
     @property
     def has_problems(self) -> bool:
-        """Whether something forbids that it is added."""
+        """Whether a problem forbids adding the plan."""
         return any(finding.severity is Severity.PROBLEM for finding in self.findings)
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to do: all has been done, or is on its way."""
+        """Whether there is nothing to do: every partition is at its target or on its way there."""
         done = any(finding.kind is FindingKind.NOTHING_TO_DO for finding in self.findings)
         return done or not any(how.joins for how in self.ways)
 
     def in_run(self) -> list[str]:
-        """Say of how many partitions what becomes in the run, and name those of both.
+        """Describe what happens in the run, and name the partitions with two targets.
 
-        Named are at most `MOST_TOLD` that the run has with another target.
+        At most `MOST_TOLD` partitions that the run has with another target are named.
         """
-        others = sum(1 for _ in self._otherwise())
+        others = sum(1 for _ in self._with_other_target())
         named = [
             f"  {tp}  {how}: {brokers(run_target)} in the run, {brokers(target)} in the plan"
-            for tp, how, run_target, target in islice(self._otherwise(), MOST_TOLD)
+            for tp, how, run_target, target in islice(self._with_other_target(), MOST_TOLD)
         ]
         rest = [f"  and {others - MOST_TOLD:,} more"] if others > MOST_TOLD else []
         return [f"in run {self.run.name}: {joinings_in_words(self.ways)}", *named, *rest]
 
-    def _otherwise(self) -> Iterator[tuple[TopicPartition, Joining, Brokers, Brokers]]:
-        """Give those that the run has, too, and not on their way to the same target.
+    def _with_other_target(self) -> Iterator[tuple[TopicPartition, Joining, Brokers, Brokers]]:
+        """Yield the partitions that the run has with another target.
 
-        Of each what becomes of it, its target in the run, and that in the plan.
+        Yields:
+            The partition, what happens to it, its target in the run, and its target in the plan.
         """
         for target, how in zip(self.plan.partitions, self.ways, strict=True):
             track = self._tracks.get(target.tp)
@@ -195,7 +198,7 @@ class Extra:
                 yield target.tp, how, track.target, target.replicas
 
     def preflight(self) -> Preflight:
-        """Work out what it would do by itself, under the limits of the run."""
+        """Compute what the plan would do by itself, under the limits of the run."""
         pairs = zip(self.plan.partitions, self.ways, strict=True)
         joins = Plan(tuple(target for target, how in pairs if how.joins))
         figures = PreflightBase(joins, self._settled).under(
@@ -207,12 +210,12 @@ class Extra:
         return msgspec.structs.replace(figures, warnings=kept)
 
     def command(self) -> Add:
-        """Give what is asked of the run: the plan as a whole."""
+        """Return the command for the run, with the whole plan."""
         partitions = tuple(planned_by(self.plan, self._seen))
         return Add(self.name, sha256_of(self.plan), partitions, self.on_conflict)
 
     def _findings(self, allowed: Allowances) -> tuple[Finding, ...]:
-        """Hold it against the cluster; what the run has brought to its target is no finding."""
+        """Check the plan; a partition that the run has brought to its target is no finding."""
         found = check_plan(self.plan, self._settled, allowed)
         tracks = self._tracks
         return tuple(
@@ -225,10 +228,10 @@ class Extra:
 def _settled(
     seen: ClusterSnapshot, run: Run, tracks: Mapping[TopicPartition, Track]
 ) -> ClusterSnapshot:
-    """Give the cluster with each partition that the run has begun as it was before.
+    """Return the cluster with every partition that the run has begun as it was before.
 
-    What the run has in flight is nobody else's, and the replicas that it holds for a while do not
-    tell how many it is to have.
+    The run's own steps in flight are not foreign reassignments. The replicas that a step holds for
+    a while do not show how many replicas a partition is to have.
     """
     begun = {tp: track for tp, track in tracks.items() if track.begun and not track.state.ended}
     listed = {tp: each for tp, each in seen.listed.items() if tp not in run.flying}
@@ -245,12 +248,12 @@ def _before(state: PartitionState, track: Track | None) -> PartitionState:
     )
 
 
-_FIRST = {Joining.ROLL_BACK: CancelKind.ROLLBACK, Joining.RETARGET: CancelKind.STOP}
-"""What is to become of a partition before it is queued."""
+_CANCEL_FIRST = {Joining.ROLL_BACK: CancelKind.ROLLBACK, Joining.RETARGET: CancelKind.STOP}
+"""The cancel of a partition before it is queued."""
 
 
 class Adding:
-    """Has the partitions of extra plans join the queue: at once, or once they are at rest."""
+    """Queues the partitions of extra plans: at once, or once they have come to rest."""
 
     def __init__(
         self, run: Run, decider: Decider, record: Callable[[Sequence[AnyRunEvent]], None]
@@ -260,17 +263,17 @@ class Adding:
         self._record = record
 
     def carry_out(self, command: Add, asked: Asked) -> Answer:
-        """Take an extra plan in: all of it is in the journal with one writing, or nothing is."""
+        """Carry out an Add command. The journal gets all of the plan in one write, or nothing."""
         if done := self._run.additions.added_by(asked.id):
             return Answer(accepted=True, words=f"{done.plan} was added already")
         if refusal := self._refusal(command):
             return Answer(accepted=False, words=refusal)
-        ways = [self._way(command, planned) for planned in command.partitions]
-        some = [(how, planned) for how, planned in ways if how.joins]
-        words = joinings_in_words(how for how, _ in ways)
-        if not some:
+        joinings = [self._joining_of(command, planned) for planned in command.partitions]
+        taken_on = [(how, planned) for how, planned in joinings if how.joins]
+        words = joinings_in_words(how for how, _ in joinings)
+        if not taken_on:
             return Answer(accepted=True, words=f"nothing is added: {words}")
-        called_off = {kind: self._called_off(some, kind) for kind in _FIRST.values()}
+        called_off = {kind: self._called_off(taken_on, kind) for kind in _CANCEL_FIRST.values()}
         cancels = [
             CancelAsked(kind=kind, partitions=part, command=asked.id, who=asked.who)
             for kind, partitions in called_off.items()
@@ -279,50 +282,50 @@ class Adding:
         added = Added(
             plan=command.plan,
             plan_sha256=command.plan_sha256,
-            partitions=len(some),
+            partitions=len(taken_on),
             on_conflict=command.on_conflict,
             command=asked.id,
             who=asked.who,
         )
-        told = planned_parts([planned for _, planned in some])
-        self._record([added, *told, *cancels])
+        planned_events = planned_parts([planned for _, planned in taken_on])
+        self._record([added, *planned_events, *cancels])
         self._record(self._decider.call_off([tp for tps in called_off.values() for tp in tps]))
-        self._record(self._decider.join([p.tp for how, p in some if how is Joining.NEW]))
+        self._record(self._decider.join([p.tp for how, p in taken_on if how is Joining.NEW]))
         self.go_on()
         return Answer(accepted=True, words=words, batch=self._decider.next_batch)
 
     def go_on(self) -> None:
-        """Queue those whose earlier move is over, with nothing of it on its way any more."""
+        """Queue partitions whose earlier move is over, with no request of it outstanding."""
         waiting = self._run.additions.waiting
-        rested = [tp for tp, track in waiting.items() if self._rests(track)]
+        rested = [tp for tp, track in waiting.items() if self._is_at_rest(track)]
         if rested:
             self._record([Joined(partitions=part) for part in parts(rested)])
             self._record(self._decider.join(rested))
 
     def _refusal(self, command: Add) -> str | None:
         if self._run.ended:
-            return f"the run has ended; carry {command.plan} out as a run of its own: ktui start"
+            return f"the run has ended. Start {command.plan} as a run of its own: ktui start"
         if self._run.cancel_gate.shut:
             gate = self._run.cancel_gate.reason
             shut = f"the cluster's cancel gate is shut{f' by {gate}' if gate else ''}"
-            return f"{shut}; open it first: ktui cancel {self._run.name} --remove-cancel"
+            return f"{shut}. Open it first: ktui cancel {self._run.name} --remove-cancel"
         return None
 
-    def _way(self, command: Add, planned: Planned) -> tuple[Joining, Planned]:
+    def _joining_of(self, command: Add, planned: Planned) -> tuple[Joining, Planned]:
         track = self._run.tracks.get(planned.tp)
         return joining(track, planned.target, command.on_conflict), planned
 
     def _called_off(
-        self, some: Sequence[tuple[Joining, Planned]], kind: CancelKind
+        self, taken_on: Sequence[tuple[Joining, Planned]], kind: CancelKind
     ) -> list[TopicPartition]:
-        """Give those that are to be called off, and are not so by now."""
+        """Return the partitions to call off that are not yet called off in this way."""
         tracks = self._run.tracks
         return [
             planned.tp
-            for how, planned in some
-            if _FIRST.get(how) is kind and tracks[planned.tp].cancel is not kind
+            for how, planned in taken_on
+            if _CANCEL_FIRST.get(how) is kind and tracks[planned.tp].cancel is not kind
         ]
 
-    def _rests(self, track: Track) -> bool:
+    def _is_at_rest(self, track: Track) -> bool:
         over = track.state.ended or not track.begun
         return over and not self._decider.awaits_answer(track.tp)

@@ -1,4 +1,4 @@
-"""What goes while nothing new is submitted: what operators have called off, and nothing else."""
+"""The partitions that go on while nothing new is submitted: those that operators called off."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from ktui.pacing.decision import Move
 
 
 class WhileShut:
-    """Lets those go that were called off while the run is paused, or the cancel gate shut.
+    """Lets cancelled partitions go on while the run is paused, or the cancel gate is shut.
 
-    They stand in front of all others, whose places they do not wait for: those may not go on.
+    They go before all others. They do not wait for places that others hold: those others may not go
+    on.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -20,20 +21,20 @@ class WhileShut:
         """Whether the cluster's health lets no new step begin."""
 
     def apply(self, *, shut: bool) -> None:
-        """Take those off their places that may not go on; or give them back once they may."""
+        """Free the places of partitions that may not go on, or restore them once they may."""
         roster = self._memory.roster
-        self._memory.release_all(Hold.SHUT, lambda tp: not shut or self._goes_back(tp))
+        self._memory.release_all(Hold.SHUT, lambda tp: not shut or self._is_called_off(tp))
         if shut:
             for tp in (*roster.between, *roster.ready):
-                if not self._goes_back(tp):
+                if not self._is_called_off(tp):
                     self._memory.hold(tp, Hold.SHUT)
 
     def may_go(self, move: Move) -> bool:
-        """Whether a step is one of an operator's cancel.
+        """Whether a step belongs to an operator's cancel.
 
-        The cluster's health holds back what adds to its load, and nothing that takes from it.
+        Bad health of the cluster holds back only steps that add load, not steps that reduce it.
         """
-        return self._goes_back(move.tp) and not (self.unhealthy and move.step.adds)
+        return self._is_called_off(move.tp) and not (self.unhealthy and move.step.adds)
 
-    def _goes_back(self, tp: TopicPartition) -> bool:
+    def _is_called_off(self, tp: TopicPartition) -> bool:
         return tp in self._run.called_off and not self._run.pauses.stop(tp)

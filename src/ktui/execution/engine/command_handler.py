@@ -1,4 +1,4 @@
-"""The commands of operators and scripts, carried out between two looks."""
+"""The commands of operators and scripts, carried out between two polls."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from ktui.quantities import as_count
 
 
 class Obeying:
-    """Takes the commands that wait in the journal, and answers each.
+    """Carries out the commands that wait in the journal, and answers each.
 
-    A command that was carried out and not answered, because the process died in between, is
-    carried out again by the next: each of them says how things are to be, so that changes nothing.
+    If the process dies between carrying out a command and answering it, the next process repeats
+    the command. Each command states the desired result, so the repetition changes nothing.
     """
 
     def __init__(
@@ -67,20 +67,20 @@ class Obeying:
 
     @property
     def is_asked(self) -> bool:
-        """Whether something may have been asked since the last time."""
+        """Whether a command may have arrived since the last call of `take_commands`."""
         return self._journal.data_version() != self._version
 
     def take_commands(self) -> None:
-        """Carry out what was asked since the last time, and go on with what had to wait."""
+        """Carry out the commands that arrived since the last call, and queue what had to wait."""
         self._adding.go_on()
         version = self._journal.data_version()
         if version == self._version:
             return
         for asked in self._journal.asked():
-            self._journal.answer(asked.id, self._carried_out(asked))
+            self._journal.answer(asked.id, self._carry_out(asked))
         self._version = version
 
-    def _carried_out(self, asked: Asked) -> Answer:  # noqa: C901, PLR0911 - a case a command
+    def _carry_out(self, asked: Asked) -> Answer:  # noqa: C901, PLR0911 - one case per command
         match asked.command:
             case SetLimits():
                 return self._set_limits(asked.command, asked)
@@ -93,7 +93,7 @@ class Obeying:
             case Pause():
                 return self._pause(asked.command, asked)
             case Continue():
-                return self._go_on(asked.command, asked)
+                return self._continue(asked.command, asked)
             case CallOff():
                 return self._call_off(asked.command, asked)
             case Add():
@@ -156,13 +156,13 @@ class Obeying:
         if not left:
             return Answer(accepted=True, words="nothing of the run's throttle is left anywhere")
         if self._run.over < len(self._run.tracks):
-            words = "it moves partitions still, and takes its throttle off when they are over"
+            words = "it still moves partitions, and takes its throttle off when they are over"
             return Answer(accepted=False, words=words)
         reason = f"left behind, as {asked.who} asked"
-        every = self._run.throttled.ours
-        self._record([SettingsLeft(resource=r, keys=(key,), reason=reason) for r, key in every])
-        told = "; ".join(setting_in_words(key, ours) for key, ours in left.items())
-        return Answer(accepted=True, words=f"left behind, and the run's no more: {told}")
+        settings = self._run.throttled.ours
+        self._record([SettingsLeft(resource=r, keys=(key,), reason=reason) for r, key in settings])
+        named = "; ".join(setting_in_words(key, ours) for key, ours in left.items())
+        return Answer(accepted=True, words=f"left behind, and no longer the run's: {named}")
 
     def _pause(self, command: Pause, asked: Asked) -> Answer:
         paused = Paused(
@@ -181,7 +181,7 @@ class Obeying:
         words += f"; {flying:,} in flight will finish" if flying else ""
         return Answer(accepted=True, words=words)
 
-    def _go_on(self, command: Continue, asked: Asked) -> Answer:
+    def _continue(self, command: Continue, asked: Asked) -> Answer:
         going = Continued(
             by=By.OPERATOR,
             topics=command.topics,
@@ -191,10 +191,10 @@ class Obeying:
         )
         self._record([going])
         self._decider.apply_pauses()
-        return Answer(accepted=True, words=self._going(command))
+        return Answer(accepted=True, words=self._continued_in_words(command))
 
-    def _going(self, command: Continue) -> str:
-        """Say that it goes on, or which wider pause it still waits for."""
+    def _continued_in_words(self, command: Continue) -> str:
+        """Answer that the run goes on, or name a wider pause that still holds."""
         if reason := self._run.pauses.reason:
             return f"lifted; the whole run is paused still: {reason}"
         held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
@@ -203,18 +203,18 @@ class Obeying:
     def _call_off(self, command: CallOff, asked: Asked) -> Answer:
         scope = in_scope(self._run, command.topics, command.partitions)
         acts = {track.tp: act_on(track, command.kind) for track in scope}
-        some = [tp for tp, act in acts.items() if not act.idle]
+        affected = [tp for tp, act in acts.items() if not act.idle]
         words = acts_in_words(acts.values())
-        for part in parts(some):
+        for part in parts(affected):
             called_off = CancelAsked(
                 kind=command.kind, partitions=part, command=asked.id, who=asked.who
             )
             self._record([called_off])
-        self._record(self._decider.call_off(some))
+        self._record(self._decider.call_off(affected))
         return Answer(accepted=True, words=words)
 
     def _unknown(self, command: Pause | Continue | CallOff) -> str | None:
-        """Name what of a command the run does not have."""
+        """Name the first topic or partition of a command that the run does not have."""
         topics = {tp.topic for tp in self._run.tracks} if command.topics else set()
         unknown = [
             *(f"topic {topic}" for topic in command.topics if topic not in topics),

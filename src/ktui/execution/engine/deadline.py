@@ -1,4 +1,4 @@
-"""The time given with --until: no step that is not expected to end by then is submitted."""
+"""The `--until` deadline: no step is submitted that is not expected to end by then."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ktui.insights.prior import Prior
 from ktui.pacing.decision import Decision
 
 FASTER = 1.1
-"""By so much the pace has to rise before those held as too late are gone through again."""
+"""Factor by which the pace has to rise before partitions held as too late are judged again."""
 
 
 class Deadline:
-    """Holds those that would end too late, and lets them go when the run turns out to be faster.
+    """Holds partitions that would end too late, until the run turns out to be faster.
 
-    Every call takes the time of the last look.
+    Every call takes the time of the last poll.
     """
 
     def __init__(self, memory: Memory, prior: Prior | None = None) -> None:
@@ -27,12 +27,12 @@ class Deadline:
         self._run = memory.run
         self._pace = Pace(prior)
         self._held_at_bytes_s = self._pace.bytes_s
-        """The lowest pace at which one was held since they were last gone through."""
+        """The lowest pace at which a partition was held since the held ones were last judged."""
         self._throttle = self._run.throttled.rates
-        """The one under which they were last gone through."""
+        """The throttle under which the held partitions were last judged."""
 
     def learn(self, events: Iterable[AnyRunEvent], now: datetime) -> None:
-        """Take in the steps that ended; the run has not been told of them yet."""
+        """Learn from steps that ended. Call this before the run applies those events."""
         self._pace.learn(events, self._run, now)
         throttle = self._run.throttled.rates
         if throttle != self._throttle or self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
@@ -40,10 +40,10 @@ class Deadline:
             self._memory.release_all(Hold.TOO_LATE, lambda tp: not self._too_late(tp, now))
 
     def hold_late(self, decision: Decision, now: datetime) -> bool:
-        """Hold those of a decision that would not end in time; say if there are any.
+        """Hold the partitions of a decision that would end too late; return whether there are any.
 
-        A partition begins only if all of it fits, and goes on as long as its next step does; what
-        an operator has called off goes on in any case.
+        A partition begins only if all of its steps fit. It goes on as long as its next step fits. A
+        partition that an operator has called off goes on in any case.
         """
         late = [move.tp for move in decision.moves if self._too_late(move.tp, now)]
         for tp in late:
@@ -52,7 +52,7 @@ class Deadline:
         return bool(late)
 
     def passed(self, now: datetime) -> bool:
-        """Whether the time has come: nothing is submitted any more."""
+        """Whether the deadline has come: nothing is submitted any more."""
         return self._run.until is not None and now >= self._run.until
 
     @property

@@ -1,4 +1,4 @@
-"""The core of a run: from what was seen to what is sent. It waits for nothing and sends nothing."""
+"""The core of a run: turns observations into decisions. It awaits nothing and sends nothing."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ from ktui.quantities import as_count
 
 BLOCKED_EVERY_S = 30.0
 FEW_BLOCKED = 500
-"""So many blocked partitions are looked at in every poll, more of them now and then."""
+"""Up to this many blocked partitions are in every poll; more of them only every 30 s."""
 Resting = Mapping[ConfigResource, str]
 NONE_RESTS: Resting = MappingProxyType({})
 QUICK_S = 0.2
-"""The pause between two looks while a step is about to end."""
+"""Seconds between two polls while a step is about to end."""
 
 
 class Decider:
-    """Carries a run on: `look`, `decide` and `answered` in turn.
+    """Carries a run on, by calls of `look`, `decide` and `answered` in turn.
 
-    A turn costs what is in flight and what is about to begin, not what the plan holds. What it
-    gives as events is the caller's to put into the journal and then to `Run.apply`, at once.
+    A turn costs as much as is in flight and about to begin, not as much as the plan holds. The
+    caller puts the returned events into the journal and then applies them to the run, at once.
 
     Args:
         run: the fold of its journal so far.
-        prior: how fast earlier runs on the cluster went, where that is known.
-        heard: tells which brokers answer.
+        prior: the speed of earlier runs on the cluster, if known.
+        heard: returns when the last question was asked that a broker has answered.
     """
 
     def __init__(
@@ -83,39 +83,39 @@ class Decider:
         self._leaving = Leaving()
         self._absent = AbsentBrokers()
         self._others: Counter[int] = Counter()
-        self._look: Observed | None = None
-        """The last one."""
-        self._at, self._at_s = datetime.max.replace(tzinfo=UTC), 0.0
-        """When that was, as wall time and as monotonic seconds."""
-        self._looked_at: set[TopicPartition] = set()
-        self._watched: set[TopicPartition] = set()
-        """To be looked at next."""
+        self._observed: Observed | None = None
+        """The last poll."""
+        self._polled_at, self._polled_s = datetime.max.replace(tzinfo=UTC), 0.0
+        """The time of the last poll, as wall time and as monotonic seconds."""
+        self._polled: set[TopicPartition] = set()
+        self._to_poll: set[TopicPartition] = set()
+        """The partitions to poll next."""
         self._blocked_at_s = 0.0
         self._resting: Resources = frozenset()
-        """What no throttle could be set on when that was last gone through."""
+        """The topics and brokers on which no throttle could be set at the last review."""
         self._quick = False
         self._cancelled = False
-        """In this turn."""
-        self._take_up()
+        """Whether this turn sent a cancel."""
+        self._restore()
 
-    def _take_up(self) -> None:
-        """File every partition as its journal left it, with nothing to do until it was seen."""
+    def _restore(self) -> None:
+        """Add every partition as its journal left it, with no step to take before a poll."""
         tracks = [track for track in self.run.tracks.values() if not track.state.ended]
-        self._watched = {track.tp for track in tracks}
+        self._to_poll = {track.tp for track in tracks}
         self._roster.add(map(as_left, tracks))
         self._roster.submitted(in_flight(tracks, self.run.batch))
         self.apply_pauses()
 
     @property
     def interest(self) -> Interest:
-        """What the next look has to show."""
+        """What the next poll has to show."""
         return Interest(
-            partitions=frozenset(self._watched), fresh=True, unhealthy=self._options.gated
+            partitions=frozenset(self._to_poll), fresh=True, unhealthy=self._options.gated
         )
 
     @property
     def next_batch(self) -> int:
-        """The number of the next decision; within a wave, that of the wave."""
+        """The number of the next decision; within a wave, the number of the wave."""
         roster = self._roster
         goes_on = roster.limits.mode is Mode.WAVE and (
             roster.in_flight or roster.between or roster.ready
@@ -124,33 +124,33 @@ class Decider:
 
     @property
     def has_looked(self) -> bool:
-        """Whether there was a look yet."""
-        return self._look is not None
+        """Whether the cluster was polled yet."""
+        return self._observed is not None
 
     @property
     def seen(self) -> Observation:
-        """The last look, as it was taken in.
+        """The last poll, as it was taken in.
 
         Raises:
             LookupError: there was none.
         """
-        if self._look is None:
-            raise LookupError("there was no look yet")
-        return self._look.seen
+        if self._observed is None:
+            raise LookupError("the cluster was not polled yet")
+        return self._observed.seen
 
     @property
     def timelines(self) -> Mapping[TopicPartition, Timeline]:
-        """How far the partitions in flight were at the last look."""
+        """The progress of the partitions in flight at the last poll."""
         return self._memory.progress.timelines
 
     @property
     def asked_s(self) -> float:
-        """When the last look began: nothing in it is older."""
+        """When the last poll began, in monotonic seconds. Nothing in that poll is older."""
         return self.seen.asked_s
 
     @property
     def pause_s(self) -> float:
-        """How long to wait before the next look: less while a step is about to end."""
+        """Seconds until the next poll: fewer while a step is about to end."""
         if self._flights.cancels_due:
             return 0.0
         return min(QUICK_S, self._options.poll_s) if self._quick else self._options.poll_s
@@ -158,68 +158,67 @@ class Decider:
     # ---------------------------------------------------------------- looking
 
     def look(self, seen: Observation, *, unowned: str | None = None) -> list[AnyRunEvent]:
-        """Take in a look: what became of steps in flight, and how those that wait are.
+        """Process a poll: the outcomes of steps in flight, and the state of waiting partitions.
 
         Args:
-            seen: what was seen of the cluster.
-            unowned: why no new step begins as far as it counts who owns the cluster; None where
-                one may.
+            seen: the observation of the cluster.
+            unowned: why no new step may begin with regard to who owns the cluster; None if one may.
         """
         self._absent.look(seen.online, seen.monotonic_s)
-        self._look = look = Observed(seen, self._absent.restarting)
-        self._at, self._at_s = seen.at, seen.monotonic_s
-        self._follow(look)
-        self._leaving.look(look)
-        self._looked_at = self._watched
-        events = self._flights.look(look)
+        self._observed = observed = Observed(seen, self._absent.restarting)
+        self._polled_at, self._polled_s = seen.at, seen.monotonic_s
+        self._follow(observed)
+        self._leaving.look(observed)
+        self._polled = self._to_poll
+        events = self._flights.look(observed)
         self._deadline.learn(events, seen.at)
         landed = {event.tp for event in events if isinstance(event, StepOver)}
-        waiting = (tp for tp in self._watched - landed if tp in self._roster)
-        events += self._waiting.look(sorted(waiting, key=self._roster.rank), look)
+        waiting = (tp for tp in self._to_poll - landed if tp in self._roster)
+        events += self._waiting.look(sorted(waiting, key=self._roster.rank), observed)
         self._waiting.certain |= landed
-        events += self._gate(look, unowned)
-        self._others = look.others(self._roster.in_flight)
-        self._watched = self._worth_watching()
+        events += self._gate(observed, unowned)
+        self._others = observed.others(self._roster.in_flight)
+        self._to_poll = self._next_to_poll()
         return events
 
     def reading(self, seen: Observation) -> Observed:
-        """Return what was read of some partitions in the terms of their steps.
+        """Return a read of some partitions in the terms of their steps.
 
-        Settings that are not told count as they were at the last look, as they did for the steps.
+        Topic settings that the read lacks are those of the last poll, as for the steps themselves.
         """
-        if self._look is not None:
-            known = {**self._look.seen.topic_configs, **seen.topic_configs}
+        if self._observed is not None:
+            known = {**self._observed.seen.topic_configs, **seen.topic_configs}
             seen = msgspec.structs.replace(seen, topic_configs=known)
         return Observed(seen, self._absent.restarting)
 
-    def _follow(self, look: Observed) -> None:
-        """Keep the timelines of what is in flight, for their stalls and the time they have left."""
+    def _follow(self, observed: Observed) -> None:
+        """Keep the timelines of partitions in flight: they show stalls and the time left."""
         flying, before = self._roster.in_flight, self._memory.progress
         timelines = {tp: line for tp, line in before.timelines.items() if tp in flying}
         kept = msgspec.structs.replace(before, timelines=timelines, events=())
-        self._memory.progress = fold(kept, look.only(flying))
+        self._memory.progress = fold(kept, observed.only(flying))
 
-    def _worth_watching(self) -> set[TopicPartition]:
-        """Give who is looked at next: those begun, and the next of the queue, 2P of them."""
+    def _next_to_poll(self) -> set[TopicPartition]:
+        """Return the partitions to poll next: the begun ones, and the first 2P of the queue."""
         roster = self._roster
         most = roster.limits.partitions
         ahead = len(roster.queue) if most is None else 2 * most
-        watched = {*roster.in_flight, *roster.between, *roster.ready, *roster.queue.first(ahead)}
+        to_poll = {*roster.in_flight, *roster.between, *roster.ready, *roster.queue.first(ahead)}
         held = (Hold.UNSEEN, Hold.UNANSWERED, Hold.THROTTLE)
         unseen = set[TopicPartition]().union(*map(self._memory.held, held))
         if len(roster.blocked) + len(unseen) <= FEW_BLOCKED or self._blocked_due:
-            self._blocked_at_s = self._at_s
-            watched |= roster.blocked.keys() | unseen
-        return watched
+            self._blocked_at_s = self._polled_s
+            to_poll |= roster.blocked.keys() | unseen
+        return to_poll
 
     @property
     def _blocked_due(self) -> bool:
-        return self._at_s - self._blocked_at_s >= BLOCKED_EVERY_S
+        return self._polled_s - self._blocked_at_s >= BLOCKED_EVERY_S
 
-    def _gate(self, look: Observed, unowned: str | None) -> list[AnyRunEvent]:
-        """Say that the gate was shut or opened, or is shut for another reason."""
+    def _gate(self, observed: Observed, unowned: str | None) -> list[AnyRunEvent]:
+        """Record that the gate was shut or opened, or is shut for another reason."""
         gated = self._options.gated
-        unhealthy = gate(self._options, look.seen, self.run.tracks) if gated else None
+        unhealthy = gate(self._options, observed.seen, self.run.tracks) if gated else None
         self._while_shut.unhealthy = unhealthy is not None
         reason = unhealthy or unowned
         now = Gate(shut=reason is not None, reason=reason or "")
@@ -229,29 +228,30 @@ class Decider:
 
     @property
     def cancels_due(self) -> Collection[TopicPartition]:
-        """The partitions whose steps are to be cancelled now, ahead of all else."""
+        """The partitions whose steps are to be cancelled now, before everything else."""
         return self._flights.cancels_due
 
-    def judge_cancels(self, look: Observed) -> list[AnyRunEvent]:
-        """Return the cancels that a read made for them allows, and why others are not sent."""
-        events = self._flights.judge_cancels(look)
+    def judge_cancels(self, observed: Observed) -> list[AnyRunEvent]:
+        """Return the cancels that a read made for them allows, and why the others are not sent."""
+        events = self._flights.judge_cancels(observed)
         self._cancelled = self._cancelled or any(isinstance(event, Cancel) for event in events)
         return events
 
     def decide(self, *, may_look_again: bool = True, resting: Resting = NONE_RESTS) -> Turn:
-        """Give what to send, by the last look and the limits in force now.
+        """Return what to send, by the last poll and the limits now in force.
 
         Args:
-            may_look_again: whether there is time for another look, if something is to begin that
-                the last one did not show; otherwise it does not begin in this turn.
-            resting: topics and brokers that no throttle can be set on now, each with why.
+            may_look_again: whether there is time for another poll if a partition is to begin that
+                the last poll did not show. Without that time the partition does not begin in this
+                turn.
+            resting: topics and brokers on which no throttle can be set now, each with the reason.
         """
         decision, held = self._with_throttles(resting)
-        unseen = {move.tp for move in decision.moves} - self._looked_at
-        self._watched |= unseen
-        if unseen and may_look_again:
+        not_polled = {move.tp for move in decision.moves} - self._polled
+        self._to_poll |= not_polled
+        if not_polled and may_look_again:
             return Turn(look_again=True, intents=tuple(held))
-        decision = self._what_may_go(decision)
+        decision = self._allowed(decision)
         situations = {move.tp: self._roster.situation(move.tp) for move in decision.moves}
         decided = turn(decision, situations, self._flights.take_elections(), held)
         if decided.decision is not None:
@@ -260,10 +260,12 @@ class Decider:
         return decided
 
     def _with_throttles(self, resting: Resting) -> tuple[Decision, list[AnyRunEvent]]:
-        """Decide without those whose throttle cannot be set now: they keep no place from others.
+        """Decide without partitions whose throttle cannot be set now.
+
+        Those partitions take no place from others.
 
         Returns:
-            The decision, and why each partition is held that was not held before.
+            The decision, and the reason of each partition that is newly held.
         """
         if resting.keys() != self._resting:
             self._resting = frozenset(resting)
@@ -271,24 +273,28 @@ class Decider:
         held: list[AnyRunEvent] = []
         while True:
             decision = self._decision()
-            waits = {move.tp: why for move in decision.moves if (why := self._why(move, resting))}
-            if not waits:
+            reasons = {
+                move.tp: why
+                for move in decision.moves
+                if (why := self._no_throttle_reason(move, resting))
+            }
+            if not reasons:
                 return decision, held
-            for tp, why in waits.items():
+            for tp, why in reasons.items():
                 track = self.run.tracks[tp]
                 self._memory.hold(tp, Hold.THROTTLE)
                 state = called_off(State.BLOCKED, track.cancel)
                 held += [] if track.reason == why else [now_in(track, state, why)]
 
-    def _why(self, move: Move, resting: Resting) -> str | None:
-        """Return why the throttle of a step cannot be set now; None where it can."""
+    def _no_throttle_reason(self, move: Move, resting: Resting) -> str | None:
+        """Return why the throttle of a step cannot be set now; None if it can."""
         leaders = self._options.throttle_leaders
         need = needed(move, self.seen.partitions, leaders=leaders) & resting.keys()
         return next((f"its throttle cannot be set: {resting[r]}" for r in sorted(need)), None)
 
-    def _what_may_go(self, decision: Decision) -> Decision:
-        """Leave out of a decision what may not be sent now; fewer are within the limits, too."""
-        held = self._outcomes.resting(self._at_s) | self.run.throttled.partitions
+    def _allowed(self, decision: Decision) -> Decision:
+        """Remove what may not be sent now from a decision. The rest still fits the limits."""
+        held = self._outcomes.resting(self._polled_s) | self.run.throttled.partitions
         certain = self._waiting.certain - held
 
         def may_go(move: Move) -> bool:
@@ -300,52 +306,52 @@ class Decider:
     def _decision(self) -> Decision:
         run = self.run
         shut = bool(run.pauses.whole) or run.gate.shut or run.cancel_gate.shut
-        shut = shut or self._deadline.passed(self._at)
+        shut = shut or self._deadline.passed(self._polled_at)
         if shut and not run.called_off:
             return Decision(self._roster.batch)
         self._while_shut.apply(shut=shut)
         decision = decide_steps(self._roster, self._others)
-        while self._deadline.hold_late(decision, self._at):
+        while self._deadline.hold_late(decision, self._polled_at):
             decision = decide_steps(self._roster, self._others)
         return decision.only(self._while_shut.may_go) if shut else decision
 
     def _about_to_end(self, decided: Turn) -> bool:
-        """Whether the next look comes soon: what removes or elects is over at once, mostly."""
+        """Whether the next poll comes soon: steps that remove or elect are mostly over at once."""
         at_once = any(sending.request is Request.ELECT for sending in decided.sendings)
         at_once, self._cancelled = at_once or self._cancelled, False
-        return at_once or any_ends_soon(self._memory, self._at, self._options.poll_s)
+        return at_once or any_ends_soon(self._memory, self._polled_at, self._options.poll_s)
 
     def answered(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]
     ) -> list[AnyRunEvent]:
-        """Take in what came back for one request."""
-        return self._outcomes.answered(request, results, self._at_s)
+        """Process the answer to one request."""
+        return self._outcomes.answered(request, results, self._polled_s)
 
     # --------------------------------------------------------------- commands
 
     def set_limits(self, limits: Limits) -> None:
-        """Put other limits in force for the next decision; what is in flight stays as it is."""
+        """Set the limits for the next decision. Steps in flight stay as they are."""
         self._roster.set_limits(limits)
 
     def call_off(self, partitions: Iterable[TopicPartition]) -> list[AnyRunEvent]:
-        """Carry out that operators called partitions off, as the run was just told.
+        """Carry out that operators called partitions off. The run has applied that event already.
 
-        What is in flight is cancelled with the next requests that are sent, before all others.
+        Steps in flight are cancelled with the next requests that are sent, before all others.
         """
-        events, unseen = call_off(partitions, self._memory, self._flights)
-        self._watched |= unseen
+        events, not_polled = call_off(partitions, self._memory, self._flights)
+        self._to_poll |= not_polled
         self.apply_pauses()
         return events
 
     def join(self, partitions: Collection[TopicPartition]) -> list[AnyRunEvent]:
-        """Queue partitions that an extra plan brought, as the run was just told."""
-        events = join(partitions, self._memory, self._look)
-        self._watched |= set(partitions)
+        """Queue partitions from an extra plan. The run has applied that event already."""
+        events = join(partitions, self._memory, self._observed)
+        self._to_poll |= set(partitions)
         self.apply_pauses()
         return events
 
     def awaits_answer(self, tp: TopicPartition) -> bool:
-        """Whether something that was sent for a partition may come yet."""
+        """Whether a request for a partition may still take effect."""
         return tp in self._memory.unanswered
 
     @property
@@ -354,7 +360,7 @@ class Decider:
         return self._memory.unanswered.silent
 
     def _open_requests(self) -> tuple[OpenRequest, ...]:
-        """Return what was not answered, and may take effect after the end."""
+        """Return the unanswered requests, which may take effect after the end."""
         unanswered = self._memory.unanswered
         return tuple(
             OpenRequest(topic=tp.topic, partition=tp.partition, node=unanswered.node(tp))
@@ -362,7 +368,7 @@ class Decider:
         )
 
     def apply_pauses(self) -> None:
-        """Hold the topics and partitions that are paused by now, and let the others go on."""
+        """Hold the topics and partitions that are paused now, and release the others."""
         self._memory.release_all(Hold.PAUSED, lambda tp: not self.run.pauses.holds(tp))
         if self.run.pauses.topics or self.run.pauses.partitions:
             for tp in self.run.tracks:
@@ -370,7 +376,7 @@ class Decider:
                     self._memory.hold(tp, Hold.PAUSED)
 
     def end(self) -> list[AnyRunEvent]:
-        """Give the end of the run, or the pause for want of time, once either has come."""
+        """Return the end of the run, or the pause at the deadline, once either has come."""
         if self.run.over == len(self.run.tracks):
             if self.run.additions.waiting or not self.run.throttled.clean:
                 return []
@@ -379,10 +385,10 @@ class Decider:
         if self.run.pauses.whole or self.run.called_off:
             return []
         left = len(self.run.tracks) - self.run.over
-        if self._deadline.passed(self._at):
+        if self._deadline.passed(self._polled_at):
             words = f"the time given with --until has come, with {as_count(left, 'partition')} left"
         elif self._deadline.nothing_more_fits:
-            words = f"none of the {left:,} left is expected to end by then"
+            words = f"none of the {left:,} left is expected to end by the time given with --until"
         else:
             return []
         return [Paused(by=By.UNTIL, reason=words)]

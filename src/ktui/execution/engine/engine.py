@@ -1,8 +1,8 @@
 """The engine: observe, decide, journal the intents, read again, act, journal the outcomes.
 
-Anything may happen while something is awaited: operators ask for other things, others change the
-cluster, time passes. So whatever is sent follows from a read made for it and from the run as it is
-then, and nothing is awaited in between.
+Anything may happen during an await: operators give commands, others change the cluster, time
+passes. So every request rests on a read made for it, and on the run as it is then. Nothing is
+awaited in between.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ from ktui.insights.prior import Prior
 log = logging.getLogger(__name__)
 
 LOOKS_A_TURN = 4
-"""Where what is about to begin turns out otherwise, others are looked at, so often at most."""
+"""How often, at most, a turn polls other partitions because those it chose cannot begin."""
 LONGEST_BACKOFF_S = 5.0
 LOOK_STALE_S = 30.0
-"""A decision older than this is made anew: the limits count what others were adding then."""
+"""Seconds after which a decision is made again: it counted what others were adding at that time."""
 
 LISTENS_S = 0.2
-"""So often an engine that waits looks whether something is asked of it, or it is to leave."""
+"""Seconds between two checks, while the engine waits, for a command or a reason to leave."""
 
 T = TypeVar("T")
 
-_GOES = (By.SIGNAL, By.UNTIL, By.FAILURE)
-"""Whose pause ends the process once nothing is in flight: only `resume` lifts it."""
+_ENDING_PAUSES = (By.SIGNAL, By.UNTIL, By.FAILURE)
+"""The pauses that end the process once nothing is in flight. Only `resume` lifts them."""
 
 
 class Engine:
@@ -71,19 +71,19 @@ class Engine:
 
     Args:
         run: the fold of the journal so far.
-        journal: the run's; this process owns it.
-        source: what is seen of the cluster.
-        cluster: the ways to read its settings, and to change it.
+        journal: the journal of the run, which this process owns.
+        source: the observations of the cluster.
+        cluster: the ports that read the cluster's settings, and change the cluster.
         clock: time.
-        check_throttle: raises RunRefused where the run may not have a throttle, for another has.
-        gate_shut: says who has shut the cluster's cancel gate; None while it is open.
-        lost: says why this process does not own the run any more; None while it does.
-        guard: decides by who owns the cluster whether anything may be sent; None asks nobody.
-        recording: says whether what is seen is recorded, and why not.
-        earlier: tells how fast earlier runs on a cluster went, where that is known.
+        check_throttle: raises RunRefused if another run has a throttle, so that this one may not.
+        gate_shut: returns who has shut the cluster's cancel gate; None while the gate is open.
+        lost: returns why this process does not own the run any more; None while it does.
+        guard: decides by who owns the cluster whether requests may be sent; None checks no owner.
+        recording: returns whether the observations are recorded, and why not.
+        earlier: returns the speed of earlier runs on a cluster, if known.
     """
 
-    def __init__(  # noqa: PLR0913 - each is asked for at another place of a turn
+    def __init__(  # noqa: PLR0913 - each is used at another place of a turn
         self,
         run: Run,
         journal: Journal,
@@ -122,106 +122,108 @@ class Engine:
         self._prior = earlier(run.started.cluster_id) if run.started is not None else None
         self._failures = 0
         self._reads_to_cancel = 0
-        """How often something was read for cancels."""
-        self._writes = True
-        """Whether the journal takes what is written to it."""
+        """The number of reads made for cancels."""
+        self._journal_accepts = True
+        """Whether the journal accepts writes."""
         self._leaving = asyncio.Event()
         self._reason = ""
 
     async def carry_on(self, owner: Owned) -> None:
-        """Take the run up, and go on until it has ended or is left; `Run.ended` tells which.
+        """Carry the run on until it has ended or is left; `Run.ended` shows which.
 
         Raises:
-            JournalProblem: the journal cannot be written: nothing is begun that is not in it. What
-                the run has set of throttles is put back, or named.
+            JournalProblem: the journal cannot be written, and nothing begins that is not in the
+                journal. The throttles of the run are put back, or the error names them.
             RunProblem: this process does not own the run any more, or the cluster is another one.
         """
         decider = Decider(self._run, self._prior, self._probe.heard)
         try:
             await self._carry_on(owner, decider)
         except JournalProblem as problem:
-            await self._give_back(decider, problem)
+            await self._restore_throttles(decider, problem)
         finally:
             await self._probe.aclose()
 
     async def _carry_on(self, owner: Owned, decider: Decider) -> None:
-        obeying = Obeying(self._run, self._journal, decider, self._record, self._check_throttle)
+        commands = Obeying(self._run, self._journal, decider, self._record, self._check_throttle)
         if self._run.ended:
-            obeying.take_commands()  # a rollback opens it anew
+            commands.take_commands()  # a rollback reopens the run
         if self._run.ended:
             return
-        self._record([owner, *self._lifted()])
+        self._record([owner, *self._lift_pauses()])
         while not self._leaving.is_set() and not self._run.ended:
             self._check_owned()  # also while there is nothing to write
-            self._look_at_recording()
-            obeying.take_commands()
-            if reason := obeying.leave_reason or self._goes():
+            self._check_recording()
+            commands.take_commands()
+            if reason := commands.leave_reason or self._reason_to_leave():
                 self.leave(reason)
                 break
-            await self._turn(decider, obeying)
-            await self._pause(decider.pause_s, obeying)
+            await self._turn(decider, commands)
+            await self._wait(decider.pause_s, commands)
         if not self._run.ended:
-            await self._tidy(decider)
+            await self._clean_up_throttles(decider)
             self._record([Left(reason=self._reason)])
 
     def leave(self, reason: str) -> None:
-        """Have the run left at the next moment that allows it; what is in flight goes on."""
+        """Leave the run at the next moment that allows it; what is in flight goes on."""
         self._reason = self._reason or reason
         self._leaving.set()
 
-    def _lifted(self) -> list[AnyRunEvent]:
-        """Lift the pauses that are about the process before: not those of an operator."""
-        return [Continued(by=by) for by in _GOES if by in self._run.pauses.whole]
+    def _lift_pauses(self) -> list[AnyRunEvent]:
+        """Lift the pauses that concerned the previous process, but no pause of an operator."""
+        return [Continued(by=by) for by in _ENDING_PAUSES if by in self._run.pauses.whole]
 
-    def _goes(self) -> str | None:
+    def _reason_to_leave(self) -> str | None:
         goes_back = any(not self._run.pauses.stop(tp) for tp in self._run.called_off)
         if self._run.in_flight or goes_back:
             return None
         whole = self._run.pauses.whole
-        reasons = (whole[by] or f"paused by {who_paused(by)}" for by in _GOES if by in whole)
+        reasons = (
+            whole[by] or f"paused by {who_paused(by)}" for by in _ENDING_PAUSES if by in whole
+        )
         return next(reasons, None)
 
-    async def _turn(self, decider: Decider, obeying: Obeying) -> None:
-        """Look, decide, write the intents down, act, write the outcomes down."""
+    async def _turn(self, decider: Decider, commands: Obeying) -> None:
+        """Poll, decide, journal the intents, act, journal the outcomes."""
         for left in reversed(range(LOOKS_A_TURN + 1)):
-            if not await self._look(decider, obeying):
+            if not await self._take_in_poll(decider, commands):
                 return
-            obeying.take_commands()  # what was asked meanwhile binds this decision
-            if obeying.leave_reason:
-                self.leave(obeying.leave_reason)
+            commands.take_commands()  # commands that arrived meanwhile bind this decision
+            if commands.leave_reason:
+                self.leave(commands.leave_reason)
                 return
-            self._look_at_gate()
+            self._check_gate()
             await self._cancel(decider)
             self._throttling.look(decider.timelines)
             loosened = self._throttling.loosen(decider.seen)  # before any cut, or election
-            await self._listening(loosened, decider, obeying)
+            await self._while_listening(loosened, decider, commands)
             hindered = self._throttling.hindered
             decided = decider.decide(may_look_again=left > 0, resting=hindered)
             if not decided.look_again:
                 break
             self._record(decided.intents)
         self._record(decided.intents)
-        await self._act(decided, decider, obeying)
-        loosened = self._throttling.loosen(decider.seen)  # a refused alter leaves none
-        await self._listening(loosened, decider, obeying)
+        await self._act(decided, decider, commands)
+        loosened = self._throttling.loosen(decider.seen)  # a refused alter leaves none behind
+        await self._while_listening(loosened, decider, commands)
         self._record(decider.end())
 
-    def _look_at_recording(self) -> None:
-        """Take note that the recording goes on, or has stopped; the run does not depend on it."""
+    def _check_recording(self) -> None:
+        """Record that the recording goes on, or has stopped; the run goes on either way."""
         now = self._recording()
         if now != self._run.recording:
             self._record([now])
 
-    def _look_at_gate(self) -> None:
-        """Take note that the cancel gate was shut or opened; what is decided next goes by it."""
+    def _check_gate(self) -> None:
+        """Record that the cancel gate was shut or opened. The next decision follows that."""
         reason = self._gate_shut()
         now = CancelGate(shut=reason is not None, reason=reason or "")
         if now != self._run.cancel_gate:
             self._record([now])
 
-    async def _look(self, decider: Decider, obeying: Obeying) -> bool:
-        """Take in a look; say whether anything may be decided by it."""
-        seen = await self._listening(self._seen(decider), decider, obeying)
+    async def _take_in_poll(self, decider: Decider, commands: Obeying) -> bool:
+        """Poll the cluster, record the news, and return whether a decision may follow."""
+        seen = await self._while_listening(self._poll(decider), decider, commands)
         if self._has_lost():
             return False
         if seen is not None:
@@ -229,15 +231,15 @@ class Engine:
         return seen is not None and not self._leaving.is_set()
 
     def _has_lost(self) -> bool:
-        """Whether the cluster is another's: then the run is left as it is."""
+        """Whether this engine has lost the cluster; the run is then left as it is."""
         if self._guard.lost is None:
             return False
         stay = "; its throttles stay set" if self._run.throttled.brokers else ""
         self.leave(f"{self._guard.lost}{stay}")
         return True
 
-    async def _seen(self, decider: Decider) -> Observation | None:
-        """Look at the cluster; while it is lost nothing is decided, and nothing is given up."""
+    async def _poll(self, decider: Decider) -> Observation | None:
+        """Poll the cluster. While the cluster is lost, nothing is decided or given up."""
         self._probe.ask(decider.silent_brokers | self._throttling.silent_brokers)
         try:
             seen = await self._guard.beside(self._source.poll(decider.interest))
@@ -260,35 +262,35 @@ class Engine:
         if self._run.outage is None:
             self._record([Outage(lost=True, reason=reason)])
 
-    async def _act(self, decided: Turn, decider: Decider, obeying: Obeying) -> None:
-        """Send one request after the other, each with what still holds of it."""
+    async def _act(self, decided: Turn, decider: Decider, commands: Obeying) -> None:
+        """Send one request after the other, each without what no longer holds."""
         tightened = self._throttling.tighten(decider.seen, decided.adding)
-        await self._listening(tightened, decider, obeying)
+        await self._while_listening(tightened, decider, commands)
         if self._throttling.denied and By.FAILURE not in self._run.pauses.whole:
             reason = f"the throttle may not be set: {self._throttling.denied}"
             self._record([Paused(by=By.FAILURE, reason=reason)])
         for sending in decided.sendings:
-            results = await self._sent(sending, decided, decider, obeying)
+            results = await self._send(sending, decided, decider, commands)
             self._record(decider.answered(sending.request, results))
 
-    async def _sent(
-        self, sending: Sending, decided: Turn, decider: Decider, obeying: Obeying
+    async def _send(
+        self, sending: Sending, decided: Turn, decider: Decider, commands: Obeying
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Read for a request, and send what of it still holds, and was not called off."""
-        read = await self._read_for(sending, decider, obeying)
-        obeying.take_commands()
-        self._look_at_gate()
+        """Read for a request, then send the part that still holds and was not called off."""
+        read = await self._read_for(sending, decider, commands)
+        commands.take_commands()
+        self._check_gate()
         self._check_owned()
-        if obeying.leave_reason or self._leaving.is_set():
+        if commands.leave_reason or self._leaving.is_set():
             return not_sent(sending, "the run is being left")
         if read.seen is None:
             return not_sent(sending, read.problem)
         if self._clock.monotonic() - decider.asked_s >= LOOK_STALE_S:
-            return not_sent(sending, "what it was decided by is too old")
+            return not_sent(sending, "the poll that it was decided by is too old")
         held = {
             **self._outdated(sending, decider.reading(read.seen)),
             **self._unthrottled(sending, decided, decider),
-            **self._called_off(sending, decided),
+            **self._forbidden(sending, decided),
             **self._unowned(sending, decided),
         }
         kept = sending.without(held)
@@ -298,26 +300,29 @@ class Engine:
         within_s = self._throttling.holds_for_s(decider.seen, adding)
         return {**held, **await self._requests.send(kept, read.seen, within_s=within_s)}
 
-    async def _read_for(self, sending: Sending, decider: Decider, obeying: Obeying) -> RequestRead:
-        """Read for a request, and again if a cancel was read for meanwhile: it may know better."""
+    async def _read_for(self, sending: Sending, decider: Decider, commands: Obeying) -> RequestRead:
+        """Read for a request, and again if a cancel was read for meanwhile.
+
+        The read for the cancel may be the newer one.
+        """
         settings = sending.request is Request.ALTER
         while True:
             before = self._reads_to_cancel
             reading = self._requests.read(sending.partitions, settings=settings)
-            read = await self._listening(self._guard.beside(reading), decider, obeying)
+            read = await self._while_listening(self._guard.beside(reading), decider, commands)
             if self._reads_to_cancel == before:
                 return read
 
-    async def _listening(
-        self, work: Coroutine[Any, Any, T], decider: Decider, obeying: Obeying
+    async def _while_listening(
+        self, work: Coroutine[Any, Any, T], decider: Decider, commands: Obeying
     ) -> T:
-        """Wait for something that may take long; what is called off meanwhile is cancelled."""
+        """Await work that may take long, and cancel partitions that are called off meanwhile."""
         task = asyncio.ensure_future(work)
         try:
             while not task.done():
                 await wait_for_first(asyncio.wait([task]), self._clock.sleep(LISTENS_S))
-                if not task.done() and obeying.is_asked:
-                    obeying.take_commands()
+                if not task.done() and commands.is_asked:
+                    commands.take_commands()
                     await self._cancel(decider)
             return task.result()
         finally:
@@ -325,12 +330,12 @@ class Engine:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _cancel(self, decider: Decider) -> None:
-        """Cancel what is to be, before anything else is sent or waited for."""
+        """Send the cancels that are due, before anything else is sent or awaited."""
         due = list(decider.cancels_due)
         self._reads_to_cancel += bool(due)
         read = await self._guard.beside(self._requests.read(due)) if due else RequestRead(None)
         if read.seen is None or self._guard.why_not(begins_step=False):
-            return  # the next look asks again
+            return  # the next poll calls for the cancel again
         judged = decider.judge_cancels(decider.reading(read.seen))
         self._record(judged)
         cancels = [event.tp for event in judged if isinstance(event, Cancel)]
@@ -339,26 +344,28 @@ class Engine:
             results = await self._requests.send(sending, read.seen)
             self._record(decider.answered(Request.CANCEL, results))
 
-    def _outdated(self, sending: Sending, look: Observed) -> Mapping[TopicPartition, WriteResult]:
-        """Give the outcome of what does not hold any more by the read made for it."""
+    def _outdated(
+        self, sending: Sending, observed: Observed
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Return refusals for partitions whose step no longer follows from the request's read."""
         tracks, limits = self._run.tracks, self._run.limits
         return {
             tp: WriteResult(Verdict.REFUSED, message=why)
             for tp in sending.partitions
-            if (why := why_not_sent(sending.request, tracks[tp], look, limits))
+            if (why := why_not_sent(sending.request, tracks[tp], observed, limits))
         }
 
     def _unthrottled(
         self, sending: Sending, decided: Turn, decider: Decider
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Give the outcome of what would add replicas without the throttle that is promised."""
+        """Return refusals for partitions that would add replicas without the promised throttle."""
         if sending.request is not Request.ALTER:
             return {}
         adding = [tp for tp in decided.adding if tp in sending.partitions]
         return self._throttling.not_in_force(decider.seen, adding)
 
-    def _called_off(self, sending: Sending, decided: Turn) -> Mapping[TopicPartition, WriteResult]:
-        """Give the outcome of what may not go any more, by what was asked since it was decided."""
+    def _forbidden(self, sending: Sending, decided: Turn) -> Mapping[TopicPartition, WriteResult]:
+        """Return refusals for partitions that a command, the gate or the deadline forbids now."""
         tracks, shut = self._run.tracks, self._run.cancel_gate.shut
         off = {tp for tp in sending.partitions if tracks[tp].step_called_off}
         held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
@@ -367,14 +374,17 @@ class Engine:
         late = {tp for tp in new if until is not None and self._clock.now() >= until}
         paused = {tp for tp in new if self._run.pauses.stop(tp)}
         return {
-            **not_sent(sending.only(late - self._run.called_off.keys()), "it is too late for it"),
+            **not_sent(
+                sending.only(late - self._run.called_off.keys()),
+                "the time given with --until has come",
+            ),
             **not_sent(sending.only(paused), "it was paused before it was sent"),
             **not_sent(sending.only(off), "it was called off before it was sent"),
             **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),
         }
 
     def _unowned(self, sending: Sending, decided: Turn) -> Mapping[TopicPartition, WriteResult]:
-        """Give the outcome of what may not be sent by the last answer of who owns the cluster."""
+        """Return refusals for partitions that the last answer about the cluster's owner forbids."""
         tracks = self._run.tracks
         begins = {tp for tp in decided.begun if tracks[tp].cancel is None}
         held: dict[TopicPartition, WriteResult] = {}
@@ -385,41 +395,45 @@ class Engine:
         return held
 
     def _check_owned(self) -> None:
-        """See that nobody else may have taken the run, or cannot see what is done to it.
+        """Check that this process still owns the run, and that others can see what is done to it.
 
         Raises:
-            RunProblem: that may be so.
+            RunProblem: another process may own the run, or others may read another journal.
         """
         if reason := self._lost():
-            raise RunProblem(f"run {self._run.name} is not carried on here any more: {reason}")
+            raise RunProblem(
+                f"run {self._run.name} is no longer carried on by this process: {reason}"
+            )
 
-    async def _tidy(self, decider: Decider) -> None:
-        """Leave no throttle behind that nothing in flight needs, where the cluster answers."""
+    async def _clean_up_throttles(self, decider: Decider) -> None:
+        """Remove the throttles that nothing in flight needs, where the cluster answers."""
         if self._run.outage is None and decider.has_looked:
             await self._throttling.loosen(decider.seen, leaving=True)
 
-    async def _give_back(self, decider: Decider, problem: JournalProblem) -> None:
-        """Put back throttles without a journal: it has them as touched, so a resume looks anew.
+    async def _restore_throttles(self, decider: Decider, problem: JournalProblem) -> None:
+        """Put throttles back without a journal.
+
+        The journal has those throttles as touched, so a resume reads them again.
 
         Raises:
-            JournalProblem: names what could not be put back.
+            JournalProblem: names the throttles that could not be put back.
             RunProblem: this process does not own the run any more.
         """
-        self._writes = False
-        await self._tidy(decider)
+        self._journal_accepts = False
+        await self._clean_up_throttles(decider)
         if not (stays := standing(self._run.throttled)):
             raise problem
-        fix = f"It is put back by: ktui resume {self._run.name}"
+        fix = f"Put it back: ktui resume {self._run.name}"
         raise JournalProblem(
             f"{problem}. Its throttle stays on {places(stays)}. {fix}"
         ) from problem
 
-    async def _pause(self, seconds: float, obeying: Obeying) -> None:
-        """Wait, and listen: what is asked meanwhile is taken up at once."""
+    async def _wait(self, seconds: float, commands: Obeying) -> None:
+        """Wait for the next turn, but return at once if a command arrives."""
         if self._failures:
             seconds = max(seconds, min(LONGEST_BACKOFF_S, 0.5 * 2.0 ** min(self._failures, 8)))
         until_s = self._clock.monotonic() + seconds
-        while not (self._run.ended or self._leaving.is_set() or obeying.is_asked):
+        while not (self._run.ended or self._leaving.is_set() or commands.is_asked):
             left_s = until_s - self._clock.monotonic()
             if left_s <= 0:
                 return
@@ -428,14 +442,14 @@ class Engine:
             await self._clock.sleep(min(left_s, LISTENS_S))
 
     def _record(self, events: Sequence[AnyRunEvent]) -> None:
-        """Write events down, for good, and only then go by them."""
+        """Write events to the disk, and only then act on them."""
         if events:
             self._check_owned()
-        entries = self._journal.append(events) if self._writes else self._unwritten(events)
+        entries = self._journal.append(events) if self._journal_accepts else self._unwritten(events)
         for entry in entries:
             self._run.apply(entry)
 
     def _unwritten(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
-        """Number events that the journal cannot take."""
+        """Number the events that the journal cannot take."""
         now, seq = self._clock.now(), self._run.seq
         return [JournalEntry(seq + n, now, event) for n, event in enumerate(events, start=1)]

@@ -1,4 +1,4 @@
-"""The gate: no new step while too much of the rest of the cluster is not well."""
+"""The health gate: no new step while too many partitions outside the run are unhealthy."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ktui.progress.health import Health, health
 
 
 def gate(options: RunOptions, seen: Observation, ours: Container[TopicPartition]) -> str | None:
-    """Say why no new step may begin; None where it may.
+    """Return why no new step may begin; None if one may.
 
-    Partitions of the run do not count: its own moves are not what it waits for. An offline
-    partition is under min ISR, too.
+    Partitions of the run do not count, so that the run does not wait for its own moves. An offline
+    partition also counts as under min ISR.
     """
     if seen.census is None:
         return "the health of the cluster is not known yet"
@@ -33,7 +33,7 @@ def gate(options: RunOptions, seen: Observation, ours: Container[TopicPartition]
 
 
 def _unjudged(seen: Observation, ours: Container[TopicPartition]) -> str | None:
-    """Name a topic that lacks replicas in sync, and whose settings will be known in a moment."""
+    """Name a topic that lacks in-sync replicas, and whose settings will be known in a moment."""
     denied = {f.topic for f in seen.failures if f.operation is Operation.TOPIC_CONFIGS and f.denied}
     known = seen.topic_configs.keys() | denied
     lacking = (

@@ -1,4 +1,4 @@
-"""What has become of a step in flight, by how its partition is seen."""
+"""The outcome of a step in flight, judged by an observation of its partition."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from ktui.execution.run.track import OpenStep
 
 
 class Landing(enum.StrEnum):
-    """How a step stands."""
+    """The state of a step."""
 
     FLYING = "flying"
-    """Kafka lists it, with the target that was asked for."""
+    """Kafka lists the partition, with the target that was asked for."""
     REACHED = "reached"
     ELECTION_DUE = "election due"
-    """The replicas are as asked for, and the one to be elected does not lead."""
+    """The replicas are as asked for, but the broker to be elected does not lead."""
     AS_BEFORE = "as before"
-    """Nothing came of it, or it was cancelled before any of it came."""
+    """The request had no effect, or was cancelled before it had any."""
     CHANGED = "changed"
     """The replicas are neither as before nor as asked for."""
     TAKEN_OVER = "taken over"
-    """Kafka lists it with a target that nobody here has asked for."""
+    """Kafka lists the partition with a target that this run has not asked for."""
 
 
 def landing(step: OpenStep, state: PartitionState) -> Landing:
-    """Judge a step by a look at its partition.
+    """Judge a step by an observation of its partition.
 
-    Over is: not listed by ListPartitionReassignments, `replicas` equal to what was asked for in
-    order and, if it elects, that leader leads. A leader change alone never ends a step.
+    A step is over if ListPartitionReassignments does not list the partition, and `replicas` equals
+    the requested list, in order. If the step elects, that leader must lead too. A leader change
+    alone never ends a step.
     """
     begun = step.begun
     if state.reassigning:

@@ -1,4 +1,4 @@
-"""Questions to brokers that have not answered a request: whether they answer anything at all."""
+"""Probes of brokers that have not answered a request: whether they answer anything at all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ktui.cluster.ports import ClusterReader
 
 
 class NodeProbe:
-    """Asks silent brokers, one question each at a time, and knows who has answered.
+    """Probes silent brokers, one question each at a time, and knows who has answered.
 
-    A refusal is an answer, too.
+    A refusal is an answer too.
     """
 
     def __init__(self, reader: ClusterReader, clock: Clock) -> None:
@@ -24,13 +24,16 @@ class NodeProbe:
         self._heard_s: dict[int, float] = {}
 
     def ask(self, brokers: Iterable[int]) -> None:
-        """Begin to ask those that have no open question."""
+        """Send a question to each broker that has no open question."""
         for broker in brokers:
             if broker not in self._open:
                 self._open[broker] = asyncio.create_task(self._answered(broker))
 
     def heard(self, broker: int) -> float:
-        """Return when the last question was asked that the broker has answered."""
+        """Return when the last question was asked that the broker has answered.
+
+        The time is in monotonic seconds. It is minus infinity if the broker has answered none.
+        """
         task = self._open.get(broker)
         if task is not None and task.done():
             del self._open[broker]
@@ -44,12 +47,12 @@ class NodeProbe:
             await self._reader.broker_config(broker)
         except (NotAuthorized, Refused):
             return asked_s
-        except Exception:  # noqa: BLE001 - whatever went wrong here, the broker said nothing
+        except Exception:  # noqa: BLE001 - any failure means that the broker did not answer
             return None
         return asked_s
 
     async def aclose(self) -> None:
-        """Cancel what is open."""
+        """Cancel the open questions."""
         tasks = list(self._open.values())
         for task in tasks:
             task.cancel()

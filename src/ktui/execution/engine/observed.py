@@ -1,4 +1,4 @@
-"""One look at the cluster, in the terms of a run's steps."""
+"""One observation of the cluster, in the terms of a run's steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ktui.pacing.situation import Situation
 
 
 class Observed:
-    """An observation, and what every partition of it is judged with.
+    """An observation, with what is needed to judge each of its partitions.
 
     Args:
         seen: the observation.
@@ -35,12 +35,12 @@ class Observed:
         )
 
     def state(self, tp: TopicPartition) -> PartitionState | None:
-        """Give a partition as it was seen; None where it was not, or not in full."""
+        """Return the observed partition; None if it was not described in full."""
         state = self.seen.partitions.get(tp)
         return state if state is not None and state.described else None
 
     def gone(self, track: Track) -> str | None:
-        """Say why the partition is not the one that the run is about; None while it is."""
+        """Return why the partition is not the run's partition any more; None while it is."""
         if track.tp in self.seen.absent:
             return "its topic was deleted"
         state, topic_id = self.state(track.tp), track.planned.topic_id
@@ -49,9 +49,10 @@ class Observed:
         return f"its topic was deleted and created again: it is {state.topic_id} now"
 
     def situation(self, track: Track, state: PartitionState) -> Situation | None:
-        """Give a partition's situation as pacing wants it; None while its settings are unknown.
+        """Return a partition's situation for pacing; None while its topic settings are unknown.
 
-        Where they may not be read, one replica in sync counts as enough: it was warned of.
+        Where the settings may not be read, one replica in sync counts as enough. The operator was
+        warned of that.
         """
         config = self.seen.topic_configs.get(track.tp.topic)
         if config is None:
@@ -75,11 +76,11 @@ class Observed:
         )
 
     def hidden(self, topic: str) -> str:
-        """Say why it is not known how the partitions of a topic are."""
+        """Return why the state of a topic's partitions is unknown."""
         for failure in self.seen.failures:
             if failure.topic == topic:
-                return f"the cluster does not tell how it is: {failure.answer}"
-        return "the cluster does not tell how it is"
+                return f"the cluster does not report its state: {failure.answer}"
+        return "the cluster does not report its state"
 
     def others(self, ours: Collection[TopicPartition]) -> Counter[int]:
         """Count the replicas that other people's reassignments are adding, by broker."""
@@ -90,6 +91,6 @@ class Observed:
         return adding
 
     def only(self, partitions: Collection[TopicPartition]) -> Observation:
-        """Give the observation as if nothing but some partitions had been looked at."""
+        """Return the observation with some of its partitions only."""
         kept = {tp: self.seen.partitions[tp] for tp in partitions if tp in self.seen.partitions}
         return msgspec.structs.replace(self.seen, partitions=kept)

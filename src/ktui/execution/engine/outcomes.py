@@ -1,4 +1,4 @@
-"""What came back for a request: what was refused is tried again for a while, then given up."""
+"""Answers to requests: a refused step is tried again for a while, then given up."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ from ktui.execution.run.track import Track
 from ktui.pacing.situation import Done
 
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
-"""Doubled with each try."""
+"""Seconds until a retry. The wait doubles with each try."""
 
 
 class Outcomes:
-    """Takes in answers, and knows what is not to be tried again yet."""
+    """Takes in answers, and knows which partitions must not be tried again yet."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._retry_at: dict[TopicPartition, float] = {}
         self._not_sent: Counter[TopicPartition] = Counter()
-        """How often in a row a request was not sent."""
+        """How often in a row a partition's request was not sent."""
 
     def resting(self, now_s: float) -> AbstractSet[TopicPartition]:
-        """Give the partitions whose last step was refused a moment ago; each keeps its place."""
+        """Return the partitions whose last step was refused a moment ago. Each keeps its place."""
         self._retry_at = {tp: at_s for tp, at_s in self._retry_at.items() if at_s > now_s}
         return self._retry_at.keys()
 
     def answered(
         self, request: Request, results: Mapping[TopicPartition, WriteResult], now_s: float
     ) -> list[AnyRunEvent]:
-        """Give what follows from the answer to one request.
+        """Return the events that follow from the answer to one request.
 
-        One that was denied as a whole says nothing of its partitions: the run is paused.
+        If a request was denied as a whole, the fault is not in its partitions. The run is then
+        paused.
         """
         events: list[AnyRunEvent] = []
         missing = None if request is Request.CANCEL else denied(results.values())
@@ -80,14 +81,14 @@ class Outcomes:
     def _refused(
         self, request: Request, track: Track, result: WriteResult, now_s: float, *, last_try: bool
     ) -> list[AnyRunEvent]:
-        """Try a step whose request was refused again in a while, unless that was the last try.
+        """Retry a step whose request was refused, after a while, unless that was the last try.
 
         Args:
-            request: the first of the step.
+            request: the first request of the step.
             track: the partition.
             result: the refusal.
-            now_s: when.
-            last_try: whether there is a last one.
+            now_s: the present time, in monotonic seconds.
+            last_try: whether the number of tries is limited.
         """
         words = refusal_in_words(result)
         tries = track.refusals + counts_against(result)
@@ -97,14 +98,14 @@ class Outcomes:
         if not_begun(request, result, track):
             self._memory.roster.not_begun(track.tp)
         following = self._memory.landed(track, situation)
-        self._rest(track.tp, result, tries, now_s)
+        self._back_off(track.tp, result, tries, now_s)
         reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"
         over = step_over(track, situation, reached=False, reason=reason)
         if not isinstance(following, Done):
             return [over]
-        return [over, *stands(track, following)]  # called off before it was sent: it is back
+        return [over, *stands(track, following)]  # called off before it was sent, and back already
 
-    def _rest(self, tp: TopicPartition, result: WriteResult, tries: int, now_s: float) -> None:
+    def _back_off(self, tp: TopicPartition, result: WriteResult, tries: int, now_s: float) -> None:
         """Leave a partition alone for a while, longer each time."""
         if result.code is None:
             self._not_sent[tp] += 1
@@ -122,7 +123,7 @@ class Outcomes:
 
 
 def _not_cancelled(track: Track, result: WriteResult) -> list[AnyRunEvent]:
-    """Say why an operator's cancel has no effect; it is asked for again as long as it has none."""
+    """Return why an operator's cancel has no effect; it is repeated as long as it has none."""
     if not track.step_called_off or result.code == NOTHING_TO_CANCEL:
         return []
     return [now_in(track, State.REFUSED, refusal_in_words(result))]

@@ -1,4 +1,4 @@
-"""Checks of a request against a read made for it: what does not hold any more is not sent."""
+"""Checks of a request against a read made for it: what no longer holds is not sent."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ LAST_IN_SYNC = "it is not cancelled: without what is being added no replica woul
 """With unclean leader election enabled such a cancel succeeds, and loses acknowledged data."""
 
 
-def why_not_sent(request: Request, track: Track, look: Observed, limits: Limits) -> str | None:
-    """Return why an alter or election of a partition's step may not leave; None where it may.
+def why_not_sent(request: Request, track: Track, observed: Observed, limits: Limits) -> str | None:
+    """Return why an alter or election of a partition's step may not leave; None if it may.
 
-    An alter leaves only if the same step follows from the read: nobody is moving the partition,
-    it is the same topic, and its replicas, ISR and leader call for nothing else.
+    An alter leaves only if the same step follows from the read. Nobody may be moving the partition,
+    and its topic must be the same. Its replicas, ISR and leader must call for no other step.
 
     Args:
-        request: what is about to be sent.
+        request: the request that is about to be sent.
         track: the partition; its step is in the journal.
-        look: a read made for this request.
-        limits: those in force.
+        observed: a read made for this request.
+        limits: the limits in force.
     """
-    step, state = track.step, look.state(track.tp)
+    step, state = track.step, observed.state(track.tp)
     if step is None:
         return "its step is over"
-    if gone := look.gone(track):
+    if gone := observed.gone(track):
         return gone
     if state is None:
-        return look.hidden(track.tp.topic)
+        return observed.hidden(track.tp.topic)
     if state.reassigning:
         return "it is being reassigned"
     if request is Request.ELECT:
         return _why_not_elected(step, state)
-    return _why_not_altered(track, step, state, look, limits)
+    return _why_not_altered(track, step, state, observed, limits)
 
 
-def may_cancel(track: Track, look: Observed) -> bool:
-    """Whether a null cancel of a partition's step may leave, by a read made for it.
+def may_cancel(track: Track, observed: Observed) -> bool:
+    """Whether a null cancel of a partition's step may leave, by a read made for the cancel.
 
-    Kafka has to be at that very step: a reassignment of somebody else is theirs. And a replica
-    that is not being added has to be in sync: see `LAST_IN_SYNC`.
+    Kafka has to list that very step: a reassignment of somebody else is left to them. Also, a
+    replica that is not being added has to be in sync: see `LAST_IN_SYNC`.
     """
-    state = look.state(track.tp)
-    if track.step is None or state is None or look.gone(track):
+    state = observed.state(track.tp)
+    if track.step is None or state is None or observed.gone(track):
         return False
     return landing(track.step, state) is Landing.FLYING and keeps_data(state)
 
@@ -59,9 +59,9 @@ def keeps_data(state: PartitionState) -> bool:
 
 
 def _why_not_altered(
-    track: Track, step: OpenStep, state: PartitionState, look: Observed, limits: Limits
+    track: Track, step: OpenStep, state: PartitionState, observed: Observed, limits: Limits
 ) -> str | None:
-    situation = look.situation(track, state)
+    situation = observed.situation(track, state)
     if situation is None:
         return "the settings of its topic are not known"
     begun, now = step.begun, next_step(situation, limits)
@@ -69,7 +69,7 @@ def _why_not_altered(
         same = (now.adds, now.drops, now.elects) == (begun.adding, begun.removing, begun.elect)
         if same and state.replicas == begun.before:
             return None
-    return "its replicas, ISR, leader or settings have changed since it was looked at"
+    return "its replicas, ISR, leader or settings have changed since the last poll"
 
 
 def _why_not_elected(step: OpenStep, state: PartitionState) -> str | None:

@@ -1,4 +1,4 @@
-"""Requests of a run: each leaves on the grounds of a read made for it, and soon after."""
+"""Requests of a run: each rests on a read made for it, and leaves soon after."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ log = logging.getLogger(__name__)
 async def send(
     writer: ClusterWriter, sending: Sending, *, leaves_within_s: float
 ) -> Mapping[TopicPartition, WriteResult]:
-    """Send one request, and return what became of each partition of it.
+    """Send one request, and return the outcome of each partition of it.
 
-    What could not be sent at all is REFUSED without a code. The factor changes on a partition's
-    way also where its target keeps it, so Kafka's own guard is not asked for: the plan was held
-    to it before the run began.
+    A request that could not be sent at all is REFUSED without a code. Kafka's own guard against
+    changes of the replication factor is switched off. The factor changes on a partition's way even
+    if its target keeps it. The plan was checked for that before the run began.
     """
     partitions = sending.partitions
     try:
@@ -61,28 +61,29 @@ def not_sent(sending: Sending, reason: str) -> Mapping[TopicPartition, WriteResu
 
 
 READ_STALE_S = 5.0
-"""A request leaves within this time of when its read was asked for, or not at all."""
+"""Seconds in which a request has to leave, from when its read was asked for; else it is not sent.
+"""
 
 
 class RequestRead(msgspec.Struct, frozen=True):
-    """What a read for a request gave, or why it gave nothing."""
+    """The result of a read for a request, or the reason why there is none."""
 
     seen: Observation | None
     problem: str = ""
 
 
 class Requests:
-    """Reads for requests, and sends them while what was read is recent.
+    """Reads for requests, and sends them while the read is recent.
 
     Args:
-        ways: read the cluster, and change it.
+        ways: the ports that read and change the cluster.
         clock: time.
-        cluster_id: of the cluster that the run is about; addresses may come to lead elsewhere.
+        cluster_id: the id of the run's cluster, because addresses may lead to another one later.
     """
 
-    def __init__(self, ways: ClusterPorts, clock: Clock, cluster_id: str | None) -> None:
-        self._read = FreshRead(ways.reader, clock)
-        self._writer = ways.writer
+    def __init__(self, cluster: ClusterPorts, clock: Clock, cluster_id: str | None) -> None:
+        self._read = FreshRead(cluster.reader, clock)
+        self._writer = cluster.writer
         self._clock = clock
         self._cluster_id = cluster_id
 
@@ -98,22 +99,22 @@ class Requests:
             log.exception("the cluster's answer cannot be read")
             return RequestRead(None, describe_unreadable(error))
         if self._cluster_id is not None and seen.cluster_id != self._cluster_id:
-            return RequestRead(None, f"the brokers are of another cluster, {seen.cluster_id}")
+            return RequestRead(None, f"the brokers belong to another cluster, {seen.cluster_id}")
         return RequestRead(seen)
 
     def left_s(self, seen: Observation) -> float:
-        """Return how long a read still counts."""
+        """Return for how many seconds a read still counts."""
         return READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
 
     async def send(
         self, sending: Sending, seen: Observation, *, within_s: float = math.inf
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Send a request if its read is recent. Nothing is waited for before it leaves.
+        """Send a request if its read is recent. Nothing is awaited before it leaves.
 
         Args:
             sending: the request.
             seen: the read made for it.
-            within_s: for how long what else it rests on still counts.
+            within_s: seconds for which the other grounds of the request still count.
         """
         left_s = self.left_s(seen)
         if left_s <= 0:
@@ -124,6 +125,6 @@ class Requests:
 def too_old(seen: Observation, age_s: float) -> str:
     """Return why a request is not sent whose read is not recent any more."""
     return (
-        f"what it rests on was {age_s:.1f} s old, of which the cluster took {seen.took_s:.1f} s to "
-        f"answer; no more than {READ_STALE_S:.0f} s is allowed"
+        f"the read made for it was {age_s:.1f} s old: the cluster took {seen.took_s:.1f} s to "
+        f"answer. At most {READ_STALE_S:.0f} s is allowed"
     )

@@ -1,4 +1,4 @@
-"""Where the partitions of a run stand for pacing when a process takes it up: by its journal."""
+"""The pacing state of a run's partitions, restored from the journal when a process takes over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ktui.pacing.steps import next_step
 
 
 def in_flight(tracks: Iterable[Track], batch: int) -> Decision:
-    """Give the decision that puts steps back into the air that a journal tells of."""
+    """Return a decision that restores the steps that a journal has in flight."""
     moves = tuple(
         Move(t.tp, t.step.begun.step, t.step.begun.alone, t.step.begun.holds_place)
         for t in tracks
@@ -30,7 +30,7 @@ def in_flight(tracks: Iterable[Track], batch: int) -> Decision:
 
 
 def as_left(track: Track) -> WantedPartition:
-    """Give a partition as the run left it, with nothing to do until it has been seen."""
+    """Return a partition as the run left it, with no step to take until it was polled."""
     goes_to = goal(track, track.replicas, track.replicas, None)
     situation = Situation(
         replicas=track.replicas,
@@ -55,35 +55,35 @@ def call_off(
     memory: Memory,
     flights: Flights,
 ) -> tuple[list[AnyRunEvent], set[TopicPartition]]:
-    """Carry out that partitions were called off, as the run has been told.
+    """Carry out that partitions were called off. The run has applied that event already.
 
     Args:
         partitions: those called off.
-        memory: where each stands.
-        flights: the steps in flight: these are to be cancelled.
+        memory: the pacing state of each partition.
+        flights: the steps in flight, which are to be cancelled.
 
     Returns:
-        What that changes, and the partitions to be looked at before anything is sent for them.
+        The events that follow, and the partitions to poll before anything is sent for them.
     """
     events: list[AnyRunEvent] = []
     unseen: set[TopicPartition] = set()
     for tp in partitions:
         track = memory.run.tracks[tp]
         if track.state is State.STOPPED and tp in memory.roster and tp in memory.unanswered:
-            events += memory.waits_off(track)  # what is late would meet it at rest
+            events += memory.waits_off(track)  # a late request would meet the partition at rest
         elif track.state.ended:
             memory.let_go(tp)
         elif tp in memory.roster:
             memory.release(tp, Hold.TOO_LATE)
-            events += _turned(track, memory, flights)
+            events += _redirect(track, memory, flights)
         else:
             memory.roster.add([as_left(track)])
             unseen.add(tp)
     return events, unseen
 
 
-def _turned(track: Track, memory: Memory, flights: Flights) -> list[AnyRunEvent]:
-    """Have a partition go where an operator wants it, from where it was seen last."""
+def _redirect(track: Track, memory: Memory, flights: Flights) -> list[AnyRunEvent]:
+    """Send a partition to the operator's new goal, from its last observed state."""
     now = memory.roster.situation(track.tp)
     goes_to = goal(track, now.replicas, now.isr, now.leader)
     turned = msgspec.structs.replace(
@@ -97,33 +97,35 @@ def _turned(track: Track, memory: Memory, flights: Flights) -> list[AnyRunEvent]
         flights.call_off(track)
         return []
     if isinstance(following, Blocked) and following.why is BlockReason.REASSIGNING:
-        return []  # or it was not seen yet: the next look tells
+        return []  # or it was not polled yet: the next poll decides
     return stands(track, following, now.replicas)
 
 
 def join(
-    partitions: Iterable[TopicPartition], memory: Memory, look: Observed | None
+    partitions: Iterable[TopicPartition], memory: Memory, observed: Observed | None
 ) -> list[AnyRunEvent]:
-    """Queue partitions that nothing is in flight of; those not seen yet with nothing to do.
+    """Queue partitions that have nothing in flight; those not polled yet get no step.
 
     Args:
-        partitions: as the run has been told of them.
-        memory: where each stands.
-        look: the last one, if there was one.
+        partitions: the partitions; the run has applied the event already.
+        memory: the pacing state of each partition.
+        observed: the last poll, if there was one.
 
     Returns:
-        Where those stand that it shows.
+        The new states of the partitions that the last poll shows.
     """
     tracks = [memory.run.tracks[tp] for tp in partitions]
     for track in tracks:
         memory.let_go(track.tp)
     memory.roster.add(map(as_left, tracks))
     return (
-        [] if look is None else [event for track in tracks for event in _seen(track, memory, look)]
+        []
+        if observed is None
+        else [event for track in tracks for event in _record(track, memory, observed)]
     )
 
 
-def _seen(track: Track, memory: Memory, look: Observed) -> list[AnyRunEvent]:
-    state = look.state(track.tp)
-    situation = None if state is None else look.situation(track, state)
+def _record(track: Track, memory: Memory, observed: Observed) -> list[AnyRunEvent]:
+    state = observed.state(track.tp)
+    situation = None if state is None else observed.situation(track, state)
     return [] if situation is None else memory.taken_note(track, situation)

@@ -1,4 +1,4 @@
-"""What is to be sent in one turn: the intents to write first, and the requests they lead to."""
+"""The requests of one turn, and the intents to journal before them."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ class Sending(msgspec.Struct, frozen=True):
     request: Request
     partitions: Mapping[TopicPartition, Brokers | None]
 
-    def only(self, some: Container[TopicPartition]) -> Sending:
-        """Give the request for these."""
-        return Sending(self.request, {t: to for t, to in self.partitions.items() if t in some})
+    def only(self, kept: Container[TopicPartition]) -> Sending:
+        """Return the request for these partitions only."""
+        return Sending(self.request, {t: to for t, to in self.partitions.items() if t in kept})
 
-    def without(self, some: Container[TopicPartition]) -> Sending:
-        """Give the request for all others."""
-        return Sending(self.request, {t: to for t, to in self.partitions.items() if t not in some})
+    def without(self, dropped: Container[TopicPartition]) -> Sending:
+        """Return the request for all other partitions."""
+        return Sending(
+            self.request, {t: to for t, to in self.partitions.items() if t not in dropped}
+        )
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What was decided in one look."""
+    """The decision of one turn."""
 
     decision: Decision | None = None
-    """The steps to begin; None where there are none."""
+    """The steps to begin; None if there are none."""
     intents: tuple[AnyRunEvent, ...] = ()
-    """To be in the journal before anything is sent."""
+    """The events to journal before anything is sent."""
     sendings: tuple[Sending, ...] = ()
-    """In this order."""
+    """The requests, in the order in which they are sent."""
     look_again: bool = False
-    """Whether what would begin has not been looked at yet: nothing is sent before it is."""
+    """Whether a partition that would begin was not polled yet. Nothing is sent before it was."""
 
     @property
     def begun(self) -> frozenset[TopicPartition]:
@@ -47,7 +49,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def adding(self) -> list[TopicPartition]:
-        """The partitions that a step is about to add replicas to."""
+        """The partitions to which a step is about to add replicas."""
         moves = () if self.decision is None else self.decision.moves
         return [move.tp for move in moves if move.step.adds]
 
@@ -58,13 +60,13 @@ def turn(
     elections: Iterable[Elect],
     held: Iterable[AnyRunEvent] = (),
 ) -> Turn:
-    """Put a turn together: the alters of the steps, then each cut, then elections.
+    """Combine the requests of a turn: the alters of the steps, then each cut, then elections.
 
     Args:
         decision: the steps that begin.
-        situations: how the partitions of the decision were seen.
-        elections: those due at the end of steps.
-        held: why other partitions are held back.
+        situations: the observed situations of the partitions in the decision.
+        elections: the elections that are due at the end of steps.
+        held: the events with the reasons of partitions that are held back.
     """
     moves = list(decision.moves)
     begun = [_begun(move, decision.batch, situations[move.tp]) for move in moves]

@@ -1,4 +1,4 @@
-"""What a live run keeps in mind beside its journal: lost with its process, and found by looking."""
+"""The state of a live run beside its journal: lost with its process, and found again by polling."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ class Hold(enum.Enum):
 
     PAUSED = "paused"
     TOO_LATE = "too late"
-    """It is not expected to end in time."""
+    """The partition is not expected to end in time."""
     UNSEEN = "unseen"
-    """The cluster does not tell how it is."""
+    """The cluster does not describe the partition."""
     THROTTLE = "throttle"
-    """Its throttle cannot be set now."""
+    """The partition's throttle cannot be set now."""
     UNANSWERED = "unanswered"
-    """A broker that is silent has a request of it, which may take effect yet."""
+    """A silent broker has a request for the partition, which may still take effect."""
     SHUT = "shut"
-    """Nothing new is submitted: it keeps no place from what operators have called off."""
+    """Nothing new is submitted. The partition takes no place from those that operators called off.
+    """
 
 
 class Memory:
-    """The run, where each of its partitions stands for pacing, and what is not certain yet."""
+    """The run, the pacing state of each of its partitions, and what is not certain yet."""
 
     def __init__(self, run: Run, heard: LastHeard = always_heard) -> None:
         self.run = run
@@ -52,44 +53,44 @@ class Memory:
         self.doubts = Doubts()
         self.unanswered = Unanswered(left_open(run), heard)
         self.progress = Progress()
-        """Of the partitions in flight."""
+        """The progress of the partitions in flight."""
         self._held: dict[Hold, set[TopicPartition]] = {why: set() for why in Hold}
 
     def hold(self, tp: TopicPartition, why: Hold) -> None:
-        """Have nothing submitted for a partition, for one of several reasons."""
+        """Submit nothing for a partition, for one of several reasons."""
         if tp in self.roster:
             self._held[why].add(tp)
             self.roster.hold(tp)
 
     def release(self, tp: TopicPartition, why: Hold) -> None:
-        """Lift one reason; with the last of them the partition goes on."""
+        """Lift one reason. Without any reason left, the partition goes on."""
         if tp in self._held[why]:
             self._held[why].discard(tp)
             if tp in self.roster and not any(tp in held for held in self._held.values()):
                 self.roster.release(tp)
 
     def release_all(self, why: Hold, may_go: Callable[[TopicPartition], bool]) -> None:
-        """Lift a reason from all partitions that may go, in order: places may be few."""
+        """Lift a reason from all partitions that may go, in rank order: places may be few."""
         held = self._held[why]
         held -= {tp for tp in held if tp not in self.roster}
         for tp in sorted(filter(may_go, held), key=self.roster.rank):
             self.release(tp, why)
 
     def held(self, why: Hold) -> AbstractSet[TopicPartition]:
-        """Give the partitions that are held for a reason."""
+        """Return the partitions that are held for a reason."""
         return self._held[why]
 
     def give_up(
         self, track: Track, state: State, reason: str, replicas: Brokers | None = None
     ) -> AnyRunEvent:
-        """Let go of a partition for good, with the replicas that someone else gave it."""
+        """Drop a partition for good, with the replicas that someone else gave it."""
         self.let_go(track.tp)
         return now_in(track, state, reason, replicas)
 
     def waits(self, track: Track) -> list[AnyRunEvent]:
         """Return why a partition with an open request waits, once for each reason.
 
-        Meanwhile no other partition waits to be cut with it.
+        Meanwhile no other partition waits to be cut together with this one.
         """
         self.roster.stall(track.tp, stalled=True)
         why = waits_in_words(self.unanswered.node(track.tp))
@@ -98,12 +99,12 @@ class Memory:
         return [] if (track.state, track.reason) == (state, why) else [now_in(track, state, why)]
 
     def lets_others_go(self, track: Track, now_s: float) -> bool:
-        """Whether a partition gives its place up: the broker that has its request stays silent."""
+        """Whether a partition gives up its place, because the broker with its request is silent."""
         silent_s = self.unanswered.silent_for(track.tp, now_s)
         return track.cancel is not CancelKind.STOP and silent_s >= SILENT_S
 
     def waits_off(self, track: Track) -> list[AnyRunEvent]:
-        """Hold a partition until its open request cannot come any more, and return why."""
+        """Hold a partition until its open request cannot take effect any more, and return why."""
         self.hold(track.tp, Hold.UNANSWERED)
         why, blocked = waits_in_words(self.unanswered.node(track.tp)), State.BLOCKED
         state = called_off(blocked, track.cancel)
@@ -118,14 +119,14 @@ class Memory:
         self.doubts.clear(tp)
 
     def landed(self, track: Track, situation: Situation) -> Next | None:
-        """End the step of a partition, and give what comes next; None if nothing is to come."""
+        """End the step of a partition, and return what comes next; None if nothing is to follow."""
         if track.cancel is CancelKind.STOP:
             self.roster.withdraw(track.tp)
             return None
         return self.roster.over(track.tp, situation)
 
     def failed(self, track: Track, reason: str) -> list[AnyRunEvent]:
-        """Let go of a partition that Kafka refuses, and pause the run if that was chosen."""
+        """Drop a partition that Kafka refuses, and pause the run if that option was chosen."""
         events = [self.give_up(track, State.FAILED, reason)]
         stops = self.run.options.stop_on_failure and track.cancel is None
         if stops and By.FAILURE not in self.run.pauses.whole:
@@ -133,13 +134,20 @@ class Memory:
         return events
 
     def taken_note(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
-        """File a waiting partition by how it was seen, and give what that changes for people."""
+        """Record the situation of a waiting partition; return the events if its state changes."""
         following = self.roster.seen(track.tp, situation)
         return stands(track, following, situation.replicas)
 
 
 def now_in(track: Track, state: State, reason: str = "", replicas: Brokers | None = None) -> NowIn:
-    """Say that a partition has come into a state, and what replicas someone else gave it."""
+    """Return the event that a partition has entered a state.
+
+    Args:
+        track: the partition.
+        state: the new state.
+        reason: why, for people.
+        replicas: the replicas that someone else gave the partition; None if nobody did.
+    """
     topic, partition = track.tp.topic, track.tp.partition
     return NowIn(topic=topic, partition=partition, state=state, reason=reason, replicas=replicas)
 
@@ -147,7 +155,7 @@ def now_in(track: Track, state: State, reason: str = "", replicas: Brokers | Non
 def step_over(
     track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
 ) -> StepOver:
-    """Say that the step in flight of a partition has ended."""
+    """Return the event that the step in flight of a partition has ended."""
     return StepOver(
         topic=track.tp.topic,
         partition=track.tp.partition,
@@ -159,10 +167,11 @@ def step_over(
 
 
 def stands(track: Track, step: Next, replicas: Brokers | None = None) -> list[AnyRunEvent]:
-    """Say where a waiting partition stands now, if that is not where it stood.
+    """Return the state of a waiting partition, if it differs from the recorded one.
 
-    A partition that waits for its turn keeps its reason. One that has ended is reported with its
-    replicas if they differ from what the run knew: somebody else or a late request changed them.
+    A partition that waits for its turn keeps its reason. The event of an ended partition has its
+    replicas if they differ from those that the run knew: somebody else or a late request changed
+    them.
     """
     state, reason = _standing(step, goal_in_words(track.cancel))
     named = called_off(state, track.cancel)

@@ -27,9 +27,9 @@ from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 def unfinished_over(
     state_dir: StateDir, cluster_id: str, partitions: Collection[TopicPartition]
 ) -> Iterator[tuple[str, int]]:
-    """Name the runs of a cluster that wait for resume, and have some of these partitions left.
+    """Yield the runs of a cluster that wait for resume with some of these partitions left.
 
-    What cannot be read is passed over.
+    Runs that cannot be read are skipped.
 
     Yields:
         The run's name, and how many of the partitions it has left.
@@ -44,21 +44,21 @@ def unfinished_over(
 def check_one_throttle(
     state_dir: StateDir, cluster_id: str, name: str, *, resumed: bool = False
 ) -> None:
-    """See that no other run of a cluster has a throttle, before one gets or keeps its own.
+    """Check that no other run of a cluster has a throttle, before one gets or keeps its own.
 
-    A broker has one rate. Of two runs each would take it from under the other at its end, or give
-    back what the other had set, for good.
+    A broker has one rate. Of two runs, each would remove the other's rate at its end. Or it would
+    put the other's rate back for good.
 
     Args:
-        state_dir: where the runs are.
-        cluster_id: which cluster.
+        state_dir: the state directory with the runs.
+        cluster_id: the cluster.
         name: the run that is to have a throttle.
-        resumed: whether it goes on with the one that it has. While another run that died has left
-            its rate, only a run that has left one, too, may: any other would take that rate for
-            what stood there before, and put it back for good.
+        resumed: whether the run goes on with the throttle that it has. Another run that died may
+            have left its rate. Then only a run that has left one too may go on. Any other would
+            take that rate for the earlier setting, and put it back for good.
 
     Raises:
-        RunRefused: one has, or has some of it set still.
+        RunRefused: another run has a throttle, or has still set some of it.
     """
     runs = list(unfinished_runs(state_dir, cluster_id))
     stands = any(run.name == name and run.throttled.brokers for run, _ in runs)
@@ -67,26 +67,26 @@ def check_one_throttle(
             continue
         if owner is not None and (run.throttled.rates or standing(run.throttled)):
             raise RunRefused(
-                f"run {run.name} has a throttle, and a broker has one rate, which two runs would "
-                f"take from each other. Wait for the end of run {run.name}, or lift its throttle: "
-                f"ktui throttle {run.name} none"
+                f"run {run.name} has a throttle. A broker has only one rate, so two runs would "
+                f"overwrite each other's. Wait for the end of run {run.name}, or lift its "
+                f"throttle: ktui throttle {run.name} none"
             )
         brokers = run.throttled.brokers
         if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
             raise RunRefused(
-                f"run {run.name}, which nobody carries on, has left its rate on "
-                f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers, told=8)}, and a "
-                f"broker has one, which two runs would take from each other. Go on with it: ktui "
-                f"resume {run.name}; or stop it for good: ktui cancel {run.name} --stop --all; "
-                "either puts back what was there"
+                f"run {run.name} has left its rate on "
+                f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers, told=8)}, and no "
+                "process carries it on. A broker has only one rate, so two runs would overwrite "
+                f"each other's. Go on with that run: ktui resume {run.name}; or stop it for good: "
+                f"ktui cancel {run.name} --stop --all. Either puts back the earlier rate"
             )
 
 
 def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[tuple[str, str]]:
-    """Find the other runs of a cluster that have left a throttle, and have nobody who owns them.
+    """Yield the other runs of a cluster that have left a throttle, and that no process owns.
 
     Yields:
-        The run's name, and where its throttle stands, in words.
+        The run's name, and where its throttle is set, in words.
     """
     for run, owner in unfinished_runs(state_dir, cluster_id):
         left = standing(run.throttled)
@@ -99,9 +99,9 @@ def _stands_in_the_way(run: Run, *, resumed: bool) -> bool:
 
 
 def unfinished_runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, Holder | None]]:
-    """Give the runs of a cluster that are not at their end, each with the process that owns it.
+    """Yield the runs of a cluster that have not ended, each with the process that owns it.
 
-    What cannot be read is passed over.
+    Runs that cannot be read are skipped.
     """
     for follower, owner in unfinished_journals(state_dir, cluster_id):
         with follower:
@@ -111,7 +111,7 @@ def unfinished_runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run,
 def unfinished_journals(
     state_dir: StateDir, cluster_id: str
 ) -> Iterator[tuple[RunFollower, Holder | None]]:
-    """Give the same, to be followed further, and closed by whoever takes them."""
+    """Yield the journals of the same runs, to be followed further; the caller closes each."""
     for folder in state_dir.run_dirs():
         try:
             owner = holder(folder)
@@ -136,28 +136,28 @@ def _is_of(follower: RunFollower, cluster_id: str) -> bool:
 
 
 def _ended(folder: RunDir) -> bool:
-    """Whether the last event is the run's end: of a long journal that is told at once."""
+    """Whether the last event is the run's end, which is quick to read even in a long journal."""
     with Journal.open(folder.journal, SystemClock(), read_only=True) as journal:
         last = next(journal.entries(journal.last_seq() - 1), None)
     return last is not None and isinstance(last.event, Ended)
 
 
 class RunState(enum.StrEnum):
-    """How a run stands as a whole."""
+    """The state of a run as a whole."""
 
     RUNNING = "running"
     PAUSED = "paused"
-    """A process owns it and submits nothing new: someone asked for that."""
+    """A process owns the run and submits nothing new, because someone asked for that."""
     GATED = "gated"
-    """A process owns it and submits nothing new: the cluster's health forbids it, or its cancel
-    gate is shut; what is called off goes on."""
+    """A process owns the run and submits nothing new: the cluster's health forbids new steps, or
+    its cancel gate is shut. Cancelled partitions go on."""
     RESUMABLE = "resumable"
-    """No process owns it, and it is not at its end."""
+    """No process owns the run, and it has not ended."""
     EXPORTED = "exported"
-    """It goes on in the state directory that imports it, and not in this one."""
+    """The run goes on in the state directory that imports it, and not in this one."""
     ENDED = "ended"
     UNREADABLE = "unreadable"
-    """There is a folder, and no run can be made of what is in it."""
+    """There is a folder, but its contents are no readable run."""
 
 
 class UnknownRun(RunRefused):
@@ -165,7 +165,7 @@ class UnknownRun(RunRefused):
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One run in a list of them; of an unreadable one, only the name and the problem are there."""
+    """One run in a list of runs. An unreadable one has only the name and the problem."""
 
     name: str
     state: RunState
@@ -175,24 +175,25 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None = None
     holder: Holder | None = None
     outage: ClusterLost | None = None
-    """Since when its process has had no answer from the cluster; None without a process."""
+    """Since when the process has had no answer from the cluster; None without a process."""
     open_requests: tuple[OpenRequest, ...] = ()
-    """What may take effect though the run has ended: it was not answered."""
+    """Unanswered requests, which may take effect even though the run has ended."""
     last_look_at: datetime | None = None
-    """When a process of it last looked at the cluster, where that is noted."""
+    """When a process of the run last polled the cluster, if that was recorded."""
     silence: str | None = None
-    """For how long its process has not looked, in words, where that is too long."""
+    """For how long the process has not polled, in words, if that is too long."""
     partitions: int = 0
     counts: Mapping[State, int] = {}
-    """How many partitions are in each state; those without any are left out."""
+    """How many partitions are in each state; states without any are left out."""
     throttle: ThrottleRates = NO_THROTTLE
-    """The rates that are wanted."""
+    """The rates that the run is to have."""
     throttle_left: str | None = None
-    """Which throttles of it stay though nothing is left to move, or no process has it, and why."""
+    """Which throttles stay set although nothing is left to move, or no process owns the run, and
+    why."""
     recording: Recording = NOT_RECORDED
-    """Whether its process records what it sees, and why not any more."""
+    """Whether the process records its observations, and why it has stopped."""
     problem: str | None = None
-    """What is wrong with its folder or its journal."""
+    """What is wrong with the run's folder or journal."""
 
     @property
     def over(self) -> int:
@@ -201,10 +202,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_run(state_dir: StateDir, name: str) -> RunDir:
-    """Give the folder of a run.
+    """Return the folder of a run.
 
     Raises:
-        UnknownRun: there is none of that name; says which were probably meant.
+        UnknownRun: no run has that name; suggests the names that were probably meant.
         StateDirProblem: the state directory cannot be read.
     """
     known = [run.name for run in state_dir.run_dirs()]
@@ -213,43 +214,43 @@ def find_run(state_dir: StateDir, name: str) -> RunDir:
     unknown = f"no run {shortened(name)!r} in {state_dir.path}"
     if not known:
         raise UnknownRun(f"{unknown}: there are none yet. Start one: ktui start PLAN")
-    near = closest_names(name, known)
-    if near:
-        raise UnknownRun(f"{unknown}; did you mean {join_some(map(repr, near))}?")
+    similar = closest_names(name, known)
+    if similar:
+        raise UnknownRun(f"{unknown}; did you mean {join_some(map(repr, similar))}?")
     raise UnknownRun(
         f"{unknown}; there are {join_some(map(shortened, known), told=5)}. See: ktui runs"
     )
 
 
 def all_runs(state_dir: StateDir) -> list[RunSummary]:
-    """Sum up every run, the last one started first; what is no run is among them, last.
+    """Summarize every run, the last one started first; folders that are no run come last.
 
     Raises:
         StateDirProblem: the state directory cannot be read.
     """
     runs = [sum_up(run) for run in state_dir.run_dirs()]
     removed = [run for run in map(sum_up, state_dir.removed_runs()) if run.holder is not None]
-    return sorted([*runs, *removed], key=_age)
+    return sorted([*runs, *removed], key=_sort_key)
 
 
 def sum_up(run: RunDir) -> RunSummary:
-    """Sum up one run; nothing of it makes this fail."""
-    who = None
+    """Summarize one run. This never fails because of the run."""
+    owner = None
     try:
-        who = holder(run)
+        owner = holder(run)
         with RunFollower(run.journal) as follower:
             follower.refresh()
     except RunProblem as problem:
-        words = str(problem) if who is None else f"{problem}; and {who} owns the run still"
-        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=who, problem=words)
-    return _summary(follower.run, who, follower.damage, last_look_at(run))
+        words = str(problem) if owner is None else f"{problem}; and {owner} still owns the run"
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=words)
+    return _summary(follower.run, owner, follower.damage, last_look_at(run))
 
 
-def run_state(run: Run, who: Holder | None) -> RunState:
-    """Say how a run stands, given who owns it."""
+def run_state(run: Run, owner: Holder | None) -> RunState:
+    """Return the state of a run and its owner as a whole."""
     if run.ended:
         return RunState.ENDED
-    if who is None:
+    if owner is None:
         return RunState.RESUMABLE if run.exported is None else RunState.EXPORTED
     if run.pauses.whole:
         return RunState.PAUSED
@@ -257,38 +258,38 @@ def run_state(run: Run, who: Holder | None) -> RunState:
 
 
 def _summary(
-    run: Run, who: Holder | None, damage: str | None, last_look: datetime | None
+    run: Run, owner: Holder | None, damage: str | None, last_look: datetime | None
 ) -> RunSummary:
     if run.started is None:
         nothing = "nothing was ever written to its journal: its start was cut off"
         problem = damage or nothing
-        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=who, problem=problem)
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=problem)
     return RunSummary(
         name=run.name,
-        state=run_state(run, who),
+        state=run_state(run, owner),
         cluster_id=run.started.cluster_id,
         plan=run.started.plan,
         started_at=run.started_at,
         ended_at=run.ended_at,
-        holder=who,
-        outage=None if who is None else run.outage,
+        holder=owner,
+        outage=None if owner is None else run.outage,
         open_requests=run.open_requests,
         last_look_at=last_look,
-        silence=silence(run, who, last_look, SystemClock().now()),
+        silence=silence(run, owner, last_look, SystemClock().now()),
         partitions=max(run.started.partitions, len(run.tracks)),
         counts={state: run.counts[state] for state in State if run.counts[state]},
         throttle=run.throttled.rates,
-        throttle_left=still_to_be_taken_off(run) or (stays(run) if who is None else None),
-        recording=recording_now(run, who),
+        throttle_left=still_to_be_taken_off(run) or (stays(run) if owner is None else None),
+        recording=recording_now(run, owner),
         problem=damage or run.damage,
     )
 
 
-def recording_now(run: Run, who: Holder | None) -> Recording:
-    """Say whether a run is recorded, given who owns it: without a process it is not."""
-    return NOT_RECORDED if who is None and run.recording.on else run.recording
+def recording_now(run: Run, owner: Holder | None) -> Recording:
+    """Return whether a run is being recorded: without a process it is not."""
+    return NOT_RECORDED if owner is None and run.recording.on else run.recording
 
 
-def _age(run: RunSummary) -> tuple[bool, float, str]:
+def _sort_key(run: RunSummary) -> tuple[bool, float, str]:
     started = run.started_at
     return (started is None, 0.0 if started is None else -started.timestamp(), run.name)

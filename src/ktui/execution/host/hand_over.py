@@ -1,7 +1,7 @@
-"""A run that goes on in another state directory: its journal goes there in a file.
+"""Export and import of a run: its journal moves to another state directory in a file.
 
-The file is a journal of its own. Its last event says that the run was exported, so that a journal
-which was merely copied is none, nor one that is cut short.
+The file is a journal of its own. Its last event is the export of the run. So neither a journal that
+was merely copied nor a truncated one counts as an export.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from ktui.execution.regular_files import open_regular
 from ktui.execution.run.events import Exported, Imported, JournalEntry, Started
 from ktui.execution.run.run import Run
 
-_AT_ONCE = 5_000
+_CHUNK = 5_000
 _COPIES = ".import-"
 _STALE_S = 86_400.0
-"""So old a copy is what a killed import has left."""
+"""Seconds after which a copy was left by a killed import."""
 _SQLITE = b"SQLite format 3\0"
 _FREE = 256 << 20
-"""Bytes that an import leaves to the runs of the state directory."""
+"""Bytes of disk space that an import leaves for the runs of the state directory."""
 
 
 class Export(msgspec.Struct, frozen=True):
-    """A run in a file, as it was read."""
+    """An exported run, as it was read from a file."""
 
     run: Run
     begun: Started
@@ -52,10 +52,10 @@ class Export(msgspec.Struct, frozen=True):
 
 
 def refuse_exported(run: Run) -> None:
-    """See that a run goes on here, and not in another state directory.
+    """Check that a run goes on here, and not in another state directory.
 
     Raises:
-        RunRefused: it was exported.
+        RunRefused: the run was exported.
     """
     if run.exported is not None:
         file = clean(run.exported.file)
@@ -67,42 +67,42 @@ def refuse_exported(run: Run) -> None:
 
 
 def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
-    """Write a run into a file, and leave it to whoever imports that.
+    """Write a run to a file, and leave the run to whoever imports that file.
 
-    The run is given up before the file is there. Where the file cannot be written, and for one that
-    is lost, this can be done again.
+    The run is given up before the file exists. If the file cannot be written, or is lost later, the
+    export can be repeated.
 
     Args:
-        run_dir: the run; no process carries it on.
-        file: where nothing is yet.
+        run_dir: the folder of a run that no process carries on.
+        file: a path at which nothing exists yet.
         clock: the time of the event.
 
     Returns:
         The run, as it is in the file.
 
     Raises:
-        Held: a process carries it on.
-        RunRefused: it has ended, or its start was cut off.
-        RunProblem: its journal is damaged, or the file cannot be written.
+        OwnedElsewhere: a process carries the run on.
+        RunRefused: the run has ended, or its start was cut off.
+        RunProblem: the journal is damaged, or the file cannot be written.
     """
     with take(run_dir) as owned, Journal.open(run_dir.journal, clock) as journal:
-        run = _whole(run_dir, journal)
+        run = _read_whole(run_dir, journal)
         _check_place(file)
         if run.exported is None:
             me = owned.holder
             to = clean(str(file.absolute()))
-            told = Exported(run=run_dir.name, file=to, host=me.host, user=me.user)
-            run.fold(journal.append([told]))
+            event = Exported(run=run_dir.name, file=to, host=me.host, user=me.user)
+            run.fold(journal.append([event]))
         _write(run_dir, journal, file, clock)
     return run
 
 
 @contextmanager
 def opened(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
-    """Read a run in a file, of which a copy is kept while the block lasts.
+    """Read an exported run from a file; a copy of the file exists while the block lasts.
 
     Raises:
-        RunProblem: it cannot be read, is damaged, or is no export of a run.
+        RunProblem: the file cannot be read, is damaged, or is no export of a run.
     """
     state.check()
     state.make(state.path)
@@ -117,18 +117,18 @@ def opened(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
 
 
 def check_import(state: StateDir, export: Export, name: str, clock: Clock) -> None:
-    """See that a run can be imported under a name; to be asked before a cluster is taken for it.
+    """Check that a run can be imported under a name, before a cluster is taken over for it.
 
     Raises:
         RunRefused: no run can have the name, another run has it, or the run is here already.
     """
     run_dir = state.run(name)
     if run_dir.path.exists() and not _is_cut_off(run_dir):
-        _check_goes_on_from(run_dir, export, clock)
+        _check_extends(run_dir, export, clock)
     with Journal.open(export.journal, clock, read_only=True) as journal:
         first = journal.first()
     for other in state.run_dirs():
-        if other.name != name and _goes_on_here(other, first, clock):
+        if other.name != name and _is_here(other, first, clock):
             raise RunRefused(
                 f"run {other.name} is the run in this file, and is here already. Go on with it: "
                 f"ktui resume {other.name}; or see what became of it: ktui status {other.name}"
@@ -138,19 +138,19 @@ def check_import(state: StateDir, export: Export, name: str, clock: Clock) -> No
 def import_run(
     state: StateDir, export: Export, name: str, connection: Mapping[str, str], clock: Clock
 ) -> RunDir:
-    """Have a run that was read from a file go on in a state directory.
+    """Import a run that was read from a file into a state directory.
 
     Args:
         state: the state directory.
         export: the run.
-        name: what it is called here. A run of that name is replaced if it was exported from here,
-            and the file has all that it has.
-        connection: how the cluster is named from now on.
+        name: the name of the run here. A run of that name is replaced if it was exported from here,
+            and the file has everything that it has.
+        connection: the options that name the cluster from now on.
         clock: the time of the event.
 
     Raises:
         RunRefused: another run has the name.
-        RunProblem: it cannot be written.
+        RunProblem: the run cannot be written.
     """
     run_dir = state.run(name)
     if run_dir.path.exists() and not _is_cut_off(run_dir):
@@ -172,7 +172,7 @@ def _remove_stale(state: StateDir) -> None:
                 shutil.rmtree(each, ignore_errors=True)
 
 
-def _whole(run_dir: RunDir, journal: Journal) -> Run:
+def _read_whole(run_dir: RunDir, journal: Journal) -> Run:
     run = Run(run_dir.name).fold(journal.entries())
     if journal.damage is not None:
         fix = f"`ktui resume {run_dir.name}` recovers what is whole"
@@ -180,12 +180,12 @@ def _whole(run_dir: RunDir, journal: Journal) -> Run:
     if not run.complete:
         raise RunRefused(f"{journal.path}: the start of the run was cut off: nothing was sent")
     if run.ended:
-        raise RunRefused(f"run {run.name} has ended: nothing of it is left to go on elsewhere")
+        raise RunRefused(f"run {run.name} has ended. Nothing of it is left to carry on elsewhere")
     return run
 
 
 def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
-    """Build the file beside the journal, on a disk that can hold one, and copy it."""
+    """Build the file beside the journal, on a disk that has room for one, and copy it."""
     building = run_dir.path / "export.db"
     try:
         _remove(building)
@@ -197,7 +197,7 @@ def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
         finally:
             os.close(source)
     except FileExistsError:
-        raise RunProblem(f"{clean(str(file))}: is there already. Name another file") from None
+        raise RunProblem(f"{clean(str(file))}: exists already. Name another file") from None
     except OSError as error:
         raise RunProblem(f"{clean(str(file))}: cannot be written: {error.strerror}") from None
     finally:
@@ -205,15 +205,15 @@ def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
 
 
 def _check_place(file: Path) -> None:
-    """See that a file can be made, before a run is given up for it.
+    """Check that a file can be made, before a run is given up for it.
 
     Raises:
-        RunProblem: something is there, or its folder cannot be written to.
+        RunProblem: a file exists there, or its folder cannot be written to.
     """
     try:
         with suppress(FileNotFoundError):
             file.lstat()
-            raise RunProblem(f"{clean(str(file))}: is there already. Name another file")
+            raise RunProblem(f"{clean(str(file))}: exists already. Name another file")
         with tempfile.TemporaryFile(dir=file.absolute().parent):
             pass
     except OSError as error:
@@ -224,12 +224,12 @@ def _check_place(file: Path) -> None:
 
 
 def _copy_into(new: Journal, journal: Journal) -> None:
-    """Copy what happened, and what was asked for and not answered yet."""
+    """Copy the events, and the commands that are not answered yet."""
     entries = journal.entries()
-    while some := list(islice(entries, _AT_ONCE)):
-        new.copy(some)
+    while chunk := list(islice(entries, _CHUNK)):
+        new.copy(chunk)
     for asked in journal.asked():
-        if asked.command is not None:  # no engine of ours would carry it out
+        if asked.command is not None:  # no engine of this version would carry it out
             new.ask(asked.command, asked.who)
 
 
@@ -245,12 +245,12 @@ def _copy(file: Path, journal: Path) -> None:
         try:
             if os.pread(source, len(_SQLITE), 0) != _SQLITE:
                 raise RunProblem(
-                    f"{where}: is no exported run. One is written by: ktui runs export"
+                    f"{where}: is not an exported run. Export one: ktui runs export RUN FILE"
                 )
             if shutil.disk_usage(journal.parent).free < 2 * os.fstat(source).st_size + _FREE:
                 raise RunProblem(
                     f"{where}: there is no room for two copies of it in {journal.parent.parent}, "
-                    "whose runs need some. Make room on that disk"
+                    "beside what the runs need. Make room on that disk"
                 )
             copy_new(source, journal)
         finally:
@@ -266,41 +266,41 @@ def _read(file: Path, journal: Path, clock: Clock) -> Export:
         with RunFollower(journal, clock) as follower:
             last = next(iter(follower.refresh()[-1:]), None)
     except JournalProblem as problem:
-        raise RunProblem(_of_file(problem, journal, where)) from None
+        raise RunProblem(_name_file(problem, journal, where)) from None
     run = follower.run
     if follower.damage is not None:
-        raise RunProblem(f"{_of_file(follower.damage, journal, where)}. Copy the file again")
+        raise RunProblem(f"{_name_file(follower.damage, journal, where)}. Copy the file again")
     exported = last.event if last is not None else None
     if run.started is None or not run.complete or not isinstance(exported, Exported):
         raise RunProblem(
-            f"{where}: is the journal of a run that was not given up, or is cut short. Have the "
-            f"state directory that has the run write it: ktui runs export RUN FILE"
+            f"{where}: is the journal of a run that was not exported, or is cut short. Export the "
+            f"run from the state directory that has it: ktui runs export RUN FILE"
         )
     return Export(run, run.started, exported, journal)
 
 
-def _of_file(words: object, journal: Path, where: str) -> str:
-    """Name the file that was given, and not its copy."""
+def _name_file(words: object, journal: Path, where: str) -> str:
+    """Name the operator's file, and not its copy."""
     return str(words).replace(str(journal), where)
 
 
 def _take_back(
     run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock
 ) -> RunDir:
-    """Put what became of a run elsewhere in the place of what was exported from here."""
+    """Replace a run that was exported from here with its later history from elsewhere."""
     with take(run_dir):
-        _check_goes_on_from(run_dir, export, clock)
+        _check_extends(run_dir, export, clock)
         _put_into(run_dir, export, connection, clock)
     return run_dir
 
 
 def _is_cut_off(run_dir: RunDir) -> bool:
-    """Whether a folder is what an import leaves that was killed: nothing is in it but a lock."""
+    """Whether a killed import left this folder: it contains nothing but a lock."""
     return all(each == run_dir.lock_in_folder for each in run_dir.path.iterdir())
 
 
-def _goes_on_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
-    """Whether a run has this beginning, and was not exported."""
+def _is_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
+    """Whether a run has this first event, and was not exported."""
     try:
         with Journal.open(run_dir.journal, clock, read_only=True) as journal:
             if journal.first() != first:
@@ -311,20 +311,20 @@ def _goes_on_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> 
     return last is None or not isinstance(last.event, Exported)
 
 
-def _check_goes_on_from(run_dir: RunDir, export: Export, clock: Clock) -> None:
-    """See that a run was exported, and that everything of it is in the file.
+def _check_extends(run_dir: RunDir, export: Export, clock: Clock) -> None:
+    """Check that a run was exported, and that the file has all of its events.
 
     Raises:
-        RunRefused: it is not so.
+        RunRefused: either does not hold.
     """
-    if not _goes_on_from(run_dir, export, clock):
+    if not _extends(run_dir, export, clock):
         raise RunRefused(
-            f"run {run_dir.name} is here already, and is not what this file goes on from. "
+            f"run {run_dir.name} is here already, and this file does not continue it. "
             "Import it under another name: --name NAME"
         )
 
 
-def _goes_on_from(run_dir: RunDir, export: Export, clock: Clock) -> bool:
+def _extends(run_dir: RunDir, export: Export, clock: Clock) -> bool:
     with (
         Journal.open(run_dir.journal, clock) as here,  # closing it empties its write-ahead log
         Journal.open(export.journal, clock, read_only=True) as there,
@@ -341,10 +341,10 @@ def _goes_on_from(run_dir: RunDir, export: Export, clock: Clock) -> bool:
 def _put_into(run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock) -> None:
     """Put a journal of the same events, and of the import, into the run's folder.
 
-    It is a new file: what else stands in one that came from elsewhere is not taken over.
+    The journal is a new file: nothing else in a file from elsewhere is taken over.
     """
     me = this_process()
-    told = Imported(host=me.host, user=me.user, connection=dict(connection))
+    event = Imported(host=me.host, user=me.user, connection=dict(connection))
     new = export.journal.with_name("imported.db")
     try:
         with (
@@ -352,7 +352,7 @@ def _put_into(run_dir: RunDir, export: Export, connection: Mapping[str, str], cl
             Journal.create(new, clock) as journal,
         ):
             _copy_into(journal, exported)
-            journal.append([told])
+            journal.append([event])
         for stale in (head_path(run_dir.journal), *beside(run_dir.journal)):
             stale.unlink(missing_ok=True)
         new.replace(run_dir.journal)

@@ -1,6 +1,7 @@
-"""When the engine of a run last looked at the cluster: a suspended process holds its lock, too.
+"""The time of the last poll of a run's engine: a suspended process also keeps its lock.
 
-The time is that of a file in the run's folder. The journal has no event for each look.
+The time is the modification time of a file in the run's folder. The journal has no event for each
+poll.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from ktui.quantities import as_duration
 
 _SHORTEST_S = 30.0
 _POLLS = 5
-"""A silence of fewer polls is nothing: an answer may be slow."""
+"""A silence of fewer polls means nothing: an answer may be slow."""
 
 
 class Heartbeat:
-    """Notes each look of an engine at its cluster."""
+    """Records each poll of the cluster by an engine."""
 
     def __init__(self, run: RunDir) -> None:
         self._path = run.last_look
 
     def beat(self) -> None:
-        """Note that a look is over, now; where that cannot be noted, the run goes on."""
+        """Record that a poll has just ended; if that cannot be recorded, the run goes on."""
         with suppress(OSError):
             file = open_regular(self._path, os.O_WRONLY | os.O_CREAT)
             try:
@@ -37,7 +38,7 @@ class Heartbeat:
 
 
 def last_look_at(run: RunDir) -> datetime | None:
-    """Return when an engine of a run last looked at the cluster; None where that is not noted."""
+    """Return when an engine of a run last polled the cluster; None if that was not recorded."""
     try:
         return datetime.fromtimestamp(run.last_look.stat().st_mtime, UTC)
     except OSError:
@@ -47,13 +48,13 @@ def last_look_at(run: RunDir) -> datetime | None:
 def silence(
     run: Run, owner: Holder | None, last_look: datetime | None, now: datetime
 ) -> str | None:
-    """Say for how long the process that owns a run has not looked, where that is too long.
+    """Return for how long the owner of a run has not polled, in words, if that is too long.
 
     Args:
-        run: by its journal.
-        owner: the process that owns it.
-        last_look: as the run's folder has it.
-        now: the moment at which that is asked.
+        run: the run, read from its journal.
+        owner: the process that owns the run.
+        last_look: the time that the run's folder has recorded.
+        now: the present time.
     """
     if owner is None or last_look is None or run.outage is not None or run.ended:
         return None
@@ -61,4 +62,4 @@ def silence(
     if silent_s <= max(_SHORTEST_S, _POLLS * run.options.poll_s):
         return None
     why = "its process may be suspended, or wait for a locked journal"
-    return f"no look for {as_duration(silent_s)}: {why}"
+    return f"no poll for {as_duration(silent_s)}: {why}"

@@ -1,4 +1,4 @@
-"""Reassignments that an earlier request of ours began: it took effect when nobody waited for it."""
+"""Reassignments from an earlier request of a run that took effect when nobody waited for it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ktui.execution.run.run import Run
 
 
 class LateRequest(msgspec.Struct, frozen=True, order=True):
-    """A reassignment under way that a run asked for which no process carries on."""
+    """A reassignment under way that was asked for by a run that no process carries on."""
 
     tp: TopicPartition
     run: str
     target: tuple[int, ...]
     ended: bool
-    """Whether the run has ended; otherwise it waits for resume, and takes the step up again."""
+    """Whether the run has ended. Otherwise it waits for resume, and takes the step up again."""
 
 
 def late_requests(
     state_dir: StateDir, cluster_id: str, listed: Mapping[TopicPartition, Reassignment]
 ) -> list[LateRequest]:
-    """Find the runs of a cluster whose last request for a partition is what moves it now.
+    """Find the runs of a cluster whose last request for a partition moves that partition now.
 
-    A run that cannot be read is passed over.
+    Runs that cannot be read are skipped.
     """
     if not listed:
         return []
@@ -37,14 +37,14 @@ def late_requests(
         late
         for run in _left_runs(state_dir, cluster_id)
         for tp, reassignment in listed.items()
-        if (late := _late(run, tp, reassignment)) is not None
+        if (late := _as_late(run, tp, reassignment)) is not None
     )
 
 
-def _late(run: Run, tp: TopicPartition, reassignment: Reassignment) -> LateRequest | None:
+def _as_late(run: Run, tp: TopicPartition, reassignment: Reassignment) -> LateRequest | None:
     track = run.tracks.get(tp)
-    bare = PartitionState(tp, None, (), (), None).with_reassignment(reassignment)
-    if track is None or track.sent != bare.target:
+    listed = PartitionState(tp, None, (), (), None).with_reassignment(reassignment)
+    if track is None or track.sent != listed.target:
         return None
     return LateRequest(tp, run.name, track.sent, run.ended)
 

@@ -31,17 +31,17 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     plan: Plan
     plan_name: str
-    """The file's name."""
+    """The name of the plan's file."""
     limits: Limits
     allowed: Allowances
     throttle: ThrottleRates = NO_THROTTLE
     throttle_leaders: bool = False
     concurrent: bool = False
-    """Whether it may go on beside another live run of the cluster."""
+    """Whether the run may go on beside another live run of the cluster."""
 
     @property
     def options(self) -> RunOptions:
-        """The options of a run of which only the throttle was chosen."""
+        """The options of a run for which only the throttle was chosen."""
         return RunOptions(throttle=self.throttle, throttle_leaders=self.throttle_leaders)
 
 
@@ -58,11 +58,11 @@ def prepare(
 
     Args:
         new: the run.
-        seen: its cluster, polled just now.
-        options: those of the run.
-        cluster_id: its cluster.
-        connection: how the cluster is named on a command line.
-        found: what was found wrong beside the plan.
+        seen: the cluster, polled just now.
+        options: the options of the run.
+        cluster_id: the id of the cluster.
+        connection: the options that name the cluster on a command line.
+        found: findings beside those of the plan.
 
     Raises:
         RunRefused: the plan cannot be carried out; names every problem.
@@ -91,14 +91,14 @@ def may_begin(
     throttled: bool,
     beside: Callable[[Sequence[LiveRun]], None],
 ) -> Iterator[None]:
-    """Keep other starts on the cluster out while a run is made, and refuse one that may not be.
+    """Keep other starts on the cluster out while a run is made, and refuse a forbidden one.
 
     Args:
-        state: where runs are remembered.
+        state: the state directory.
         cluster_id: the cluster.
-        name: the new run's.
-        throttled: whether it has a throttle; only one run of a cluster may.
-        beside: is given the live runs of the cluster, and raises where those are in the way.
+        name: the name of the new run.
+        throttled: whether the run has a throttle; only one run of a cluster may.
+        beside: gets the live runs of the cluster, and raises if they forbid this one.
 
     Raises:
         RunRefused: the name is taken, another run has a throttle, or `beside` refuses.
@@ -117,7 +117,7 @@ def make_run(state: StateDir, name: str, first: Sequence[AnyRunEvent], clock: Cl
 
     Raises:
         RunRefused: the name is taken.
-        RunProblem: they cannot be written.
+        RunProblem: the files cannot be written.
     """
     run = state.create_run(name)
     try:

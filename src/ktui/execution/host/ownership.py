@@ -1,4 +1,4 @@
-"""Which process owns a run: an OS lock, which the kernel releases when its owner dies."""
+"""The process that owns a run: an OS lock, which the kernel releases when its owner dies."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from ktui.execution.run.events import Started
 from ktui.json_input import checked_moment, decode_untrusted
 
 _PATIENCE_S = 0.5
-"""How long a lock must be kept to be believed: whoever asks who holds it keeps it for a moment."""
+"""Seconds before a lock counts as held: a process that asks for the holder also locks for a moment.
+"""
 _START_PATIENCE_S = 30.0
-_PAUSE_S = 0.02
+_RETRY_S = 0.02
 _MOST_BYTES = 4096
 _WHILE = "while this process owned the run: another one may own it now"
 
@@ -49,7 +50,7 @@ class Holder(msgspec.Struct, frozen=True):
         checked_moment(self.since)
 
     def __str__(self) -> str:
-        """Name it for people: "process 4711 of ada on ops1, since 2026-11-21 14:02:31+00:00"."""
+        """Name the process: "process 4711 of ada on ops1, since 2026-11-21 14:02:31+00:00"."""
         since = self.since.astimezone().isoformat(" ", timespec="seconds")
         return f"process {self.pid} of {self.user} on {self.host}, since {since}"
 
@@ -76,7 +77,7 @@ class LiveRun(msgspec.Struct, frozen=True):
 class Ownership:
     """A run's locks, held by this process until they are released or the process ends.
 
-    The programs that this process starts do not inherit them.
+    Programs that this process starts do not inherit the locks.
     """
 
     def __init__(self, run: RunDir, locks: Mapping[Path, int], holder: Holder) -> None:
@@ -88,18 +89,18 @@ class Ownership:
         self._watch(run.journal)
 
     def watch_journal(self) -> None:
-        """Remember which files the journal is made of; `lost` holds them against what is there.
+        """Remember which files the journal consists of, for `lost` to compare with the disk.
 
-        To be called once the journal is open, for a damaged one is replaced before that.
+        Call this once the journal is open, because a damaged journal is replaced before that.
         """
         self._watch(self.run.journal)
         self._watch(beside(self.run.journal)[0])
 
     def lost(self) -> str | None:
-        """Say what was removed or replaced under the owner; None while all is as it was.
+        """Return what was removed or replaced under the owner; None while all is as it was.
 
-        Whoever gets an answer is to send nothing more: another process may own the run, or read
-        another journal. It costs a few `stat` calls.
+        After an answer other than None the caller must send nothing more. Another process may own
+        the run, or read another journal. A call costs a few `stat` calls.
         """
         for path, seen in self._seen.items():
             try:
@@ -122,7 +123,7 @@ class Ownership:
             os.close(self._locks.popitem()[1])
 
     def __enter__(self) -> Self:
-        """Give the ownership itself, to be released at the end of the block."""
+        """Return the ownership itself, which is released at the end of the block."""
         return self
 
     def __exit__(
@@ -136,25 +137,25 @@ class Ownership:
 
 
 def this_process() -> Holder:
-    """Say who we are, as from now."""
+    """Return this process as a holder, from now on."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # a container may run as a number that nobody has
+    except (KeyError, OSError):  # a container may run as a user id without a name
         user = str(os.getuid())
     return Holder(os.getpid(), socket.gethostname(), user, SystemClock().now())
 
 
 def take(run: RunDir, me: Holder | None = None) -> Ownership:
-    """Own a run.
+    """Own a run: lock it for this process.
 
     Args:
-        run: its folder.
-        me: whom the lock names; None for this process.
+        run: the folder of the run.
+        me: the process that the lock names; None for this process.
 
     Raises:
-        Held: another process owns it, or this one does already.
-        RunProblem: the lock's file cannot be used, is on a network file system, or others may
-            write to the state directory.
+        OwnedElsewhere: another process owns the run, or this process owns it already.
+        RunProblem: the lock's file cannot be used, is on a network file system, or others may write
+            to the state directory.
     """
     refuse_network(run.path)
     state_dir = StateDir(run.path.parent.parent)
@@ -163,7 +164,7 @@ def take(run: RunDir, me: Holder | None = None) -> Ownership:
     locks: dict[Path, int] = {}
     try:
         for path in (run.lock, run.lock_in_folder):
-            locks[path] = _owned(run, path)
+            locks[path] = _lock_or_refuse(run, path)
         me = me or this_process()
         note = msgspec.json.encode(me) + b"\n"
         for file in locks.values():
@@ -179,34 +180,34 @@ def take(run: RunDir, me: Holder | None = None) -> Ownership:
 
 
 def holder(run: RunDir) -> Holder | None:
-    """Say which process owns a run; None where none does, whatever the lock's file says.
+    """Return the process that owns a run; None if none does, whatever the lock's file contains.
 
     Raises:
-        RunProblem: the lock's file cannot be read, or is locked by who does not say who it is.
+        RunProblem: the lock's file cannot be read, or its holder does not name itself.
     """
     return _holder_by(run.lock) or _holder_by(run.lock_in_folder)
 
 
 def live_runs(state_dir: StateDir, cluster_id: str) -> list[LiveRun]:
-    """Give the runs on a cluster that a process owns, and those of which it cannot be told.
+    """Return the runs of a cluster that a process owns, and owned ones of an unknown cluster.
 
     Raises:
         RunProblem: the state directory or a lock cannot be read.
     """
-    every = [*state_dir.run_dirs(), *state_dir.removed_runs()]
-    held = [(run, holder(run)) for run in every]
+    folders = [*state_dir.run_dirs(), *state_dir.removed_runs()]
+    held = [(run, holder(run)) for run in folders]
     return [
-        LiveRun(run.name, who)
-        for run, who in held
-        if who is not None and _cluster_of(run) in (cluster_id, None)
+        LiveRun(run.name, owner)
+        for run, owner in held
+        if owner is not None and _cluster_of(run) in (cluster_id, None)
     ]
 
 
 @contextmanager
 def starting(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]:
-    """Keep others from starting a run on a cluster, and give those that are live on it.
+    """Keep others from starting a run on a cluster, and yield the live runs on that cluster.
 
-    The block lasts until the new run is owned, so that no two starts miss each other.
+    The block must last until the new run is owned, so that no two starts miss each other.
 
     Raises:
         RunProblem: another start takes too long, or the state directory cannot be used.
@@ -217,8 +218,8 @@ def starting(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]:
     file = _lock(path, _START_PATIENCE_S)
     if file is None:
         raise RunProblem(
-            "another run is being started on this cluster, and is not done with it after "
-            f"{_START_PATIENCE_S:.0f} s; see which with: ktui runs"
+            "another run is being started on this cluster, and has taken more than "
+            f"{_START_PATIENCE_S:.0f} s. See which: ktui runs"
         )
     try:
         yield live_runs(state_dir, cluster_id)
@@ -226,11 +227,11 @@ def starting(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]:
         os.close(file)
 
 
-def _owned(run: RunDir, path: Path) -> int:
+def _lock_or_refuse(run: RunDir, path: Path) -> int:
     """Lock one of a run's locks.
 
     Raises:
-        Held: another process has it.
+        OwnedElsewhere: another process has the lock.
     """
     while (file := _lock(path, _PATIENCE_S)) is None:
         other = holder(run)
@@ -240,24 +241,24 @@ def _owned(run: RunDir, path: Path) -> int:
 
 
 def _lock(path: Path, patience_s: float) -> int | None:
-    """Open a file and lock it, for this process alone; None where someone else keeps it locked."""
+    """Open a file and lock it exclusively; None if someone else keeps it locked."""
     until = time.monotonic() + patience_s
     while True:
         try:
             file = open_regular(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise RunProblem(f"{path}: cannot be opened: {error.strerror}") from None
-        while not _locked(file, fcntl.LOCK_EX):
+        while not _try_lock(file, fcntl.LOCK_EX):
             if time.monotonic() >= until:
                 os.close(file)
                 return None
-            time.sleep(_PAUSE_S)
-        if _is_still(path, file):
+            time.sleep(_RETRY_S)
+        if _is_same_file(path, file):
             return file
         os.close(file)
 
 
-def _is_still(path: Path, file: int) -> bool:
+def _is_same_file(path: Path, file: int) -> bool:
     """Whether a file was not removed or replaced between its opening and its locking."""
     try:
         return _identity(path.stat()) == _identity(os.fstat(file))
@@ -269,7 +270,7 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _locked(file: int, kind: int) -> bool:
+def _try_lock(file: int, kind: int) -> bool:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -283,7 +284,7 @@ def _holder_by(path: Path) -> Holder | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # no run can have this name: it was never locked
+        if error.errno == errno.ENAMETOOLONG:  # no run can have this name, so it was never locked
             return None
         raise RunProblem(f"{path}: cannot be read: {error.strerror}") from None
     try:
@@ -294,25 +295,25 @@ def _holder_by(path: Path) -> Holder | None:
 
 def _holder(file: int, path: Path) -> Holder | None:
     until = time.monotonic() + _PATIENCE_S
-    while not _locked(file, fcntl.LOCK_SH):
+    while not _try_lock(file, fcntl.LOCK_SH):
         note = os.pread(file, _MOST_BYTES, 0).split(b"\n")[0]
         try:
             return decode_untrusted(_HOLDERS, note)
-        except msgspec.DecodeError:  # it has just been locked
+        except msgspec.DecodeError:  # it has just been locked, and is not written yet
             if time.monotonic() >= until:
                 raise RunProblem(
                     f"{path}: is locked by a process that does not name itself"
                 ) from None
-            time.sleep(_PAUSE_S)
+            time.sleep(_RETRY_S)
     return None
 
 
 def _cluster_of(run: RunDir) -> str | None:
-    """Say on which cluster a run is; None where its journal does not tell."""
+    """Return the cluster of a run; None if its journal does not name one."""
     try:
         with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
             first = journal.first()
     except RunProblem:
         return None
-    begun = None if first is None else first.event
-    return begun.cluster_id if isinstance(begun, Started) else None
+    event = None if first is None else first.event
+    return event.cluster_id if isinstance(event, Started) else None

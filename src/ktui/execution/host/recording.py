@@ -1,4 +1,4 @@
-"""What happens in runs, recorded beside what is seen of their cluster."""
+"""Recording of the events of runs, beside the observations of their cluster."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class RunRecording:
     """Records the events of one run.
 
     Args:
-        recorder: where to.
-        name: of the run.
+        recorder: the recorder to write to.
+        name: the name of the run.
     """
 
     def __init__(self, recorder: Recorder, name: str) -> None:
@@ -27,9 +27,9 @@ class RunRecording:
         self._run_id = ""
 
     def take(self, entries: Iterable[JournalEntry]) -> None:
-        """Record entries of the run's journal; the first ones are to be those that it begins with.
+        """Record entries of the run's journal, beginning with its first entries.
 
-        A run is told from others of its name by when it was started.
+        The time of its start distinguishes a run from others of the same name.
         """
         for entry in entries:
             if isinstance(entry.event, Started):
@@ -39,17 +39,17 @@ class RunRecording:
             )
 
     def state(self) -> Recording:
-        """Say whether what is told is recorded."""
+        """Return whether the events are being recorded."""
         problem = self._recorder.problem
         return Recording(on=problem is None, reason=problem or "")
 
 
 class LiveRunsRecording:
-    """Records what happens in the runs that processes of this machine carry on on a cluster.
+    """Records the events of the runs on a cluster that processes of this machine carry on.
 
     Args:
-        recorder: where to.
-        state: where the runs are remembered.
+        recorder: the recorder to write to.
+        state: the state directory.
     """
 
     def __init__(self, recorder: Recorder, state: StateDir) -> None:
@@ -57,19 +57,19 @@ class LiveRunsRecording:
         self._cluster_id = ""
         self._followed: dict[str, tuple[RunFollower, RunRecording]] = {}
         self.problem: str | None = None
-        """Why what happens in some of them could not be read in the last look."""
+        """Why the events of some runs could not be read in the last poll."""
 
     @property
     def going_on(self) -> bool:
-        """Whether one of them has something to do yet, and is not paused."""
+        """Whether a run still has something to do, and is not paused."""
         runs = (follower.run for follower, _ in self._followed.values())
         return any(not run.ended and (run.flying or not run.pauses.whole) for run in runs)
 
     def look(self, cluster_id: str) -> None:
-        """Record what is new. Never raises because of a run."""
+        """Record new events. This never raises because of a run."""
         self.problem = None
         if cluster_id != self._cluster_id:
-            self.close()  # the recording of another cluster knows nothing of them
+            self.close()  # the recording of another cluster must not contain them
             self._cluster_id = cluster_id
         live = self._live()
         for name in live - self._followed.keys():
@@ -80,7 +80,7 @@ class LiveRunsRecording:
             self._forget(name)
 
     def close(self) -> None:
-        """Let go of the journals."""
+        """Close the journals."""
         for name in list(self._followed):
             self._forget(name)
 

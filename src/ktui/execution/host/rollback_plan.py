@@ -1,4 +1,4 @@
-"""The plan that leads back: every partition's replicas from before the run, which Kafka forgets."""
+"""The rollback plan: every partition's replicas from before the run, which Kafka forgets."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 
 
 def rollback_plan(run: Run) -> Plan:
-    """Give the originals of a run's partitions, as its journal knows them by now.
+    """Return the original replicas of a run's partitions, as its journal now knows them.
 
-    Those whose topics are gone are left out: no tool takes a plan that has them.
+    Partitions whose topics are gone are left out: every tool refuses a plan that has them.
     """
     tracks = (track for track in run.tracks.values() if track.state is not State.TOPIC_GONE)
     return _plan((t.tp.topic, t.tp.partition, t.original) for t in tracks)
 
 
 def write_rollback(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
-    """Write the plan that leads back beside the journal of a run that is being made.
+    """Write the rollback plan beside the journal of a new run.
 
     Args:
-        run: its folder.
-        first: what its journal begins with.
+        run: the folder of the run.
+        first: the first events of its journal.
 
     Raises:
-        RunProblem: it cannot be written.
+        RunProblem: the plan cannot be written.
     """
     planned = (
         each for event in first if isinstance(event, PlannedPart) for each in event.partitions
@@ -42,22 +42,23 @@ def write_rollback(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
 
 
 def write_rollback_anew(run: RunDir) -> None:
-    """Put what extra plans brought into the plan beside the journal that leads back.
+    """Rewrite the rollback plan, so that it has the partitions of extra plans too.
 
     Raises:
-        RunProblem: the journal cannot be read, or it cannot be written; says what to do instead.
+        RunProblem: the journal cannot be read, or the plan cannot be written; names the next
+            command.
     """
     with RunFollower(run.journal) as follower:
         follower.refresh()
     try:
         _write(run, rollback_plan(follower.run))
     except RunProblem as problem:
-        fix = f"The same plan is given by: ktui plan rollback {run.name}"
+        fix = f"Print the same plan: ktui plan rollback {run.name}"
         raise RunProblem(f"{problem}. {fix}") from None
 
 
 def _write(run: RunDir, plan: Plan) -> None:
-    """Write it whole, or leave what is there."""
+    """Write the whole file, or leave the old one."""
     try:
         write_whole(run.rollback, plan_as_json(plan).encode())
     except OSError as error:
@@ -65,7 +66,7 @@ def _write(run: RunDir, plan: Plan) -> None:
 
 
 def _plan(originals: Iterable[tuple[str, int, Brokers]]) -> Plan:
-    """Put originals in the format of Kafka's tool, with KIP-236's `original_replicas`."""
+    """Return originals in the format of Kafka's tool, with KIP-236's `original_replicas`."""
     return Plan(
         tuple(
             PartitionTarget(topic, partition, original, original_replicas=original)

@@ -1,4 +1,4 @@
-"""Where runs live on this machine: a folder for each, under the state directory."""
+"""The home of runs on this machine: a folder for each, under the state directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ktui.execution.errors import RunRefused
 from ktui.inputfile import Unreadable, expand_home
 
 MOUNTS = Path("/proc/mounts")
-"""Linux lists what is mounted here, in fstab(5)'s format; elsewhere nothing is known."""
+"""Linux lists its mounts here, in fstab(5)'s format; on other systems nothing is known."""
 
 _NETWORK = re.compile(
     r"nfs[0-9]*|cifs|smb.*|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|gpfs|beegfs|davfs|orangefs|pvfs2"
@@ -29,12 +29,12 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def is_network(kind: str) -> bool:
-    """Whether files of such a file system are on another machine, or on this one's host."""
+    """Whether a file system keeps its files on another machine, or on this machine's host."""
     return _NETWORK.fullmatch(kind) is not None
 
 
 def file_system_of(path: Path) -> str | None:
-    """Name the kind of file system that a path is on, or would be; None where nothing tells."""
+    """Return the kind of file system of a path, which need not exist; None if it is unknown."""
     try:
         mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -54,7 +54,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 STATE_DIR = "KTUI_STATE_DIR"
-"""Names the state directory where no option does."""
+"""The environment variable that names the state directory if no option does."""
 
 LONGEST_NAME = 100
 _ROOT = 0
@@ -67,7 +67,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class StateDirProblem(RunRefused):
-    """The state directory, or a run's folder in it, cannot be used; says why, and what to do."""
+    """The state directory, or a run's folder in it, cannot be used; has the cause and a fix."""
 
 
 class RunDir(msgspec.Struct, frozen=True):
@@ -82,12 +82,12 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def journal(self) -> Path:
-        """Its memory."""
+        """The run's journal."""
         return self.path / "journal.db"
 
     @property
     def log(self) -> Path:
-        """What the process that owns it has to say beside the journal."""
+        """Output of the run's processes, beside the journal."""
         return self.path / "engine.log"
 
     @property
@@ -97,22 +97,22 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def recording(self) -> Path:
-        """What the processes that owned it have seen."""
+        """Observations of the run's processes."""
         return self.path / "recording"
 
     @property
     def last_look(self) -> Path:
-        """Changed whenever the process that owns it has looked at the cluster; it is empty."""
+        """An empty file that is touched after each poll of the run's process."""
         return self.path / "last-look"
 
     @property
     def lock(self) -> Path:
-        """Locked by the process that owns it; outside the folder, so that it outlasts that."""
+        """The lock of the run's owner; it is outside the folder, so that it outlasts the folder."""
         return self.path.parent.parent / _LOCKS / f"{_RUN_LOCK}{self.name}.lock"
 
     @property
     def lock_in_folder(self) -> Path:
-        """Locked as well: an older ktui knows only this one."""
+        """A second lock of the run's owner: older versions of ktui know only this one."""
         return self.path / "lock"
 
 
@@ -133,21 +133,23 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def recordings(self) -> Path:
-        """The folder of what views and `ktui record` have seen."""
+        """The folder of the recordings by views and `ktui record`."""
         return self.path / "recordings"
 
     @property
     def redaction_key(self) -> Path:
-        """Names are hidden by it, alike in all recordings."""
+        """The key that hides names, in the same way in all recordings."""
         return self.path / "redaction.key"
 
     @property
     def id_file(self) -> Path:
-        """Its random id, by which clusters know it as their owner."""
+        """The random id of the state directory, by which clusters know it as their owner."""
         return self.path / "id"
 
     def check(self) -> None:
-        """See that it is on a disk of this machine, and ours alone to write to; it need not exist.
+        """Check that the folder is on a local disk, and that only we may write to it.
+
+        The folder need not exist.
 
         Raises:
             StateDirProblem: it is on a network file system, whose locks and syncs mean little, or
@@ -156,7 +158,7 @@ class StateDir(msgspec.Struct, frozen=True):
         refuse_network(self.path)
         if os.geteuid() != _ROOT and self.of_another is not None:
             raise StateDirProblem(f"{self.of_another}. {_ANOTHER}")
-        found = _found(self.path)
+        found = _stat(self.path)
         if found is not None and found.st_mode & _WRITTEN_BY_OTHERS:
             folder = shlex.quote(str(self.path))
             raise StateDirProblem(
@@ -167,15 +169,15 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def of_another(self) -> str | None:
-        """Whose it is, in words, where it is not ours; None where it is, or is not there yet."""
-        found = _found(self.path)
+        """The owner of the folder, in words; None if the folder is ours, or does not exist yet."""
+        found = _stat(self.path)
         if found is None or found.st_uid == os.geteuid():
             return None
-        owner, us = _user(found.st_uid), _user(os.geteuid())
+        owner, us = _user_name(found.st_uid), _user_name(os.geteuid())
         return f"{self.path}: the state directory belongs to {owner}, and ktui runs as {us}"
 
     def run(self, name: str) -> RunDir:
-        """Give the folder of a run of that name, whether or not there is one.
+        """Return the folder of a run of that name, whether or not there is one.
 
         Raises:
             StateDirProblem: no run can have that name.
@@ -186,23 +188,23 @@ class StateDir(msgspec.Struct, frozen=True):
         return RunDir(self.runs / name)
 
     def free_name(self, name: str) -> str:
-        """Give a name back, once it is seen that a new run can have it.
+        """Return a name after checking that a new run can have it.
 
         Raises:
-            StateDirProblem: no run can have that name, there is one already, or the state
-                directory cannot be used.
+            StateDirProblem: no run can have that name, there is one already, or the state directory
+                cannot be used.
         """
         self.check()
         if self.run(name).path.exists():
-            raise _taken(name)
+            raise _name_taken(name)
         return name
 
     def create_run(self, name: str) -> RunDir:
         """Make the folder of a new run.
 
         Raises:
-            StateDirProblem: no run can have that name, there is one already, or the state
-                directory cannot be used.
+            StateDirProblem: no run can have that name, there is one already, or the state directory
+                cannot be used.
         """
         folder = self.run(name)
         self.check()
@@ -211,40 +213,40 @@ class StateDir(msgspec.Struct, frozen=True):
             folder.path.mkdir(mode=0o700)
             sync_folder(self.runs)
         except FileExistsError:
-            raise _taken(name) from None
+            raise _name_taken(name) from None
         except OSError as error:
-            raise _cannot(folder.path, "made", error) from None
+            raise _problem(folder.path, "made", error) from None
         return folder
 
     def make(self, folder: Path) -> None:
-        """Make a folder of this state directory unless it is there, for its owner's eyes only.
+        """Make a folder of this state directory if it is missing, readable by its owner only.
 
         Raises:
-            StateDirProblem: it cannot be made or written to.
+            StateDirProblem: the folder cannot be made or written to.
         """
         try:
             make_folder(folder)
         except OSError as error:
-            raise _cannot(folder, "made", error) from None
+            raise _problem(folder, "made", error) from None
         if not os.access(folder, os.W_OK | os.X_OK):
             fix = f"Name another: --state-dir DIR, or {STATE_DIR}"
             raise StateDirProblem(f"{folder}: may not be written to. {fix}")
 
     def run_dirs(self) -> list[RunDir]:
-        """Give the folders of all runs, by name; none where there is no state directory yet.
+        """Return the folders of all runs, by name; none if there is no state directory yet.
 
         Raises:
-            StateDirProblem: it cannot be read.
+            StateDirProblem: the state directory cannot be read.
         """
         try:
             return [RunDir(path) for path in sorted(self.runs.iterdir())]
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise _cannot(self.runs, "read", error) from None
+            raise _problem(self.runs, "read", error) from None
 
     def removed_runs(self) -> list[RunDir]:
-        """Return the runs whose locks are there, and whose folders are not.
+        """Return the runs whose locks exist, and whose folders do not.
 
         Raises:
             StateDirProblem: the folder of the locks cannot be read.
@@ -252,13 +254,13 @@ class StateDir(msgspec.Struct, frozen=True):
         try:
             locks = sorted(self.locks.glob(f"{_RUN_LOCK}*.lock"))
         except OSError as error:
-            raise _cannot(self.locks, "read", error) from None
+            raise _problem(self.locks, "read", error) from None
         runs = [RunDir(self.runs / lock.stem.removeprefix(_RUN_LOCK)) for lock in locks]
         return [run for run in runs if not run.path.exists()]
 
 
 def refuse_network(path: Path) -> None:
-    """See that a folder is on a disk of this machine; it need not exist.
+    """Check that a folder is on a disk of this machine; the folder need not exist.
 
     Raises:
         StateDirProblem: it is on a network file system, whose locks and syncs mean little.
@@ -272,12 +274,12 @@ def refuse_network(path: Path) -> None:
 
 
 def state_dir(option: Path | str | None) -> StateDir:
-    """Give the state directory: the option's, else KTUI_STATE_DIR's, else the platform's.
+    """Return the state directory: the option's, else KTUI_STATE_DIR's, else the platform's.
 
-    An empty KTUI_STATE_DIR counts as none.
+    An empty KTUI_STATE_DIR counts as unset.
 
     Raises:
-        StateDirProblem: the option is empty, or names the home of nobody.
+        StateDirProblem: the option is empty, or names the home of an unknown user.
     """
     if option == "":
         raise StateDirProblem("--state-dir is empty. Name a folder, or leave the option out")
@@ -291,45 +293,48 @@ def state_dir(option: Path | str | None) -> StateDir:
 
 
 def run_name_problem(name: str) -> str | None:
-    """Say why no run can have this name, or None: it names a folder, and stands in commands."""
+    """Return why no run can have this name; None if one can.
+
+    A run's name is the name of a folder, and appears in commands.
+    """
     shown = clean(name[:LONGEST_NAME])
     if not name:
         return "a run's name cannot be empty"
     if len(name) > LONGEST_NAME:
         return f"a run's name has at most {LONGEST_NAME} characters, {shown!r}... has {len(name)}"
     if _NAME.fullmatch(name) is None:
-        allowed = 'letters A to Z, digits, ".", "_" and "-", beginning with none of "." and "-"'
+        allowed = 'letters A to Z, digits, ".", "_" and "-", not beginning with "." or "-"'
         return f'no run can be named "{shown}": a name has only {allowed}'
     return None
 
 
 def default_name(plan: Path) -> str:
-    """Name a run after its plan's file, without what no name can have."""
+    """Derive a run's name from its plan's file, without characters that no name can have."""
     name = _UNSAFE.sub("-", plan.stem).strip(".-")[:LONGEST_NAME].rstrip(".-")
     return name or "run"
 
 
-def _found(path: Path) -> os.stat_result | None:
+def _stat(path: Path) -> os.stat_result | None:
     try:
         return path.stat()
-    except OSError:  # whoever uses it next is told why
+    except OSError:  # the next use of the folder reports the cause
         return None
 
 
-def _user(number: int) -> str:
+def _user_name(number: int) -> str:
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
         return f"user {number}"
 
 
-def _taken(name: str) -> StateDirProblem:
+def _name_taken(name: str) -> StateDirProblem:
     return StateDirProblem(
-        f"there is a run {name} already; give this one another name with --name, "
+        f"there is a run {name} already. Give this one another name with --name, "
         f"or go on with that one: ktui resume {name}"
     )
 
 
-def _cannot(path: Path, what: str, error: OSError) -> StateDirProblem:
+def _problem(path: Path, what: str, error: OSError) -> StateDirProblem:
     fix = f"Name another state directory: --state-dir DIR, or {STATE_DIR}"
     return StateDirProblem(f"{path}: cannot be {what}: {error.strerror}. {fix}")

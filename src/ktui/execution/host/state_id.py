@@ -1,6 +1,6 @@
-"""The random id of a state directory, by which the cluster knows who owns it.
+"""The random id of a state directory, by which the cluster knows its owner.
 
-The id is bound to the inode of its file: a directory that was copied gets another id, for it is
+The id is bound to the inode of its file. A copy of the directory gets another id, because it is
 another owner.
 """
 
@@ -24,15 +24,15 @@ _MOST_BYTES = 4096
 
 
 class _Id(msgspec.Struct):
-    """What stands in the file."""
+    """The contents of the file."""
 
     id: str
     inode: int
-    """Of the file itself."""
+    """The inode of the file itself."""
 
 
 def known_id(state: StateDir) -> str | None:
-    """Return the id of a state directory; None where it has none yet. Makes nothing.
+    """Return the id of a state directory; None if it has none yet. Nothing is created.
 
     Raises:
         StateDirProblem: the file of the id cannot be read.
@@ -54,7 +54,7 @@ def known_id(state: StateDir) -> str | None:
 
 
 def own_id(state: StateDir) -> str:
-    """Return the id of a state directory; it gets one if it has none of its own yet.
+    """Return the id of a state directory, and create one if it has none of its own yet.
 
     Raises:
         StateDirProblem: the state directory cannot be used.
@@ -64,14 +64,14 @@ def own_id(state: StateDir) -> str:
     state.check()
     state.make(state.path)
     try:
-        with _alone(state.path):
-            return known_id(state) or _made(state.id_file)
+        with _exclusive(state.path):
+            return known_id(state) or _make_id(state.id_file)
     except OSError as error:
         raise StateDirProblem(f"{state.id_file}: cannot be made: {error.strerror}") from None
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _exclusive(folder: Path) -> Iterator[None]:
     """Keep other processes from making an id for the same folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -81,8 +81,8 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _made(path: Path) -> str:
-    """Put a new id in place as a whole."""
+def _make_id(path: Path) -> str:
+    """Put a new id in place, as a whole file."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     beside.unlink(missing_ok=True)
     file = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

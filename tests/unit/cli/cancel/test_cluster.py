@@ -177,7 +177,7 @@ def test_what_completes_before_the_cancel_came_is_told_so(office: CancelOffice) 
     result = office.cancel("--stop", "--all")
 
     assert result.exit_code == 3
-    assert "orders-0 completed 4,2,3 3 before the cancel came" in lines(result)
+    assert "orders-0 completed 4,2,3 3 before the cancel arrived" in lines(result)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_a_run_whose_process_does_not_look_any_more_says_so(here: StateDir) -> N
     left = runs(here)
 
     assert row(listed.stdout, "drain").startswith("drain running, silent 0/3")
-    words = "no look for 2d 4h: its process may be suspended, or wait for a locked journal"
+    words = "no poll for 2d 4h: its process may be suspended, or wait for a locked journal"
     assert f"ktui: run drain: {words}" in listed.stderr
     assert words in shown.stdout
     assert "silent" not in left.stdout

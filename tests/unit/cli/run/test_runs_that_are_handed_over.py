@@ -189,7 +189,7 @@ def test_a_journal_that_was_merely_copied_is_not_imported(hosts: TwoHosts) -> No
     run = hosts.run()
     shutil.copy(run.journal, hosts.file)
 
-    assert "is the journal of a run that was not given up" in words(hosts.take())
+    assert "is the journal of a run that was not exported" in words(hosts.take())
     assert hosts.there.run_dirs() == []
     assert hosts.standing == Unowned()
 
@@ -222,14 +222,14 @@ def test_a_run_that_is_carried_on_is_not_exported(hosts: TwoHosts) -> None:
 def test_a_run_that_has_ended_is_not_exported(hosts: TwoHosts) -> None:
     hosts.run(Ended(counts={State.DONE: 2}))
 
-    assert "has ended: nothing of it is left to go on elsewhere" in words(hosts.export())
+    assert "has ended. Nothing of it is left to carry on elsewhere" in words(hosts.export())
 
 
 def test_nothing_is_written_over(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.file.write_text("mine")
 
-    assert "is there already. Name another file" in words(hosts.export())
+    assert "exists already. Name another file" in words(hosts.export())
     assert hosts.file.read_text() == "mine"
     assert told(hosts.here).exported is None
 
@@ -597,7 +597,7 @@ def test_an_older_file_does_not_take_the_place_of_what_became_of_the_run_since(
         journal.append([step(0)])
     hosts.export()
 
-    assert "is not what this file goes on from" in words(hosts.ktui("runs", "import", str(older)))
+    assert "this file does not continue it" in words(hosts.ktui("runs", "import", str(older)))
 
     assert told(hosts.here).in_flight == 1
 
@@ -609,7 +609,7 @@ def test_a_run_that_was_not_exported_from_here_is_not_replaced(hosts: TwoHosts) 
     shutil.rmtree(run.path)
     shutil.copytree(backup, run.path)
 
-    assert "is not what this file goes on from" in words(hosts.take(state=hosts.here))
+    assert "this file does not continue it" in words(hosts.take(state=hosts.here))
 
 
 def test_a_run_is_exported_once_however_often_its_file_is_written(
@@ -634,7 +634,7 @@ def test_a_run_with_a_throttle_is_not_imported_where_another_has_left_its_own(
     left: list[AnyRunEvent] = [started(2, cluster), planned(2), Configure(changes=(RATE,))]
     written(other.journal, left).close()
 
-    assert "run other, which nobody carries on, has left its rate" in words(hosts.take())
+    assert "run other has left its rate" in words(hosts.take())
     assert hosts.standing == Unowned()
 
 

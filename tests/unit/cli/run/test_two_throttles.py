@@ -57,7 +57,7 @@ def test_a_second_throttle_is_not_started_even_where_another_run_may_be_live(
         kept = office.runs
         without = office.start(*beside)
 
-    assert told.startswith("run other has a throttle, and a broker has one rate")
+    assert told.startswith("run other has a throttle. A broker has only one rate")
     assert told.endswith("ktui throttle other none")
     assert kept == ["other"]
     assert str(without.exception) == "no engine is to be started"
@@ -110,7 +110,7 @@ def test_no_throttle_is_begun_while_one_stands_of_a_run_that_died(
     without = office.start(office.plan())
 
     assert told.startswith(
-        "run other, which nobody carries on, has left its rate on broker 4, and a broker has one"
+        "run other has left its rate on broker 4, and no process carries it on. A broker"
     )
     assert "ktui resume other; or stop it for good: ktui cancel other --stop --all" in told
     assert str(without.exception) == "no engine is to be started"
@@ -125,7 +125,7 @@ def test_nor_is_one_set_live_then(tmp_path: Path) -> None:
         lifted = call(mine, "none")
 
     assert refused.exit_code == 2
-    assert "run other, which nobody carries on, has left its rate on broker 4" in refused.stderr
+    assert "run other has left its rate on broker 4, and no process carries it on" in refused.stderr
     assert lifted.exit_code == 0
 
 

@@ -205,7 +205,7 @@ def test_a_partition_that_may_not_be_seen_is_said_to_be_so() -> None:
 
     told_ = told(a_track(a_step()), CancelKind.STOP, a_look(failures=(hidden,)))
 
-    assert told_.refused == "the cluster does not tell how it is: TOPIC_AUTHORIZATION_FAILED"
+    assert told_.refused == "the cluster does not report its state: TOPIC_AUTHORIZATION_FAILED"
 
 
 def test_what_is_over_or_on_its_way_already_is_left_alone() -> None:

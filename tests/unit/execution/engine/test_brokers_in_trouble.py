@@ -267,7 +267,7 @@ def test_a_topic_that_may_not_be_read_is_blocked_for_that_and_lets_others_go_fir
     assert story.played().ended
 
     assert story.said("orders-0", State.BLOCKED) == [
-        "the cluster does not tell how it is: TOPIC_AUTHORIZATION_FAILED"
+        "the cluster does not report its state: TOPIC_AUTHORIZATION_FAILED"
     ]
     assert story.begun_at("payments-0")[-1] < 30.0
     assert story.begun_at("orders-0")[0] >= 60.0

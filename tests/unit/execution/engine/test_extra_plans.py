@@ -288,7 +288,7 @@ def test_a_run_that_has_ended_takes_nothing_more(tmp_path: Path) -> None:
 
     story.reopened(story.add({"audit-0": FAR}))
 
-    assert story.words == ["the run has ended; carry more.json out as a run of its own: ktui start"]
+    assert story.words == ["the run has ended. Start more.json as a run of its own: ktui start"]
 
 
 def test_two_extra_plans_for_a_partition_the_later_one_holds(tmp_path: Path) -> None:

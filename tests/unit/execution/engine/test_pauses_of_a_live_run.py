@@ -190,7 +190,7 @@ def test_a_next_step_that_is_not_expected_to_end_in_time_is_held_back(tmp_path: 
     run = again.played_by(msgspec.structs.replace(OWNER, until=until))
 
     assert len(again.begun_at("orders-0")) == 2
-    assert run.left == "none of the 1 left is expected to end by then"
+    assert run.left == "none of the 1 left is expected to end by the time given with --until"
     assert again.seconds(lambda e: isinstance(e, Left))[0] < 2.5 * one_step_s
     assert again.resumed().ended
 

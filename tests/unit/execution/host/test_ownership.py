@@ -224,7 +224,7 @@ def test_a_run_whose_folder_was_removed_counts_as_live_for_as_long_as_its_owner_
         ]
         (told,) = all_runs(here)
         assert told.state is RunState.UNREADABLE
-        assert f"and {owned.holder} owns the run still" in str(told.problem)
+        assert f"and {owned.holder} still owns the run" in str(told.problem)
     assert live_runs(here, CLUSTER) == []
     assert all_runs(here) == []
 

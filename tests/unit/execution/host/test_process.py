@@ -66,7 +66,7 @@ def test_an_engine_that_takes_its_time_is_said_to_go_on(
 ) -> None:
     monkeypatch.setattr("ktui.execution.host.process._PATIENCE_S", 0.0)
 
-    with pytest.raises(RunProblem, match="and may do so yet; see: ktui status drain") as slow:
+    with pytest.raises(RunProblem, match=r"and may still do so\. See: ktui status drain") as slow:
         spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
 
     pid = int(str(slow.value).partition("process ")[2].partition(",")[0])

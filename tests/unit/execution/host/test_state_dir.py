@@ -181,9 +181,7 @@ def test_root_is_warned_that_a_state_directory_is_somebody_elses(
 ) -> None:
     here.create_run("drain-b3")
     mine = here.path.stat()
-    monkeypatch.setattr(
-        "ktui.execution.host.state_dir._found", lambda _path: as_if_of(mine, 65_000)
-    )
+    monkeypatch.setattr("ktui.execution.host.state_dir._stat", lambda _path: as_if_of(mine, 65_000))
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
     called = CliRunner().invoke(ktui, ["runs", "--state-dir", str(here.path)])

@@ -53,7 +53,7 @@ def test_what_cannot_be_taken_off_is_left_behind_when_asked_and_each_value_is_to
     assert asked.answer is not None
     assert asked.answer.accepted
     assert asked.answer.words == (
-        f"left behind, and the run's no more: broker 4 {FOLLOWER_RATE}=500000 (before: unset)"
+        f"left behind, and no longer the run's: broker 4 {FOLLOWER_RATE}=500000 (before: unset)"
     )
     left = [e for e in story.events if isinstance(e, SettingsLeft)][-1]
     assert (left.resource, left.keys) == (broker(4), (FOLLOWER_RATE,))
@@ -71,7 +71,7 @@ def test_nothing_is_left_behind_while_something_moves(tmp_path: Path) -> None:
     (asked,) = story.answers
     assert asked.answer is not None
     assert not asked.answer.accepted
-    assert "it moves partitions still" in asked.answer.words
+    assert "it still moves partitions" in asked.answer.words
     story.assert_left_as_found()
 
 

@@ -22,7 +22,7 @@ def test_no_copy_is_begun_that_its_throttle_does_not_let_end_in_time(tmp_path: P
     run = story.played_by(msgspec.structs.replace(OWNER, until=until))
 
     assert story.witness.alters == []
-    assert run.left == "none of the 1 left is expected to end by then"
+    assert run.left == "none of the 1 left is expected to end by the time given with --until"
 
 
 def test_what_is_held_as_too_late_begins_once_the_throttle_is_lifted(tmp_path: Path) -> None:
