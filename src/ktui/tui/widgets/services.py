@@ -43,7 +43,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     outage: ClusterOutage | None = None
     """Why the last poll failed as a whole; None while the cluster answers."""
     recorded: bool | None = None
-    """Whether the view is being recorded, or cannot be any more; None where nobody asked."""
+    """Whether recording works; False once it has stopped, None where the view is not recorded."""
     until_seen: str = ""
     """The text before the first poll; empty for the address being connected to."""
     badge: str = ""
@@ -88,7 +88,7 @@ class Services:
 
     @property
     def why_read_only(self) -> str | None:
-        """Why nothing can be changed from this view, where the usual text is not true."""
+        """Why nothing can be changed from this view, where the usual text does not apply."""
         return None
 
     def cluster_status(self) -> Status | None:
