@@ -247,7 +247,7 @@ class KtuiApp(App[None], Services):
 
     @property
     def cancel_gate(self) -> str:
-        """Who shut the cluster's cancel gate; empty while it is open."""
+        """The person who shut the cluster's cancel gate; empty while it is open."""
         return self._cancels.gate
 
     @property

@@ -140,7 +140,10 @@ class CancelController:
 
     @property
     def gate(self) -> str:
-        """Who shut the cluster's cancel gate; empty while it is open."""
+        """The person who shut the cluster's cancel gate, as "by ..."; empty while it is open.
+
+        A problem with the gate's file takes its place.
+        """
         try:
             shut = None if self._gate_file is None else self._gate_file.state()
         except RunProblem as problem:

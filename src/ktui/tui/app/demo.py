@@ -30,7 +30,7 @@ class Story(msgspec.Struct, frozen=True):
     title: str
     about: str
     speed: float
-    """How many of the cluster's seconds pass in one real second."""
+    """The cluster's seconds that pass in one real second."""
 
 
 class DemoApp(KtuiApp):

@@ -16,7 +16,7 @@ class Lookout:
         self._progress = Progress()
         self._alive: frozenset[int] | None = None
         self._alive_since_s = -math.inf
-        """Since when the same brokers are alive: an older census reflects other brokers."""
+        """The second since which the same brokers are alive; an older census reflects others."""
         self.quiet_since_s: float | None = None
 
     def note(self, progress: Progress) -> None:

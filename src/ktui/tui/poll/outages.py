@@ -23,7 +23,7 @@ class ClusterOutage(msgspec.Struct, frozen=True):
     reason: str
     """A short reason that stays the same from attempt to attempt: "connection refused"."""
     details: str
-    """What was attempted and where, the cause, and what to do about it."""
+    """The attempt and its place, the cause, and what to do about it."""
 
 
 class Outages:

@@ -43,9 +43,9 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: RunState
     why: str = ""
-    """Who paused it, or why the gate is shut."""
+    """The person who paused the run, or the reason why its gate is shut."""
     cancel_gate: str = ""
-    """Who had shut the cluster's cancel gate when the engine last checked; empty while open."""
+    """The one who had shut the cluster's cancel gate at the engine's last check; empty if open."""
     limits: Limits = Limits()
     coming: Limits | None = None
     """Limits that were requested, and are not in force yet."""

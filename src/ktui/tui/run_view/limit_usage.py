@@ -1,4 +1,4 @@
-"""How much of each limit is in use at the moment."""
+"""The part of each limit that is in use at the moment."""
 
 from __future__ import annotations
 

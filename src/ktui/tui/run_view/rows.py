@@ -185,10 +185,8 @@ class RunRows:
         if self._patterns[0] != self.run.limits:
             self._patterns = (self.run.limits, StepPatterns(self.run.limits))
         now = situation(track)
-        if now.lead not in (
-            None,
-            *now.target[:1],
-        ):  # patterns need the first to lead
+        # patterns know only targets whose first replica leads
+        if now.lead not in (None, *now.target[:1]):
             return len(all_steps(now, self.run.limits))
         return len(self._patterns[1].steps(pattern_of(now)[0]))
 

@@ -34,7 +34,7 @@ class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
     fastest: Inflow | None = None
     """The broker that has the partition with the most written to it."""
     too_low: str = ""
-    """Where the throttle never lets a copy catch up, with a rate that would."""
+    """The place where the throttle never lets a copy catch up, with a rate that would."""
     refusal: str = ""
     """Why Kafka would not take the last change."""
     stands_on: str = ""

@@ -1,7 +1,7 @@
 """Every key of the app and of the Watch screen: the one list that footer, help and palette use.
 
-The list's own keys (up, down, enter and so on) are in `screens/watch/list.py`, those of the other
-screens with each of them; `help_groups` collects all for `?`.
+The list's own keys (up, down, enter and so on) are in `screens/watch/list.py`. Those of the other
+screens are with each of them. `help_groups` collects all for `?`.
 """
 
 from __future__ import annotations

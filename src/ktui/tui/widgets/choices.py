@@ -100,7 +100,7 @@ class Choices(Widget):
 
 
 _LABEL_CELLS = 17
-"""As wide as the labels of the fields of a form."""
+"""The width of the labels of a form's fields."""
 
 
 class Picked(Choices, can_focus=True):

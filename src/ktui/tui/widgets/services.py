@@ -39,7 +39,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     left_behind: int = 0
     """Throttles that nobody needs, on the brokers and topics that are polled."""
     cancel_gate: str = ""
-    """Who shut the cluster's cancel gate; empty while it is open."""
+    """The person who shut the cluster's cancel gate; empty while it is open."""
     outage: ClusterOutage | None = None
     """Why the last poll failed as a whole; None while the cluster answers."""
     recorded: bool | None = None
@@ -51,7 +51,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Services:
-    """What screens and widgets may ask of the app.
+    """The app's state and actions for its screens and widgets.
 
     The defaults are those of an app without a cluster and without a run.
     """
@@ -83,7 +83,7 @@ class Services:
 
     @property
     def cancel_gate(self) -> str:
-        """Who shut the cluster's cancel gate; empty while it is open."""
+        """The person who shut the cluster's cancel gate; empty while it is open."""
         return ""
 
     @property
