@@ -64,8 +64,8 @@ async def test_only_a_view_that_was_asked_to_records(
 
     async def run(app: KtuiApp) -> None:
         shown.append(app)
-        assert isinstance(app._looking, Polling)
-        await app._looking._look()
+        assert isinstance(app._poll_loop, Polling)
+        await app._poll_loop._poll_once()
 
     monkeypatch.setattr(KtuiApp, "run_async", run)
     monkeypatch.setattr(KtuiApp, "post_message", lambda *_: True)

@@ -28,16 +28,16 @@ from support.runs.engine_runs import PlannedRun
 from support.simulated.moving_clusters import Replicas, a_cluster, tp
 
 _BEGUN_S = 3.0
-"""How long a live run has been going when something is called off; a replica is copied in 10 s."""
+"""Seconds that a live run has been going at the time of a cancel; a replica is copied in 10 s."""
 
 
 class CancelOffice:
     """Calls `ktui cancel --cluster` where others move orders and payments.
 
     Args:
-        folder: for the state directory.
-        monkeypatch: names the cluster.
-        more: as `a_cluster` takes it.
+        folder: the folder for the state directory.
+        monkeypatch: replaces the cluster that the verb works on.
+        more: as for `a_cluster`.
     """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
@@ -57,17 +57,17 @@ class CancelOffice:
             monkeypatch.setattr(f"{place}.choose_cluster", self._chosen)
 
     def others_move(self, *names: str, target: Replicas = (4, 2, 3)) -> None:
-        """Have others reassign partitions, a moment ago."""
+        """Reassign partitions as somebody else would, a second ago."""
         self.cluster.do(events.Alter(dict.fromkeys(map(tp, names), target)))
         self.clock.pass_time(1.0)
 
     def befalls(self, after_s: float, *happening: OutsideEvent) -> None:
-        """Have acts happen so long after the verb is called, if no run is live."""
+        """Apply events to the cluster so long after the verb is called, if no run is live."""
         for act in happening:
             self.cluster.schedule(ScheduledEvent(self.cluster.now_s + after_s, act))
 
     def live(self, name: str, targets: Mapping[str, Replicas], **more: Any) -> PlannedRun:
-        """Have an engine carry a run on beside what is called."""
+        """Let an engine carry a run on during the call of the verb."""
         run = self._run(name, targets, **more)
         self._live.append(run)
         return run
@@ -85,19 +85,19 @@ class CancelOffice:
         return run
 
     def cancel(self, *words: str) -> Result:
-        """Call `ktui cancel --cluster` with these."""
+        """Call `ktui cancel --cluster` with these arguments."""
         state = ("--state-dir", str(self.state.path))
         return CliRunner().invoke(ktui, ["cancel", "--cluster", *words, *state])
 
     @property
     def moving(self) -> set[str]:
-        """The partitions that the cluster lists."""
+        """The partitions whose reassignment the cluster lists."""
         self.cluster.catch_up()
         return {str(each) for each in self.cluster.controller.reassigning}
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        """The lines of what was done to reassignments of others."""
+        """The lines of the log of cancelled foreign reassignments."""
         path = self.state.path / "cancels.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -144,18 +144,18 @@ class CancelOffice:
 
 
 def told(result: Result, exit_code: int = 0) -> Any:
-    """Read what a call with --json has printed."""
+    """Parse the output of a call with --json."""
     assert result.exit_code == exit_code, (result.output, result.exception)
     return json.loads(result.stdout)
 
 
 def rows(answer: Any, *keys: str) -> Iterable[tuple[Any, ...]]:
-    """Give some figures of each partition, by name."""
+    """Return some figures of each partition, by name."""
     return [
         (f"{p['topic']}-{p['partition']}", *(p[key] for key in keys)) for p in answer["partitions"]
     ]
 
 
 def lines(result: Result) -> list[str]:
-    """Give what was printed, line by line, with single blanks."""
+    """Return the output line by line, with single blanks."""
     return [" ".join(line.split()) for line in result.stdout.splitlines()]

@@ -38,18 +38,18 @@ MOVED: Ways = {
 
 
 class CancelledRun:
-    """A run "drain" that was left at a second, its cluster, and what is asked of it.
+    """A run "drain" that was left at a second, its cluster, and the commands to it.
 
-    A process that is started for it carries it on at once, to its end or `until_s`, before the
-    verb goes on.
+    A process that is started for the run carries it on at once, to its end or `until_s`. Only then
+    the verb goes on.
 
     Args:
-        folder: for the state directory.
-        monkeypatch: names the cluster.
+        folder: the folder for the state directory.
+        monkeypatch: replaces the cluster that the verb works on.
         ways: each partition's replicas at first, and its target.
-        left_s: when it was left; a replica is copied in 10 s.
-        limits: two partitions at once, unless told otherwise.
-        more: as `Story` takes it.
+        left_s: the second at which the run was left; a replica is copied in 10 s.
+        limits: two partitions at once by default.
+        more: as for `Story`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class CancelledRun:
 
     @contextmanager
     def alive(self) -> Iterator[None]:
-        """Have a process own it, which goes on as soon as an answer of it is waited for."""
+        """Own the run as a live process, which carries it on once an answer is waited for."""
         answer = send_command._answer
 
         def answered(run_dir: RunDir, journal: Journal, number: int) -> Answer:
@@ -113,7 +113,7 @@ class CancelledRun:
         return json.loads(result.stdout)
 
     def refusal(self, *words: str) -> str:
-        """Give what an unfit call is refused with; nothing was asked, and nothing begun."""
+        """Return the error of a wrong call, after which nothing was asked and nothing has begun."""
         asked = len(self.asked)
         error = self.cancel(*words).exception
         assert (len(self.asked), self.started) == (asked, [])

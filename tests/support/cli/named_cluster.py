@@ -1,4 +1,4 @@
-"""The cluster that a verb is told to work on, where it is a simulated one."""
+"""A simulated cluster in place of the one that a verb is to work on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERYTHING = frozenset(grant.operation for grant in GRANTS)
 
 
 class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """What `choose_cluster` gives, without a connection."""
+    """The result of `choose_cluster`, without a connection."""
 
     reader: Callable[[], ClusterReader]
     writer: Callable[[], Any] | None = None
@@ -29,10 +29,10 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
     theme: str | None = None
     unverified: tuple[str, ...] = ()
     not_granted: frozenset[tuple[str, str]] = frozenset()
-    """What the principal may not do: "cluster" or a topic, and the operation."""
+    """The operations that the principal lacks: "cluster" or a topic, and the operation."""
 
     groups: Callable[[], GroupMembership] | None = None
-    """The way to its consumer groups; without one, every claim of it is good."""
+    """The way to the cluster's consumer groups; without one, every claim of the cluster is good."""
 
     def claim(self, me: ClusterOwner, cluster_id: str) -> ClusterClaim:
         if self.groups is None:

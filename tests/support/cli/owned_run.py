@@ -29,7 +29,7 @@ from support.runs.engine_runs import plan_of, snapshot_of
 Replicas = tuple[int, ...]
 
 SPEED = 20.0
-"""Of the cluster's seconds in one of ours."""
+"""The cluster's seconds in one real second."""
 _COPIED_S = 1_000.0
 
 
@@ -41,7 +41,7 @@ def owned_run(
     partitions: int = 4,
     limits: Limits | None = None,
 ) -> Iterator[RunDir]:
-    """Have an engine own a run of `orders`, from broker 3 to 4; it takes hours, and is left."""
+    """Let an engine own a run of `orders`, from broker 3 to 4; it takes hours, and is left."""
     run = state.create_run(name)
     going, leave = threading.Event(), threading.Event()
     target = {TopicPartition("orders", n): (1, 2, 4) for n in range(partitions)}

@@ -1,4 +1,4 @@
-"""Plans that lie on a desk to be checked, and the simulated cluster that they are checked on."""
+"""Plan files to check, and the simulated cluster to check them on."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CLUSTER = "prod-eu"
 
 
 def check(*arguments: str, read: bytes | None = None) -> Result:
-    """Run `ktui plan check`; `read` is what comes in on standard input."""
+    """Run `ktui plan check`; `read` is the standard input."""
     return CliRunner().invoke(ktui, ["plan", "check", *arguments], input=read)
 
 
 def answer(result: Result, exit_code: int = 0) -> Any:
-    """Give the JSON that was printed."""
+    """Parse the JSON that was printed."""
     assert result.exit_code == exit_code, result.output
     assert result.stderr == ""
     return json.loads(result.stdout)
@@ -42,10 +42,10 @@ class Desk:
     def cluster(
         self, cluster: SimulatedCluster, not_granted: Collection[tuple[str, str]] = ()
     ) -> None:
-        """Let this be the cluster that is named on the command line.
+        """Use this cluster as the one that is named on the command line.
 
-        A second passes first, in which what was done to it is done; then its clock leaps, for
-        nobody moves it while brokers have yet to learn something.
+        A second passes first, in which changes to the cluster are applied. Then its clock leaps:
+        nobody advances it while brokers have yet to learn something.
         """
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock.pass_time(1.0)

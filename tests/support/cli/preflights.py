@@ -13,7 +13,7 @@ from ktui.planning.plan import PartitionTarget, Plan
 GB = 1_000_000_000
 TOPIC = "orders"
 Way = tuple[tuple[int, ...], tuple[int, ...]]
-"""The replicas of a partition, of which the first leads, and those that it shall have."""
+"""The replicas of a partition, of which the first leads, and its target replicas."""
 
 
 def tp(number: int) -> TopicPartition:
@@ -33,11 +33,11 @@ def a_snapshot(
     min_isr: int = 1,
     **more: Any,
 ) -> ClusterSnapshot:
-    """A healthy cluster that holds the partitions of a plan.
+    """Return a healthy cluster that holds the partitions of a plan.
 
     Args:
         ways: partitions 0, 1, ... of one topic.
-        sizes: of each partition, in bytes; 1 GB where there is none, None for one that is unknown.
+        sizes: of each partition, in bytes; 1 GB where there is none, None for an unknown one.
         rooms: total and usable bytes of brokers' disks.
         min_isr: the topic's min.insync.replicas.
         more: further fields of the snapshot.

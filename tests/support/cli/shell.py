@@ -23,15 +23,15 @@ from ktui.lab.processes import wait_for
 E = TypeVar("E")
 Done = subprocess.CompletedProcess[str]
 LIMIT_S = 240.0
-"""A step whose answer was lost, by a kill for one, may be waited for a minute longer each time."""
+"""The longest wait. Each lost answer to a step, as by a kill, may take a minute longer."""
 
 
 class Shell:
-    """Calls ktui on a lab; `close` ends whatever it has started and not ended.
+    """Calls ktui on a lab; `close` ends every process that it has started and not ended.
 
     Args:
-        lab: the cluster that it is about.
-        folder: where plans and the state directory are.
+        lab: the cluster that ktui works on.
+        folder: the folder for plans and the state directory.
     """
 
     def __init__(self, lab: Lab, folder: Path) -> None:
@@ -63,7 +63,7 @@ class Shell:
         return ended(self.begin(*words))
 
     def plan(self, name: str, partitions: Sequence[dict[str, Any]]) -> str:
-        """Write a plan, and give its path."""
+        """Write a plan, and return its path."""
         path = self.folder / f"{name}.json"
         path.write_text(json.dumps({"version": 1, "partitions": list(partitions)}))
         return str(path)
@@ -72,7 +72,7 @@ class Shell:
         return self.state.run(name)
 
     def entries(self, name: str) -> list[JournalEntry]:
-        """Give what the run's journal has; nothing while there is none."""
+        """Return the entries of the run's journal; none while there is no journal."""
         try:
             with Journal.open(self.run_dir(name).journal, SystemClock(), read_only=True) as journal:
                 return list(journal.entries())
@@ -113,6 +113,6 @@ class Shell:
 
 
 def ended(process: subprocess.Popen[str]) -> Done:
-    """Wait until a process has ended, and give what it said."""
+    """Wait until a process has ended, and return its output."""
     out, err = process.communicate(timeout=LIMIT_S)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)

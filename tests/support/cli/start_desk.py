@@ -1,4 +1,4 @@
-"""A desk with plans, a cluster with its context, and `ktui start` on them."""
+"""Plan files, a cluster with its context, and `ktui start` on them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Office:
         not_granted: Collection[tuple[str, str]] = (),
         **context: Any,
     ) -> None:
-        """Let this be the cluster that is named; the clock leaps where something is waited for."""
+        """Use this cluster as the one that is named; its clock leaps while the verb waits."""
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock._leaping = True
         self._monkeypatch.setattr("ktui.cli.context.target.SystemClock", lambda: cluster.clock)
@@ -53,7 +53,7 @@ class Office:
         self.cluster_id = cluster.spec.name
 
     def start(self, *arguments: str) -> Result:
-        """Call `ktui start` where no engine may be begun."""
+        """Call `ktui start` where no engine may be started."""
         words = ["start", *arguments, "--state-dir", str(self.state.path)]
         return CliRunner().invoke(ktui, words, catch_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""A simulated cluster with throttles in it, its runs, and the doctor who looks at them."""
+"""A simulated cluster with throttles in it, its runs, and the doctor who examines them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Ward:
         clock._leaping = True
 
     def left_behind(self) -> None:
-        """Leave what a tool leaves that died: a rate, and a list."""
+        """Leave a rate and a list, as a tool does that died."""
         self.given(BROKER_4, FOLLOWER_RATE, SET[0])
         self.given(ORDERS, FOLLOWER_REPLICAS, SET[1])
 

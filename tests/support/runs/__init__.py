@@ -1,1 +1,1 @@
-"""Runs that an engine carries on a simulated cluster, and rules to hold them to."""
+"""Runs on simulated clusters, and the rules that they are checked against."""

@@ -1,4 +1,4 @@
-"""Stories of runs that an extra plan joins at a certain stage."""
+"""Stories of runs to which an extra plan is added at a certain stage."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SIZE = 1_000_000
 
 
 class AddingStory(Story):
-    """A story in which something is asked just as an event has been written.
+    """A story in which a command is asked as soon as an event has been written.
 
-    Every decision is held to the limits and to what may never be done: towards where each
-    partition goes at that moment.
+    Every decision is checked against the limits and the forbidden steps, by the present goal of
+    each partition.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class AddingStory(Story):
         targets: Mapping[str, Replicas],
         on_conflict: OnConflict = OnConflict.ROLLBACK,
     ) -> None:
-        """Have an extra plan asked to join as soon as such an event has been written."""
+        """Ask to add an extra plan as soon as such an event has been written."""
         self._waiting.append((such, targets, on_conflict))
 
     def asks(self, such: Such, command: Command) -> None:
-        """Have something else asked."""
+        """Ask another command as soon as such an event has been written."""
         self._waiting.append((such, command, OnConflict.ROLLBACK))
 
     def written(self, entries: Any) -> None:
@@ -74,7 +74,7 @@ class AddingStory(Story):
     def add(
         self, targets: Mapping[str, Replicas], on_conflict: OnConflict = OnConflict.ROLLBACK
     ) -> Add:
-        """Give the command for an extra plan, with the partitions as they are now."""
+        """Return the command for an extra plan, with the partitions as they are now."""
         found = tuple(self._found(tp(name), target) for name, target in targets.items())
         return Add("more.json", "0" * 64, found, on_conflict)
 
@@ -87,27 +87,27 @@ class AddingStory(Story):
 
     @property
     def has_asked(self) -> bool:
-        """Whether everything that was to be asked has been."""
+        """Whether every planned command has been asked."""
         return not self._waiting
 
     @property
     def words(self) -> list[str]:
-        """Give the answers, in order."""
+        """The texts of the answers, in order."""
         return [each.answer.words for each in self.answers if each.answer is not None]
 
     def came_to(self, name: str, replicas: Replicas) -> bool:
-        """Whether a partition has replicas in order, and the first of them leads."""
+        """Return whether a partition has these replicas in this order, led by the first of them."""
         return (self.replicas(tp(name)), self.leader(tp(name))) == (replicas, replicas[0])
 
     def steps_since_added(self, name: str) -> list[StepBegun]:
-        """Give the steps of a partition that were begun after the last extra plan was added."""
+        """Return the steps of a partition that were begun after the last extra plan was added."""
         events = self.events
         last = max(n for n, event in enumerate(events) if isinstance(event, Added))
         return [e for e in events[last:] if isinstance(e, StepBegun) and e.tp == tp(name)]
 
 
 class _Goals(dict[TopicPartition, Replicas]):
-    """Where each partition of a run goes now."""
+    """The present goal of each partition of a run."""
 
     def __init__(self, story: AddingStory) -> None:
         super().__init__(story.targets)

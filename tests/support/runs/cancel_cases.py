@@ -1,4 +1,4 @@
-"""The ways to call a run off: at which stage of which run, of what kind, and how much of it."""
+"""The ways to cancel a run: at which stage of which run, the kind of cancel, and its scope."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Replicas = tuple[int, ...]
 
 
 class Stage(enum.StrEnum):
-    """How far a partition is when it is called off."""
+    """The progress of a partition at the time of the cancel."""
 
     QUEUED = "queued"
     ADDING = "adding"
@@ -27,7 +27,7 @@ class Stage(enum.StrEnum):
 
 
 class Scope(enum.StrEnum):
-    """What is called off."""
+    """The partitions to cancel."""
 
     PARTITION = "partition"
     TOPIC = "topic"
@@ -35,7 +35,7 @@ class Scope(enum.StrEnum):
 
 
 class Case(NamedTuple):
-    """One way to call a run off."""
+    """One way to cancel a run."""
 
     shape: Shape
     replicas: int | None
@@ -45,25 +45,25 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Spell it so that it fits into a topic's name."""
+        """The case in characters that fit into a topic's name."""
         return "-".join(str(part).replace(" ", "-").lower() for part in self)
 
 
 class Moment(NamedTuple):
-    """When to call off, and what waits until then."""
+    """When to cancel, and the copies that make no progress until then."""
 
     at: tuple[Request, int] | State
-    """The so-manieth answer to such a request about the partition, or a state of it."""
+    """The nth answer to such a request about the partition, or a state of the partition."""
     held: Mapping[int, Replicas] = MappingProxyType({})
-    """By partition of its topic, the brokers that do not get along with copying it."""
+    """By partition of its topic, the brokers whose copy of it makes no progress."""
     partitions: int = 1
-    """P."""
+    """P, the limit of partitions at once."""
     holds_other: bool = False
-    """Whether the partition of the other topic does not get along either."""
+    """Whether the partition of the other topic makes no progress either."""
 
 
 def moment(case: Case) -> Moment:  # noqa: PLR0911 - a case a stage
-    """Give the moment of a case's stage."""
+    """Return the moment of a case's stage."""
     both, last = {0: (4, 5)}, {0: (5,)}
     match case.stage, case.shape, case.replicas:
         case (Stage.QUEUED, _, _):
@@ -72,7 +72,7 @@ def moment(case: Case) -> Moment:  # noqa: PLR0911 - a case a stage
             return Moment((Request.ALTER, 1), both)
         case (Stage.LEADS, Shape.KIP_435, _):
             return Moment((Request.ELECT, 1), last)
-        case (Stage.MID, Shape.GENTLE, 2):  # ready to be cut, and waits for the other
+        case (Stage.MID, Shape.GENTLE, 2):  # ready to be cut, and waiting for the other partition
             return Moment(State.READY, {1: (4, 5)}, partitions=2, holds_other=True)
         case (Stage.MID, _, 1):
             return Moment((Request.ALTER, 2), last)
@@ -86,7 +86,7 @@ def moment(case: Case) -> Moment:  # noqa: PLR0911 - a case a stage
 
 
 def a_grid() -> Iterator[Case]:
-    """Give every case that there can be."""
+    """Yield every possible case."""
     for shape in Shape:
         for replicas in (1, 2, None):
             for stage in Stage:
@@ -98,7 +98,7 @@ def a_grid() -> Iterator[Case]:
 
 
 def can_be(case: Case) -> bool:
-    """Whether a run of three replicas comes to such a stage, and something is left to call off."""
+    """Return whether a run of three replicas reaches such a stage with something left to cancel."""
     one_step = case.replicas is None
     match case.stage:
         case Stage.LEADS:

@@ -1,4 +1,4 @@
-"""What a cancel promises, held against each request as it is sent."""
+"""The promises of a cancel, checked against each request as it is sent."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from support.simulated.witness import Departure
 
 
 class CancelRules:
-    """Nothing that carries a partition to its target is sent once it is called off.
+    """Nothing that carries a partition to its target is sent once the partition is cancelled.
 
-    What is on its way then may arrive still; what is sent is cancels, and steps that were begun
-    after the cancel and lead back. While the cancel gate is shut, nothing else is sent at all.
+    A request on its way at that time may still arrive. The only requests sent are cancels, and
+    steps begun after the cancel that lead back. While the cancel gate is shut, nothing else is
+    sent at all.
     """
 
     def __init__(self, run: WitnessedRun) -> None:
         self._run = run
         self._kinds: dict[TopicPartition, CancelKind] = {}
         self._steps: dict[TopicPartition, StepBegun] = {}
-        """The last step of each that was begun since it was called off."""
+        """The last step of each partition that was begun since its cancel."""
         self.asked_s: dict[TopicPartition, float] = {}
         """The second of each partition's last cancel."""
         self.sent: list[tuple[float, TopicPartition]] = []
-        """Each request for a partition that was called off, and its second."""
+        """Each request for a cancelled partition, and the second at which it was sent."""
         run.checks.append(self._written)
         run.witness.departures.append(self._departs)
 
@@ -44,7 +45,7 @@ class CancelRules:
                     self._steps[begun.tp] = begun
 
     def _begins(self, step: StepBegun, track: Track) -> None:
-        """A step after a cancel leads back: it adds what was there before, or nothing."""
+        """A step after a cancel leads back: it adds replicas that were there before, or none."""
         match self._kinds[step.tp]:
             case CancelKind.STOP:
                 raise AssertionError(f"a step begins after a stop: {step}")

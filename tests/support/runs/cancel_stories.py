@@ -1,4 +1,4 @@
-"""Stories of runs that are called off at a certain stage, and what was foreseen of that."""
+"""Stories of runs that are cancelled at a certain stage, and the previews of those cancels."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from support.runs.stories import Story
 from support.simulated.moving_clusters import tp
 
 Such = Callable[[AnyRunEvent], bool]
-"""The event on which something is asked, at once."""
+"""Chooses the event on which a command is asked, at once."""
 
 
 class CalledOffStory(Story):
-    """A story in which something is called off just as an event has been written.
+    """A story in which partitions are cancelled as soon as an event has been written.
 
     Attributes:
         before: the replicas and the leader of each partition before the run.
-        foreseen: what was said to become of each partition called off, when it was asked.
+        foreseen: the preview for each cancelled partition, at the time of the cancel.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class CalledOffStory(Story):
         self._waiting: list[tuple[Such, Callable[[], None]]] = []
 
     def then(self, such: Such, act: Callable[[], None]) -> None:
-        """Have something happen as soon as such an event has been written."""
+        """Do something as soon as such an event has been written."""
         self._waiting.append((such, act))
 
     def called_off(self, such: Such, command: CallOff) -> None:
-        """Have something called off as soon as such an event has been written."""
+        """Cancel something as soon as such an event has been written."""
 
         def call_off() -> None:
             self._foresee(command)
@@ -65,7 +65,7 @@ class CalledOffStory(Story):
         self.then(such, call_off)
 
     def ask(self, command: Command) -> None:
-        """Ask something of the run now."""
+        """Ask a command of the run now."""
         with Journal.open(self.path, self.clock) as journal:
             journal.ask(command, "somebody@here (2)")
 
@@ -89,16 +89,17 @@ class CalledOffStory(Story):
 
     @property
     def all_came(self) -> bool:
-        """Whether each event came that something was to happen on."""
+        """Whether every event came on which something was to be done."""
         return not self._waiting
 
     def now(self, each: TopicPartition) -> tuple[Replicas, int | None]:
         return self.replicas(each), self.leader(each)
 
     def assert_as_foreseen(self) -> None:
-        """Hold what became of each partition to what was foreseen, and of the others to the plan.
+        """Check the outcome of each partition against its preview, and the others against the plan.
 
-        So is what was sent for it. Where it was rolled back, it is as it was before the run.
+        The requests sent for it are checked, too. A partition that was rolled back is as it was
+        before the run.
         """
         for each, track in self.folded.tracks.items():
             said = self.foreseen.get(each)
@@ -115,7 +116,7 @@ class CalledOffStory(Story):
 
 
 def state_of(cluster: SimulatedCluster, each: TopicPartition) -> PartitionState:
-    """Give a partition as the controller has it."""
+    """Return a partition as the controller has it."""
     known = cluster.controller.get(each)
     assert known is not None
     return PartitionState(
@@ -125,7 +126,7 @@ def state_of(cluster: SimulatedCluster, each: TopicPartition) -> PartitionState:
 
 
 def nth(number: int, such: Such) -> Such:
-    """Choose the event that is such for the so manieth time."""
+    """Choose the nth event that is such."""
     count = 0
 
     def chosen(event: AnyRunEvent) -> bool:

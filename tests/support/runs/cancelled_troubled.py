@@ -1,4 +1,4 @@
-"""Runs of which much is called off, on clusters that much befalls: all of it decided by a seed."""
+"""Runs with many cancels, on clusters with much trouble: all of it decided by a seed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from support.runs.troubled import OURS, TROUBLED_S, TroubledRun
 
 
 class CalledOffTrouble(TroubledRun):
-    """A run of which partitions, topics or everything are called off, once or several times.
+    """A run of which partitions, topics or everything are cancelled, once or several times.
 
     Args:
         seed: decides everything.
-        folder: where the journal is.
-        killed: whether its engine dies now and then, too.
+        folder: the folder of the journal.
+        killed: whether its engine is killed now and then, too.
     """
 
     def __init__(self, seed: int, folder: Path, *, killed: bool = False) -> None:
@@ -56,7 +56,7 @@ class CalledOffTrouble(TroubledRun):
         return [*super()._commands(), *cancels]
 
     def check_called_off(self, outcome: Run) -> None:
-        """Hold each partition that was called off to what became of it, by the controller."""
+        """Check the outcome of each cancelled partition against the controller."""
         for track in outcome.tracks.values():
             mine = track.tp not in self.foreign() and track.tp.topic not in self.deleted()
             if track.cancel is not None and mine:

@@ -49,7 +49,7 @@ async def snapshot_of(reader: ClusterReader, plan: Plan) -> ClusterSnapshot:
 async def _sizes(
     reader: ClusterReader, brokers: Iterable[int], partitions: Collection[TopicPartition]
 ) -> dict[Replica, int]:
-    """Give what the brokers that answer hold."""
+    """Return the sizes from the brokers that answer."""
     sizes: dict[Replica, int] = {}
     for broker in brokers:
         with suppress(ClusterError):
@@ -59,14 +59,14 @@ async def _sizes(
 
 
 class PlannedRun:
-    """A run on a simulated cluster, its journal on the disk; its engine can be killed and resumed.
+    """A run on a simulated cluster with its journal on disk; its engine can be killed and resumed.
 
     Args:
-        cluster: where it moves partitions; its clock leaps.
-        folder: where the journal is.
+        cluster: the cluster on which it moves partitions; its clock leaps.
+        folder: the folder of the journal.
         targets: the plan.
-        limits: those in force at the start.
-        options: what was chosen for it.
+        limits: the limits in force at the start.
+        options: the options of the run.
     """
 
     def __init__(
@@ -86,15 +86,15 @@ class PlannedRun:
         self.engine: Engine | None = None
         self.run = Run("run")
         self.check_throttle: Callable[[], None] = lambda: None
-        """Raises where the run may not have a throttle, for another has."""
+        """Raises where the run may not have a throttle, because another run has one."""
         self.gate_shut: str | None = None
-        """Who has shut the cluster's cancel gate; None while it is open."""
+        """The person who has shut the cluster's cancel gate; None while it is open."""
         self.lost: Callable[[], str | None] = lambda: None
-        """Why its process does not own it any more; None while it does."""
+        """Returns why its process does not own the run any more; None while it does."""
         self.guarded: Callable[[], Guard | None] = lambda: None
-        """What decides for each engine whether it may send; None for nothing."""
+        """Returns the guard that decides for each engine whether it may send; None for no guard."""
         self.prior: Prior | None = None
-        """What earlier runs tell."""
+        """Insights from earlier runs."""
 
     async def start(self) -> None:
         plan = plan_of(self.targets)
@@ -134,11 +134,11 @@ class PlannedRun:
         return self.run
 
     def observer(self) -> Observer:
-        """Give what an engine looks through."""
+        """Return the observer of an engine."""
         return Observer(self.reader, self.clock)
 
     def opened(self) -> Journal:
-        """Open the journal to write to it, as the engine does."""
+        """Open the journal for writing, as the engine does."""
         return Journal.open(self.path, self.clock)
 
     async def to_its_end(self) -> Run:

@@ -1,4 +1,4 @@
-"""What holds of every decision of a run, whatever befalls the cluster: checked as it is written."""
+"""Rules for every decision of a run, whatever happens to the cluster, checked as it is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.runs.witnessed import WitnessedRun
 
 
 class Rules:
-    """Holds a run's decisions to the limits in force and to what may never be done.
+    """Checks a run's decisions against the limits in force and the forbidden steps.
 
     Args:
         run: the run.
@@ -40,7 +40,7 @@ class Rules:
                 self._standing(entry.event, self._run.seen)
 
     def _standing(self, event: NowIn, seen: Observation) -> None:
-        """What is told of a partition is what was seen."""
+        """The journal's report about a partition matches the poll."""
         state = seen.partitions.get(event.tp)
         target = self._run.targets[event.tp]
         called_off = self._run.folded.tracks[event.tp].cancel is not None
@@ -70,7 +70,7 @@ class Rules:
 
 
 def _held_back(entries: Sequence[JournalEntry]) -> frozenset[TopicPartition]:
-    """Name the partitions that are told to wait in the very decision."""
+    """Return the partitions that the very decision reports as waiting."""
     told = (entry.event for entry in entries if isinstance(entry.event, NowIn))
     waits = {State.BLOCKED, State.REFUSED}
     return frozenset(event.tp for event in told if event.state in waits)
@@ -106,7 +106,7 @@ class _Decision:
             self._check_step(step)
 
     def _check_shut(self, step: StepBegun, track: Track) -> None:
-        """What was called off goes on in any case, but for pauses that were asked for later."""
+        """A cancelled partition goes on in any case, except for pauses asked for later."""
         assert not self._before.pauses.stop(step.tp), "a step begins while it is paused"
         back = track.cancel is not None
         assert back or not self._before.cancel_gate.shut, "a step begins: the cancel gate is shut"
@@ -114,7 +114,7 @@ class _Decision:
         assert not gated or (back and not step.adding), "a step begins while the gate is shut"
 
     def _flying(self) -> list[StepBegun]:
-        """Give the steps in flight once the decision is carried out."""
+        """Return the steps in flight once the decision is carried out."""
         before = [t.step.begun for t in self._before.flying.values() if t.step is not None]
         return [*before, *self._begun]
 
@@ -131,14 +131,14 @@ class _Decision:
             assert between + sum(step.holds_place for step in self._flying()) <= most
 
     def _waits(self, track: Track) -> bool:
-        """Whether a partition waits for its next step, by no reason of its own."""
+        """Whether a partition waits for its next step, for no reason of its own."""
         held = self._before.pauses.holds(track.tp) or self._hidden(track)
         return track.state is State.QUEUED and not held
 
     def _hidden(self, track: Track) -> bool:
-        """Whether the last look tells nothing of a partition, or shows what others made of it.
+        """Whether the last poll shows nothing of a partition, or a change of somebody else's.
 
-        It may keep its place for a while.
+        Such a partition may keep its place for a while.
         """
         state = self._seen.partitions.get(track.tp)
         if state is None or not state.described or track.tp in self._held_back:
@@ -172,7 +172,7 @@ class _Decision:
             assert sum(step.moves_leader for step in self._flying()) <= most
 
     def _check_waves(self) -> None:
-        """Nothing begins before all of the last wave have ended, but what blocks or is held."""
+        """Nothing begins before the last wave has ended, apart from blocked and held partitions."""
         firsts = [step for step in self._begun if not self._before.tracks[step.tp].under_way]
         if self._limits.mode is Mode.WAVE and firsts:
             assert not self._before.flying
@@ -206,7 +206,7 @@ class _Decision:
         alive = {b for b in state.isr if self._seen.alive(b)}
         in_sync = {*state.isr} - gone | {*step.adding}
         if gone & {*state.isr}:
-            least = self._min_isr if step.tp.topic in self._seen.topic_configs else 1  # not told
+            least = self._min_isr if step.tp.topic in self._seen.topic_configs else 1  # not known
             assert len(in_sync) >= min(least, len(target)), "below min ISR by a drop"
         down = {b for b in state.replicas if not self._seen.alive(b)}
         dead = (down | {*state.offline}) - {*state.isr}  # also on a failed log dir

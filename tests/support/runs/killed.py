@@ -1,4 +1,4 @@
-"""Engines that are killed: at any instant around what they write and what they send."""
+"""Engines that are killed at any instant around their writes and their requests."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from support.runs.engine_runs import Replicas
 from support.runs.witnessed import WitnessedJournal, WitnessedRun
 
 LONGEST_ON_ITS_WAY_S = 60.0
-"""As long as a broker keeps a request, whoever has sent it."""
+"""The longest that a broker keeps a request, from any sender."""
 
 
 class Killed(BaseException):
-    """SIGKILL: nothing that catches errors sees it."""
+    """SIGKILL: code that catches errors does not see it."""
 
 
 class Reaper:
-    """Counts the instants at which an engine may be killed, and does it at some.
+    """Counts the instants at which an engine may be killed, and kills it at some of them.
 
     Args:
         at: the instants, counted from 1 over all engines of a run.
@@ -38,7 +38,7 @@ class Reaper:
         self.where: list[str] = []
 
     def due(self, where: str) -> bool:
-        """Count an instant, and tell whether it is a last one."""
+        """Count an instant, and return whether the engine dies at it."""
         self.count += 1
         if self.count in self.at:
             self.where.append(f"{self.count} {where}")
@@ -46,7 +46,7 @@ class Reaper:
         return False
 
     def passes(self, where: str) -> None:
-        """Count an instant, which may be the last one."""
+        """Count an instant, and die if it is due."""
         if self.due(where):
             raise Killed(where)
 
@@ -122,7 +122,7 @@ class _MortalWriter:
         await self._inner.aclose()
 
     def _on_its_way(self, sending: str) -> None:
-        """Die in a moment, and let what was sent take effect after that."""
+        """Die in a moment, and let the request take effect after that."""
         self._dies = self._run.reaper.due(f"with {sending} on their way")
         if self._dies:
             self._inner.late_by_s = self._some_time_s()
@@ -138,16 +138,16 @@ class _MortalWriter:
 
 
 class KilledRun(WitnessedRun):
-    """A run whose engine dies at given instants, and is started anew each time.
+    """A run whose engine dies at certain instants, and is started again each time.
 
     Args:
-        cluster: where it moves partitions.
-        folder: where the journal is.
+        cluster: the cluster on which it moves partitions.
+        folder: the folder of the journal.
         targets: the plan.
-        limits: those in force at the start.
-        seed: of how long it lies dead each time, and requests are on their way.
-        at: the instants at which it dies, counted from 1.
-        options: what was chosen for it.
+        limits: the limits in force at the start.
+        seed: of how long no engine runs each time, and how long requests are on their way.
+        at: the instants at which the engine dies, counted from 1.
+        options: the options of the run.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class KilledRun(WitnessedRun):
         return journal
 
     async def to_its_end(self) -> Run:
-        """Start it, and carry it on through all its deaths."""
+        """Start the run, and carry it on through all deaths of its engines."""
         await self.start()
         while True:
             try:

@@ -18,11 +18,11 @@ from ktui.pacing.steps import after, all_steps
 
 Brokers = tuple[int, ...]
 Way = list[tuple[Brokers, int | None]]
-"""Each step's target, and who is elected."""
+"""Each step's target, and the leader that is elected."""
 
 
 def replica_lists(brokers: range, longest: int) -> st.SearchStrategy[Brokers]:
-    """Give replicas that differ from draw to draw: lists of few choices are mostly alike."""
+    """Return replicas that differ from draw to draw: lists of few choices are mostly alike."""
 
     def some(seed: int, count: int) -> Brokers:
         return tuple(random.Random(seed).sample(brokers, count))  # noqa: S311 - not a secret
@@ -40,7 +40,7 @@ def on_the_way(
     min_isr: int = 1,
     before_4_3: bool = False,
 ) -> Situation:
-    """Give a partition; everything in sync, online and led by the first unless told otherwise."""
+    """Return a partition; by default everything is in sync, online and led by the first replica."""
     return Situation(
         replicas=replicas,
         isr=replicas if isr is None else isr,
@@ -61,7 +61,7 @@ def gentle(replicas: int | None = 1, extra: int | None = None) -> Limits:
 
 
 def way(replicas: Brokers, target: Brokers, limits: Limits, leader: int = -1) -> Way:
-    """Give the whole way of a partition that is in sync."""
+    """Return all steps of a partition that is in sync."""
     steps = all_steps(on_the_way(replicas, target, leader=leader), limits)
     return [(step.target, step.elects) for step in steps]
 
@@ -71,7 +71,7 @@ def tp(number: int, topic: str = "orders") -> TopicPartition:
 
 
 def roster_of(limits: Limits, *ways: tuple[Brokers, Brokers], sizes: Brokers = ()) -> Roster:
-    """Give a run of partitions 0, 1, ... of one topic, each from its replicas to its target."""
+    """Return a run of partitions 0, 1, ... of one topic, each from its replicas to its target."""
     roster = Roster(limits)
     roster.add(
         WantedPartition(tp(n), on_the_way(*one), size=sizes[n] if sizes else 0)
@@ -81,26 +81,26 @@ def roster_of(limits: Limits, *ways: tuple[Brokers, Brokers], sizes: Brokers = (
 
 
 def numbers(decision: Decision) -> list[int]:
-    """Give the partitions that a decision moves, by number, in its order."""
+    """Return the partitions that a decision moves, by number, in its order."""
     return [move.tp.partition for move in decision.moves]
 
 
 def submit(roster: Roster, others: dict[int, int] | None = None) -> Decision:
-    """Decide, and take it as submitted."""
+    """Decide, and count the decision as submitted."""
     decision = decide_steps(roster, others)
     roster.submitted(decision)
     return decision
 
 
 def complete(roster: Roster, *partitions: int) -> None:
-    """Let steps that are in flight succeed; all of them unless named."""
+    """Let steps in flight succeed: those named, or all of them."""
     for moved in [tp(n) for n in partitions] or list(roster.in_flight):
         now = after(roster.situation(moved), roster.in_flight[moved].step)
         roster.over(moved, now)
 
 
 def run(roster: Roster) -> Iterator[Decision]:
-    """Give decision after decision, each of which succeeds at once, until nothing is submitted."""
+    """Yield decision after decision, each of which succeeds at once, until nothing is submitted."""
     while True:
         decision = submit(roster)
         if not any(decision.moves):
@@ -110,7 +110,7 @@ def run(roster: Roster) -> Iterator[Decision]:
 
 
 def broken(now: Situation, *brokers: int) -> Situation:
-    """Give the partition with brokers gone: offline, and out of sync."""
+    """Return the partition without some brokers: they are offline, and out of sync."""
     isr = tuple(b for b in now.isr if b not in brokers)
     leader = now.leader if now.leader in isr else next(iter(isr), None)
     return replace(now, isr=isr, leader=leader, online=now.online - {*brokers})

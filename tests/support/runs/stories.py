@@ -1,4 +1,4 @@
-"""Stories of runs on a simulated cluster: what befalls them and is asked of them, and when."""
+"""Stories of runs on a simulated cluster: events of the cluster and commands, and their times."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LEFT = "left by the story"
 
 
 class Story(WitnessedRun):
-    """A run of partitions like "orders-0", copied in 10 s a replica unless told otherwise.
+    """A run of partitions like "orders-0"; a replica is copied in 10 s by default.
 
     Args:
-        folder: where the journal is.
+        folder: the folder of the journal.
         ways: each partition's replicas at first, and its target.
-        limits: those in force at the start; one partition after the other unless told otherwise.
-        cluster: as `moving_clusters.a_cluster` takes it.
-        options: what was chosen for the run.
+        limits: the limits in force at the start; one partition after the other by default.
+        cluster: as for `moving_clusters.a_cluster`.
+        options: the options of the run.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Story(WitnessedRun):
         self._began_s = 0.0
 
     def already(self, *acts: OutsideEvent) -> None:
-        """Have acts happen long enough before the story that everybody knows."""
+        """Apply acts to the cluster long enough before the story that everybody knows of them."""
         for act in acts:
             self.cluster.do(act)
         self.clock.pass_time(15.0)
@@ -67,32 +67,32 @@ class Story(WitnessedRun):
         self.cluster.catch_up()
 
     def befalls(self, at_s: float, *acts: OutsideEvent) -> None:
-        """Have acts happen at a second of the story."""
+        """Apply acts to the cluster at a second of the story."""
         for act in acts:
             self.cluster.schedule(ScheduledEvent(self._began_s + at_s, act))
 
     def late(self, by_s: float) -> None:
-        """Have the first alter arrive so much later, when nobody waits for its answer any more."""
+        """Let the first alter arrive so much later, when nobody waits for its answer any more."""
         self.sending.late_by_s = by_s
 
     def asked(self, at_s: float, *commands: Command) -> None:
-        """Have commands asked at a second of the story, all at once."""
+        """Ask commands at a second of the story, all at once."""
         self._asked += ((at_s, command) for command in commands)
 
     def played(self, until_s: float = 1_000.0) -> Run:
-        """Carry it to its end, or leave it at a second."""
+        """Carry the run to its end, or leave it at a second."""
         return asyncio.run(self._play(until_s, begin=True))
 
     def played_by(self, owner: Owned, until_s: float = 1_000.0) -> Run:
-        """Have a certain process carry it on."""
+        """Let a certain process carry the run on."""
         return asyncio.run(self._play(until_s, begin=True, owner=owner))
 
     def resumed(self, until_s: float = 1_000.0) -> Run:
-        """Have another process go on with it."""
+        """Let another process resume the run."""
         return asyncio.run(self._play(until_s, begin=False))
 
     def reopened(self, *commands: Command, until_s: float = 1_000.0) -> Run:
-        """Have another process carry out what is asked of it, once it has ended or was left."""
+        """Let another process carry out commands, after the run has ended or was left."""
         self._began_s = self.clock.monotonic()
         with Journal.open(self.path, self.clock) as journal:
             for command in commands:
@@ -135,7 +135,7 @@ class Story(WitnessedRun):
         return self.folded.tracks[tp(name)].reason
 
     def states(self, name: str) -> list[State]:
-        """Give the states that a partition went through, as the journal tells them."""
+        """Return the states that a partition went through, by the journal."""
         run, states = Run("run"), [State.QUEUED]
         for entry in self.entries():
             run.apply(entry)
@@ -144,15 +144,15 @@ class Story(WitnessedRun):
         return states
 
     def sent(self, name: str) -> list[Replicas | None]:
-        """Give what was asked of a partition and arrived, in order."""
+        """Return the targets requested for a partition that arrived, in order."""
         return [each.target for each in self.witness.alters if each.tp == tp(name)]
 
     def begun_at(self, name: str) -> list[float]:
-        """Give the seconds at which steps of a partition were begun."""
+        """Return the seconds at which steps of a partition were begun."""
         return self.seconds(lambda event: _is_step(event, name))
 
     def seconds(self, such: Any) -> list[float]:
-        """Give the seconds of the events that are such."""
+        """Return the seconds of the events that are such."""
         began = self.told_at(0)
         return [(entry.at - began).total_seconds() for entry in self.entries() if such(entry.event)]
 
@@ -160,7 +160,7 @@ class Story(WitnessedRun):
         return self.entries()[number].at
 
     def said(self, name: str, state: State) -> list[str]:
-        """Give the reasons for which a partition was said to be in a state."""
+        """Return the reasons that the journal has for a state of a partition."""
         return [
             event.reason
             for event in self.events
@@ -168,7 +168,7 @@ class Story(WitnessedRun):
         ]
 
     def at_target(self, *names: str) -> bool:
-        """Whether partitions have their targets, led by the first of them."""
+        """Return whether partitions have their targets, led by the first of them."""
         return all(
             (self.replicas(each), self.leader(each)) == (self.targets[each], self.targets[each][0])
             for each in map(tp, names)

@@ -1,4 +1,4 @@
-"""What throttles of a run promise, held against each request as it arrives."""
+"""The promises of a run's throttles, checked against each request as it arrives."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ Settings = dict[ConfigResource, dict[str, str]]
 
 
 def settings_of(configs: Configs) -> Settings:
-    """Give every dynamic setting of all topics and brokers, by its exact text."""
+    """Return every dynamic setting of all topics and brokers, by its exact text."""
     return {resource: dict(values) for resource, values in configs._dynamic.items() if values}
 
 
 def settings_in(cluster: SimulatedCluster) -> Settings:
-    """Give every dynamic setting of a cluster."""
+    """Return every dynamic setting of a cluster."""
     return settings_of(cluster.controller.configs)
 
 
 class Others:
-    """The settings as they would be without us: everybody else's changes, and none of ours."""
+    """The settings as they would be without our runs: the changes of everybody else alone."""
 
     def __init__(self, run: WitnessedRun, *beside: WitnessedRun) -> None:
         configs = run.cluster.controller.configs
         self.touched: set[tuple[ConfigResource, str]] = set()
-        """What somebody else has changed since the run began."""
+        """The settings that somebody else has changed since the run began."""
         self._runs = (run, *beside)
         self._configs = Configs(run.cluster.spec, configs._topics, configs._rules)
         self._configs._dynamic = dict(configs._dynamic)
@@ -86,13 +86,13 @@ class Others:
             self.touched |= {(ConfigResource(ConfigScope.TOPIC, topic), key) for key in REPLICAS}
             forget(topic)
 
-        configs.alter = altered  # type: ignore[method-assign] # what happens to it is listened to
+        configs.alter = altered  # type: ignore[method-assign] # records the changes
         configs.create = created  # type: ignore[method-assign]
         configs.forget = forgotten  # type: ignore[method-assign]
 
 
 class ThrottleRules:
-    """Holds each request of a run, as it arrives, to what throttles promise."""
+    """Checks each request of a run, as it arrives, against the promises of throttles."""
 
     def __init__(self, run: WitnessedRun, others: Others) -> None:
         self._run = run
@@ -102,13 +102,13 @@ class ThrottleRules:
         self._putting_back: set[ConfigChange] = set()
         self._found: set[tuple[ConfigResource, str]] = set()
         self._troubled: set[ConfigResource] = set()
-        """Whose last change was not answered, or refused."""
+        """The resources whose last change was not answered, or was refused."""
         self.listed: dict[tuple[str, str], set[str]] = {}
         """Our entries by topic and list, as they arrived."""
         self.rates_sent: set[str] = set()
-        """The rates that arrived, but for those that were put back."""
+        """The rates that arrived, except those that were put back."""
         self.bound: set[tuple[TopicPartition, int]] = set()
-        """The replicas that were throttled as the alter arrived that added them."""
+        """The replicas that were throttled at the arrival of the alter that added them."""
         run.checks.append(self._written)
         run.witness.arrivals.append(self._arrives)
 
@@ -132,9 +132,9 @@ class ThrottleRules:
             self._decided()
 
     def _decided(self) -> None:
-        """Hold the lists to the look behind a decision: none in sync is listed, none at rest.
+        """Check the lists against the poll behind a decision: none in sync is listed, none at rest.
 
-        But for what came late: it is taken off once more when no more of it can come.
+        Entries that came late are excepted: they are removed again when no more of them can come.
         """
         assert self._run.seen is not None
         came_late = self._run.folded.throttled.late
@@ -164,7 +164,7 @@ class ThrottleRules:
                 self._altered(tp, target, arrival)
 
     def _overtaken(self, tp: TopicPartition, target: Replicas | None) -> bool:
-        """Whether what arrives late is not what the run knows to be under way, at these rates."""
+        """Whether a late request is not the step that the run has under way, at these rates."""
         track = self._run.folded.flying.get(tp)
         step = None if track is None or track.step is None else track.step.begun
         rates = (isinstance(each.event, ThrottleChanged) for each in self._run.told)
@@ -207,7 +207,7 @@ class ThrottleRules:
                 self._bound(tp, broker, LEADER_REPLICAS, LEADER_RATE, arrival)
 
     def _seen_down(self, tp: TopicPartition) -> set[int]:
-        """Give the replicas that cannot lead, as the run saw it last."""
+        """Return the replicas that cannot lead, by the run's last poll."""
         state = None if self._run.seen is None else self._run.seen.partitions.get(tp)
         return set() if state is None else {*state.offline}
 
@@ -235,7 +235,7 @@ class ThrottleRules:
         )
 
     def _ours_of(self, tp: TopicPartition, *keys: str) -> set[int]:
-        """Give the brokers of a partition that are listed by our doing, and are there still."""
+        """Return the brokers of a partition that we have listed, and that are still listed."""
         found = set()
         for key in keys:
             for each in self.listed.get((tp.topic, key), set()) & self._listed(tp.topic, key):

@@ -1,4 +1,4 @@
-"""Stories of runs with throttles, and of others who set some, too."""
+"""Stories of runs with throttles, and of others who set throttles, too."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TWO = {**ONE, "orders-1": (RF3, (5, 2, 3))}
 
 
 class _AtWords(Reaper):
-    """Kills at the instant that some words match, once."""
+    """Kills at the first instant whose description matches."""
 
     def __init__(self, words: str) -> None:
         super().__init__()
@@ -46,13 +46,13 @@ class _AtWords(Reaper):
 
 
 class ThrottledStory(Story, KilledRun):
-    """A story whose run copies at 500 kB/s into a broker: 20 s a replica unless told otherwise.
+    """A story whose run copies at 500 kB/s into a broker: 20 s a replica by default.
 
     Args:
-        folder: where the journal is.
+        folder: the folder of the journal.
         ways: each partition's replicas at first, and its target.
-        rate: as operators write it.
-        more: as `Story` takes it.
+        rate: the throttle as operators write it.
+        more: as for `Story`.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class ThrottledStory(Story, KilledRun):
         self.rules = ThrottleRules(self, self.others)
 
     def killed(self, words: str) -> None:
-        """Have its engine killed at the first instant that the words match."""
+        """Kill its engine at the first instant that the words match."""
         self.reaper = _AtWords(words)
 
     def to_the_end(self, dead_s: float = 2.0, until_s: float = 2_000.0) -> Run:
-        """Carry it on, by another engine after each death."""
+        """Carry the run on to its end, with another engine after each death."""
         carry_on = self.played
         while True:
             try:
@@ -82,24 +82,24 @@ class ThrottledStory(Story, KilledRun):
 
     @property
     def lists(self) -> dict[str, str]:
-        """Give the lists of the topic orders as they stand."""
+        """The present throttled lists of the topic orders."""
         values = settings_in(self.cluster).get(topic("orders"), {})
         return {key: value for key, value in values.items() if key in REPLICAS}
 
     @property
     def rates(self) -> dict[int, str]:
-        """Give the dynamic follower rate of each broker that has one."""
+        """The dynamic follower rate of each broker that has one."""
         found = settings_in(self.cluster)
         brokers = ((r, v) for r, v in found.items() if r.scope is ConfigScope.BROKER)
         return {int(r.name): v[FOLLOWER_RATE] for r, v in brokers if FOLLOWER_RATE in v}
 
     def assert_left_as_found(self) -> None:
-        """Hold every setting of the cluster, byte for byte, to what it would be without the run."""
+        """Check that every setting of the cluster is byte for byte as without the run."""
         assert self.run.ended, self.run.left
         assert self.run.throttled.clean
         told, wanted = settings_in(self.cluster), self.others.settings
         for resource, key in self.others.touched:
-            if key in REPLICAS:  # an empty list that somebody leaves behind, as good as none
+            if key in REPLICAS:  # an empty list that somebody leaves behind counts as none
                 for settings in (told, wanted):
                     if settings.get(resource, {}).get(key) == "":
                         settings[resource].pop(key)
@@ -115,7 +115,7 @@ def broker(number: int) -> ConfigResource:
 
 
 def set_rate(number: int, bytes_s: int | None, key: str = FOLLOWER_RATE) -> ConfigChange:
-    """Somebody sets a broker's rate, or with None deletes it."""
+    """Return somebody else's change of a broker's rate; None deletes it."""
     if bytes_s is None:
         return ConfigChange(broker(number), key, ConfigOp.DELETE)
     return ConfigChange(broker(number), key, ConfigOp.SET, str(bytes_s))
@@ -124,12 +124,12 @@ def set_rate(number: int, bytes_s: int | None, key: str = FOLLOWER_RATE) -> Conf
 def change_list(
     op: ConfigOp, value: str | None, key: str = FOLLOWER_REPLICAS, name: str = "orders"
 ) -> ConfigChange:
-    """Somebody changes the list of a topic."""
+    """Return somebody else's change of a topic's list."""
     return ConfigChange(topic(name), key, op, value)
 
 
 def many_entries(length: int) -> str:
-    """Give a list of replicas of so many bytes, or a few less."""
+    """Return a list of replicas of so many bytes, or a few less."""
     found: list[str] = []
     left = length + 1
     for partition in range(1_000, 9_999):

@@ -1,4 +1,4 @@
-"""Runs with throttles on clusters that much befalls: all of it decided by a seed."""
+"""Runs with throttles on clusters with much trouble: all of it decided by a seed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SETTING = ("alter_configs", "broker_config")
 
 
 class ThrottledTrouble(TroubledRun):
-    """A run with throttles, where others set throttles, too, and lists, and change them.
+    """A run with throttles, where others set throttles and lists, too, and change them.
 
     Args:
         seed: decides everything.
-        folder: where the journal is.
-        killed: whether its engine dies now and then, too.
+        folder: the folder of the journal.
+        killed: whether its engine is killed now and then, too.
     """
 
     def __init__(self, seed: int, folder: Path, *, killed: bool = False) -> None:
@@ -79,7 +79,7 @@ class ThrottledTrouble(TroubledRun):
         return [*super()._commands(), *rates]
 
     def _theirs(self) -> ConfigChange:
-        """Have somebody else change a rate or a list; none of theirs is one of ours."""
+        """Return somebody else's change of a rate or a list; no value of theirs is one of ours."""
         dice, op = self.more, ConfigOp
         if dice.random() < 0.5:
             broker = ConfigResource(ConfigScope.BROKER, str(dice.choice(BROKERS)))
@@ -94,7 +94,7 @@ class ThrottledTrouble(TroubledRun):
         return ConfigChange(topic, key, kind, None if kind is op.DELETE else value)
 
     def check_settings(self, outcome: Run) -> None:
-        """Hold the settings to what they would be without the run, but for what is in flight."""
+        """Check the settings against those without the run, apart from entries in flight."""
         if outcome.ended:
             assert outcome.throttled.clean
             assert self._told(settings_in(self.cluster)) == self._told(self.others.settings)
@@ -104,7 +104,7 @@ class ThrottledTrouble(TroubledRun):
             assert track is not None, f"{tp} is listed on {listed}, and not in flight"
 
     def _listed(self) -> list[tuple[TopicPartition, str]]:
-        """Give each entry of ours that is there."""
+        """Return each present entry of ours."""
         told = settings_in(self.cluster)
         return [
             (TopicPartition(name, int(each.partition(":")[0])), each)
@@ -113,7 +113,7 @@ class ThrottledTrouble(TroubledRun):
         ]
 
     def _check_touched(self) -> None:
-        """Where somebody has changed a rate or a list midway, nothing of ours is there at least."""
+        """Check that no value of ours is left where somebody else changed a rate or a list."""
         told = settings_in(self.cluster)
         sent = {f"{each}" for each in self.throttle_rules.rates_sent}
         for resource, key in self.others.touched:
@@ -122,7 +122,7 @@ class ThrottledTrouble(TroubledRun):
         assert not self._listed()
 
     def _told(self, settings: Settings) -> Settings:
-        """Leave out what somebody else has changed midway of throttles."""
+        """Leave out the throttle settings that somebody else has changed midway."""
         kept = {
             resource: {
                 key: value

@@ -1,4 +1,4 @@
-"""Runs on clusters that much befalls: all of it decided by a seed."""
+"""Runs on clusters with much trouble: all of it decided by a seed."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ BROKERS = range(1, 8)
 OURS, THEIRS = ("orders", "payments"), "audit"
 TROUBLED_S = 100.0
 LONGEST_S = 3_000.0
-"""By then a run has ended, or is left for want of anything to do."""
+"""By then a run has ended, or is left because nothing more happens in it."""
 
 
 class TroubledRun(KilledRun):
-    """A run in the midst of failing machines, other people's tools and changing limits.
+    """A run amid failing machines, other people's tools and changing limits.
 
     Args:
         seed: decides everything.
-        folder: where the journal is.
-        killed: whether its engine dies now and then, too.
+        folder: the folder of the journal.
+        killed: whether its engine is killed now and then, too.
     """
 
     def __init__(self, seed: int, folder: Path, *, killed: bool = False) -> None:
@@ -163,7 +163,7 @@ class TroubledRun(KilledRun):
         return [*timed, (TROUBLED_S + 1.0, Continue())]
 
     async def to_its_end(self) -> Run:
-        """Carry it on until it has ended, or nothing happens any more."""
+        """Carry the run on until it has ended, or nothing happens any more."""
         asking = asyncio.create_task(self._ask())
         try:
             return await super().to_its_end()
@@ -171,7 +171,7 @@ class TroubledRun(KilledRun):
             asking.cancel()
 
     async def _ask(self) -> None:
-        """Ask what operators ask, each at its time; at last have the run left."""
+        """Ask the operators' commands, each at its time; at last leave the run."""
         began_s = self.clock.monotonic()
         for at_s, command in self.commands:
             await self.clock.sleep(began_s + at_s - self.clock.monotonic())
@@ -183,7 +183,7 @@ class TroubledRun(KilledRun):
         self.engine.leave("nothing happens any more")
 
     def foreign(self) -> set[TopicPartition]:
-        """Name the partitions that other people have altered."""
+        """Return the partitions that other people have altered."""
         altering = (due.act for due in self.acts if isinstance(due.act, events.Alter))
         return {tp for act in altering for tp in act.targets}
 

@@ -1,4 +1,4 @@
-"""Events of runs in orders that no engine would write, and that a fold takes all the same."""
+"""Events of runs in orders that no engine writes, and that a fold accepts all the same."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from ktui.pacing.limits import Limits
 
 
 class WildRun:
-    """A run of some partitions; `next` gives its next event and the number of that.
+    """A run of some partitions; `next` returns its next event and the number of that.
 
     Args:
         run_id: its id.
-        partitions: those that it moves, or some of them.
+        partitions: the partitions that it moves, or some of them.
         dice: decide everything.
     """
 
@@ -53,7 +53,7 @@ class WildRun:
         self._first: list[AnyRunEvent] = [] if self._number else [self._started(), self._planned()]
 
     def next(self) -> tuple[int, AnyRunEvent]:
-        """Let something happen in it."""
+        """Return the number and the next event of the run."""
         self._number += 1
         return self._number, self._first.pop(0) if self._first else self._some()
 

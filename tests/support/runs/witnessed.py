@@ -1,4 +1,4 @@
-"""What an engine really does to a simulated cluster: every request as the controller takes it."""
+"""An engine's real effects on a simulated cluster: every request as the controller receives it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from support.simulated.witness import Witness
 
 
 class WitnessedJournal(Journal):
-    """A journal that tells what is written to it, once it is on the disk."""
+    """A journal that reports its entries once they are on the disk."""
 
     told: Callable[[Sequence[JournalEntry]], None]
 
@@ -51,7 +51,7 @@ class WitnessedJournal(Journal):
 
 
 class _Watched(Observer):
-    """Has the run know what its engine has seen."""
+    """Keeps the engine's last poll in the run."""
 
     def __init__(self, run: WitnessedRun) -> None:
         super().__init__(run.reader, run.clock)
@@ -63,12 +63,12 @@ class _Watched(Observer):
         return self._run.seen
 
     async def aclose(self) -> None:
-        await asyncio.sleep(0)  # what was asked in the instant of a death begins, and is cancelled
+        await asyncio.sleep(0)  # a request made in the instant of a death begins, and is cancelled
         await super().aclose()
 
 
 def facts(run: Run) -> dict[str, Any]:
-    """Give all that a run knows, to be compared."""
+    """Return all that a run knows, for comparison."""
     return {
         name: vars(value) if isinstance(value, Pauses) else value
         for name, value in vars(run).items()
@@ -76,9 +76,9 @@ def facts(run: Run) -> dict[str, Any]:
 
 
 class WitnessedRun(PlannedRun):
-    """A run whose requests and journal are watched; what must never happen fails at once.
+    """A run whose requests and journal are watched; a violation of the rules fails at once.
 
-    It may be killed and resumed: what is known of it outlives its engines.
+    It may be killed and resumed: what is known of the run outlives its engines.
     """
 
     def __init__(self, cluster: SimulatedCluster, folder: Path, *args: Any, **more: Any) -> None:
@@ -88,14 +88,14 @@ class WitnessedRun(PlannedRun):
         self.writer = self.sending
         self.told: list[JournalEntry] = []
         self.folded = Run("run")
-        """The fold of all that was written."""
+        """The fold of all entries that were written."""
         self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
-        """Told of entries before the run is."""
+        """Called with new entries before they are folded into the run."""
         self.engines = 0
-        """How many have carried it on."""
+        """The number of engines that have carried the run on."""
         self.looks = 0
         self.seen: Observation | None = None
-        """The last look of an engine."""
+        """The last poll of an engine."""
         self.intents: set[tuple[TopicPartition, Replicas | None]] = set()
 
     def observer(self) -> Observer:
@@ -109,7 +109,7 @@ class WitnessedRun(PlannedRun):
         return WitnessedJournal.watched(self.path, self.clock, self.written)
 
     def written(self, entries: Sequence[JournalEntry]) -> None:
-        """Take note of what is on the disk now; the live run has not been told of it yet."""
+        """Fold the entries now on disk, which the live run has not received yet."""
         assert facts(self.folded) == facts(self.run), "the journal's fold is not the live run"
         for check in self.checks:
             check(entries)
@@ -130,10 +130,10 @@ class WitnessedRun(PlannedRun):
         self.folded.fold(self.entries())
 
     def check_requests(self, meddled: Collection[TopicPartition] = ()) -> None:
-        """Hold every request that arrived against what is never to be sent.
+        """Check every request that arrived against the requests that must never be sent.
 
         Args:
-            meddled: partitions that others alter: a late request may meet what they did meanwhile.
+            meddled: partitions that others alter: a late request may meet their change in between.
         """
         for each in self.witness.alters:
             assert (each.tp, each.target) in self.intents, f"no intent for {each}"

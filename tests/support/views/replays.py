@@ -35,7 +35,7 @@ Happenings = Mapping[float, Collection[OutsideEvent]]
 def recorded_looks(
     folder: Path, looks: Iterable[Observation], *, clock: VirtualClock | None = None, **how: Any
 ) -> Path:
-    """Record observations as they are, and give the folder."""
+    """Record observations as they are, and return the folder."""
     recorder = Recorder(folder, clock or VirtualClock(), program="a test", **how)
     for look in looks:
         recorder.look(look)
@@ -45,16 +45,16 @@ def recorded_looks(
 
 
 class Course(NamedTuple):
-    """How long a run is recorded, and what befalls it."""
+    """The time for which a run is recorded, and the events of its cluster."""
 
     happenings: Happenings = MappingProxyType({})
-    """By second, what happens to the cluster."""
+    """The events of the cluster, by second."""
     most_s: float = 600.0
-    """After how long it is left, if it has not ended."""
+    """Seconds after which the run is left if it has not ended."""
     poll_s: float = 1.0
-    """Between two looks."""
+    """Seconds between two polls."""
     tail_s: float = 10.0
-    """How long it is looked at after its end."""
+    """Seconds for which the cluster is polled after the run's end."""
 
 
 USUAL = Course()
@@ -78,14 +78,14 @@ async def record_run(
     course: Course = USUAL,
     **how: Any,
 ) -> RunDir:
-    """Carry a run out on a simulated cluster, recorded as by its engine, and give its folder.
+    """Carry a run out on a simulated cluster, recorded as by its engine, and return its folder.
 
     Args:
-        state: where it is remembered.
-        cluster: where it is carried out.
+        state: the state directory of the run.
+        cluster: the cluster it runs on.
         wanted: the run.
-        course: how long it is recorded, and what befalls it.
-        how: what else the recorder takes.
+        course: how long it is recorded, and what happens to the cluster.
+        how: further arguments of the recorder.
     """
     happenings, most_s, poll_s, tail_s = dict(course.happenings), *course[1:]
     clock = cluster.clock
@@ -117,13 +117,13 @@ async def record_run(
 
 
 def the_tape(path: Path) -> Tape:
-    """Give the one recording that there is."""
+    """Return the only recording in a folder."""
     (only,) = choices(find_sessions(path))
     return Tape(only.sessions)
 
 
 class Replaying:
-    """A replay in a terminal, our time, and the operator."""
+    """A replay in a terminal, the real time (a virtual clock here), and the operator."""
 
     def __init__(self, app: ReplayApp, clock: VirtualClock, pilot: Pilot[None]) -> None:
         self.app = app
@@ -152,32 +152,32 @@ class Replaying:
         return "" if self.app.notification is None else self.app.notification.words
 
     def line(self, words: str) -> str:
-        """The line of the screen that has these words in it."""
+        """Return the line of the screen that contains these words."""
         found = [line for line in self.lines if words in line]
         assert found, f"no line has {words!r} in it:\n{self.text}"
         return found[0]
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Wait for something, while our time stands still."""
+        """Wait for a condition, while real time stands still."""
         async with asyncio.timeout(30):
             while not condition():
                 await self.pilot.pause()
 
     async def until_told(self, words: str) -> None:
-        """Wait until the screen says something, while our time stands still."""
+        """Wait until the screen shows something, while real time stands still."""
         try:
             await self.until(lambda: words in self.text)
         except TimeoutError:
             raise AssertionError(f"{words!r} never came:\n{self.text}") from None
 
     async def pass_time(self, seconds: float) -> None:
-        """Let our time pass, frame by frame, each of which is on the screen."""
+        """Let real time pass, frame by frame, with each frame on the screen."""
         for _ in range(round(seconds * 10)):
             await self.clock.advance(0.1)
             await self.at_rest()
 
     async def press(self, *keys: str) -> None:
-        """Press keys, and see what comes of it."""
+        """Press keys, and wait for their effect."""
         await self.pilot.press(*keys)
         await self.at_rest()
 
@@ -187,7 +187,7 @@ class Replaying:
         await self.pilot.pause()
 
     async def surveyed(self) -> None:
-        """Wait until the whole recording is known."""
+        """Wait until the whole recording is surveyed."""
         await self.until(lambda: self.playing.course.surveyed_s >= self.playing.course.until_s)
         await self.at_rest()
 
@@ -196,7 +196,7 @@ class Replaying:
 async def replaying(
     path: Path, size: tuple[int, int] = MIDDLE, *, at_s: float | None = None, **how: Any
 ) -> AsyncIterator[Replaying]:
-    """Play a recording in a terminal of a size, and see its first frame."""
+    """Play a recording in a terminal of a size, and wait for its first frame."""
     tape, clock = the_tape(path), VirtualClock()
     start_s = tape.first_look_s if at_s is None else tape.from_s + at_s
     with stage(tape, start_s, recording=str(path), real=clock, **how) as app:

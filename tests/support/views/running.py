@@ -25,12 +25,12 @@ ONE_BY_ONE = Limits(replicas=1, partitions=1)
 
 
 def a_quiet_cluster(*names: str, **how: Any) -> SimulatedCluster:
-    """A cluster with these partitions at rest on ORIGINAL, some seconds to copy each."""
+    """Return a cluster with these partitions at rest on ORIGINAL; a copy takes some seconds."""
     return a_cluster(resting=names, **{"messages": 5_000, **how})
 
 
 def moved(*names: str, target: tuple[int, ...] = ELSEWHERE) -> dict[TopicPartition, Any]:
-    """A plan that moves them all to one place."""
+    """Return a plan that moves all of them to one place."""
     return dict.fromkeys(map(tp, names), target)
 
 
@@ -58,14 +58,14 @@ class RunWatched(Watching):
     run: RunDir
 
     async def pass_until(self, words: str, *, most_s: float = 300.0) -> None:
-        """Let time pass, poll by poll, until the screen says something."""
+        """Let time pass, poll by poll, until the screen shows something."""
         until_s = self.clock.monotonic() + most_s
         while words not in self.text:
             assert self.clock.monotonic() < until_s, f"{words!r} never came:\n{self.text}"
             await self.see()
 
     async def say(self, words: str) -> None:
-        """Wait, while the cluster's time stands still, until the screen says something."""
+        """Wait, while the cluster's time stands still, until the screen shows something."""
         await self.until(lambda: words in self.text)
 
 
@@ -78,7 +78,7 @@ async def watching_runs(
     write: bool = True,
     **how: Any,
 ) -> AsyncIterator[RunWatched]:
-    """Run the app beside a state directory, and see the first poll."""
+    """Run the app beside a state directory, and wait for the first poll."""
     state_dir = StateDir(folder / "state")
     engines = SimulatedEngines(cluster, state_dir)
     looks = Looks(cluster)
@@ -102,7 +102,7 @@ async def watching_run(
     throttle: str = "none",
     **how: Any,
 ) -> AsyncIterator[RunWatched]:
-    """Start a run, and see it in the app that is attached to it."""
+    """Start a run, and watch it in the app that is attached to it."""
     async with watching_runs(cluster, folder, **how) as watch:
         run = await watch.engines.start(a_new_run(targets, limits, throttle=throttle))
         watch.app.call_later(watch.app.attach_to, run)

@@ -1,4 +1,4 @@
-"""Ten minutes of a simulated cluster in which everything that the list can show happens."""
+"""Ten minutes of a simulated cluster, with everything that the list can show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SLOW, _DEAD = 10, 9
 
 
 def busy() -> SimulatedCluster:
-    """A cluster, and all that will happen to it."""
+    """Return a cluster with all its events scheduled."""
     cluster = SimulatedCluster(_spec(), VirtualClock())
     for due in _STORY:
         cluster.schedule(due)

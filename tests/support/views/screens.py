@@ -38,7 +38,7 @@ BEGAN = datetime(2026, 11, 21, 14, 2, 31, tzinfo=UTC)
 BEGAN_S = 1_000.0
 SIZES = [(80, 24), (120, 30), (200, 60)]
 HOSTILE = "[bold]x[/bold][@click=app.quit]y[/]\\x1b[31m $adding"
-"""What a cluster might call something: Textual's and Rich's markup, and a cleaned escape."""
+"""A name that a hostile cluster may use: Textual's and Rich's markup, and a cleaned escape."""
 
 
 class Host(App[None], Services, Generic[S]):
@@ -59,7 +59,7 @@ class Host(App[None], Services, Generic[S]):
 
 
 def screen_text(app: App[None]) -> str:
-    """Everything on the screen."""
+    """Return everything on the screen."""
     width, height = app.size
     strips = app.screen._compositor.render_strips()
     assert len(strips) == height
@@ -67,7 +67,7 @@ def screen_text(app: App[None]) -> str:
 
 
 def colour_of(app: App[None], words: str) -> Color | None:
-    """The colour of the first piece of text on the screen that has `words` in it."""
+    """Return the colour of the first piece of text on the screen that has `words` in it."""
     for strip in app.screen._compositor.render_strips():
         for segment in strip:
             if words in segment.text and segment.style is not None:
@@ -76,7 +76,7 @@ def colour_of(app: App[None], words: str) -> Color | None:
 
 
 def events(count: int, severity: int = 0, tp: TopicPartition | None = None) -> tuple[Event, ...]:
-    """So many events, a second apart."""
+    """Return so many events, a second apart."""
     return tuple(
         Event(at=BEGAN + timedelta(seconds=i), what=f"event {i}", severity=severity, tp=tp)
         for i in range(count)
@@ -84,7 +84,7 @@ def events(count: int, severity: int = 0, tp: TopicPartition | None = None) -> t
 
 
 RAN_S = 600
-"""How long the hand-made move has been running."""
+"""Seconds for which the hand-made move has been running."""
 TP = TopicPartition("orders", 1)
 BROKERS = {
     i: Broker(i, f"kafka-{i}.eu.example", 9092, rack=f"eu-1{'abc'[i % 3]}", alive=i != 9)
@@ -93,7 +93,7 @@ BROKERS = {
 
 
 def observation(after_s: float = RAN_S, **changes: Any) -> Observation:
-    """What a poll saw so many seconds after the move began."""
+    """Return what a poll saw so many seconds after the move began."""
     given: dict[str, Any] = {
         "cluster_id": "test",
         "controller": 1,
@@ -107,13 +107,13 @@ def observation(after_s: float = RAN_S, **changes: Any) -> Observation:
 
 
 def history(*parts: tuple[int, int]) -> Slots:
-    """Slots of four seconds: so many of each mark, of 150 in all."""
+    """Return slots of four seconds: so many of each mark, of 150 in all."""
     marks = b"".join(bytes((mark,)) * count for mark, count in parts)
     return Slots(slot_s=4.0, end_s=BEGAN_S + 4.0 * len(marks), marks=marks)
 
 
 def timeline(tp: TopicPartition = TP, **changes: Any) -> Timeline:
-    """A move of ten minutes: [1, 2, 3] to [1, 2, 9, 4], 4 copying and 9 stalled."""
+    """Return a move of ten minutes: [1, 2, 3] to [1, 2, 9, 4], 4 copying and 9 stalled."""
     climb = [(share, 1) for share in range(42)]
     lanes = [
         Lane(1, Role.LEADER, history=history((Mark.LEADER, 150))),
@@ -165,6 +165,6 @@ def timeline(tp: TopicPartition = TP, **changes: Any) -> Timeline:
 
 
 def progress(*timelines: Timeline, **changes: Any) -> Progress:
-    """A progress with these timelines, seen ten minutes after they began."""
+    """Return a progress with these timelines, seen ten minutes after they began."""
     by_name = {each.tp: each for each in timelines}
     return Progress(**{"timelines": by_name, "last": observation(), **changes})

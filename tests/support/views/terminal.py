@@ -1,4 +1,4 @@
-"""A real pseudo-terminal with a program in it, and eyes on its screen."""
+"""A real pseudo-terminal with a program in it, and access to its screen."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ import pyte
 class Terminal:
     """Runs a command in a terminal of the given size; use as a context manager.
 
-    Every wait is for a condition on the screen, with a limit after which the screen is shown in
-    the error.
+    Every wait is for a condition on the screen. After its limit an error shows the screen.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What the screen shows, a line a row."""
+        """The text of the screen, a line a row."""
         return "\n".join(line.rstrip() for line in self.screen.display)
 
     @property
@@ -84,7 +83,7 @@ class Terminal:
 
     @property
     def attributes(self) -> list[Any]:
-        """The terminal's settings now, to compare with `attributes_before`."""
+        """The terminal's present settings, to compare with `attributes_before`."""
         return termios.tcgetattr(self._slave)
 
     def send(self, keys: str) -> None:
@@ -94,7 +93,7 @@ class Terminal:
     def wait_for(
         self, condition: str | Callable[[str], Any], *, seconds: float = 60.0, why: str = ""
     ) -> str:
-        """Wait until the screen holds a text or meets a condition; give the screen."""
+        """Wait until the screen has a text or meets a condition; return the screen."""
         until = time.monotonic() + seconds
         met = (lambda text: condition in text) if isinstance(condition, str) else condition
         while not met(self.text):
@@ -105,7 +104,7 @@ class Terminal:
         return self.text
 
     def wait_for_exit(self, *, seconds: float = 30.0) -> int:
-        """Wait until the program has ended; give its exit code."""
+        """Wait until the program has ended; return its exit code."""
         until = time.monotonic() + seconds
         while self._process.poll() is None:
             if time.monotonic() > until:
@@ -116,7 +115,7 @@ class Terminal:
         return self._process.returncode
 
     def _read(self, seconds: float) -> bool:
-        """Take in what the program wrote; False if nothing came."""
+        """Read what the program wrote; False if nothing came."""
         if not select.select([self._master], [], [], seconds)[0]:
             return False
         try:

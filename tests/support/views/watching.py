@@ -23,13 +23,13 @@ from support.views.screens import SHIPPED, screen_text
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
 POLL_S = 1.0
 RECOVERY_S = 15.0
-"""More than a session takes to end, a broker to start, and the next attempt to come."""
+"""Longer than a session takes to end, a broker to start, and the next attempt to come."""
 _TURNS = 100
-"""Turns of the event loop in which a poll is over, unless it waits for a broker that hangs."""
+"""Turns of the event loop within which a poll is over, unless it waits for a broker that hangs."""
 
 
 class Looks:
-    """Looks at a cluster through an observer of its own, and notes when and what for."""
+    """Polls a cluster through an observer of its own, and notes when and with which interest."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._clock = cluster.clock
@@ -73,26 +73,26 @@ class Watching:
         return self.cluster.clock
 
     async def begin(self) -> None:
-        """Let the first poll be on the screen."""
+        """Wait until the first poll is on the screen."""
         await self.until(lambda: self.looks.at_s)
         await self._taken_in()
         await self.pilot.pause()
         await self.until(self._footer)
 
     async def do(self, *happening: OutsideEvent) -> None:
-        """Let something happen to the cluster, and see it."""
+        """Apply events to the cluster, and wait until the next poll is on the screen."""
         for act in happening:
             self.cluster.do(act)
         await self.see()
 
     async def see(self) -> None:
-        """Let the next poll be on the screen."""
+        """Wait until the next poll is on the screen."""
         await self.pass_time(self._poll_s)
 
     async def pass_time(self, seconds: float) -> None:
-        """Let time pass poll by poll, each of which is taken in, the last one on the screen."""
+        """Let time pass poll by poll. Each poll is folded, and the last one is on the screen."""
         left = seconds
-        with self.app.batch_update():  # the terminal is not painted anew for each
+        with self.app.batch_update():  # the terminal is not painted again for each
             while left > 0:
                 await self.clock.advance(min(self._poll_s, left))
                 await self._taken_in()
@@ -100,16 +100,16 @@ class Watching:
         await self.pilot.pause()
 
     async def lose(self) -> None:
-        """Let every broker die, and see the next poll fail."""
+        """Kill every broker, and see the next poll fail."""
         await self.do(*map(events.Kill, self.cluster.machines))
 
     async def recover(self) -> None:
-        """Let every broker start, and wait until they are up and have been seen."""
+        """Start every broker, and wait until they are up and have been polled."""
         await self.do(*map(events.Start, self.cluster.machines))
         await self.pass_time(RECOVERY_S)
 
     async def _taken_in(self) -> None:
-        """Wait for what the last poll saw; one that waits for a broker is not waited for."""
+        """Wait until the last poll is folded, unless it waits for a broker."""
         async with asyncio.timeout(30):
             turns = 0
             while turns < _TURNS if self.looks.under_way else self._behind:
@@ -121,7 +121,7 @@ class Watching:
         return not self.looks.at_s or self.app._polled.last is not self.looks.last
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Wait for something to become true, while the cluster's time stands still."""
+        """Wait for a condition, while the cluster's time stands still."""
         async with asyncio.timeout(30):
             while not condition():
                 await self.pilot.pause()
@@ -152,7 +152,7 @@ class Watching:
 
     @property
     def rows(self) -> list[str]:
-        """The names of the partitions in the order in which they stand."""
+        """The names of the partitions in the order of the rows."""
         return [str(tp) for tp in self.partitions.arrangement.rows]
 
     @property
@@ -160,7 +160,7 @@ class Watching:
         return str(self.partitions.cursor)
 
     def line(self, words: str) -> str:
-        """The line of the screen that has these words in it."""
+        """Return the line of the screen that contains these words."""
         found = [line for line in self.lines if words in line]
         assert found, f"no line has {words!r} in it:\n{self.text}"
         return found[0]
@@ -192,7 +192,7 @@ def an_app(
 async def watching(
     cluster: SimulatedCluster, size: tuple[int, int] = MIDDLE, **how: Any
 ) -> AsyncIterator[Watching]:
-    """Run the app in a terminal of a size, and see the first poll."""
+    """Run the app in a terminal of a size, and wait for the first poll."""
     looks = Looks(cluster)
     app = an_app(cluster, looks, **how)
     async with app.run_test(size=size, notifications=True) as pilot:

@@ -1,1 +1,1 @@
-"""The app: it polls, hands what it sees to the screens, and asks things of runs."""
+"""The app: polls the cluster, hands observations to the screens, and sends commands to runs."""

@@ -1,4 +1,4 @@
-"""The app: one loop that polls, and the screens that are given what it sees."""
+"""The app: one polling loop, and the screens that show what it polled."""
 
 from __future__ import annotations
 
@@ -52,24 +52,24 @@ from ktui.tui.widgets.services import Notification, Services, Status
 
 
 class KtuiApp(App[None], Services):
-    """Watches a cluster until it is quit.
+    """Watches a cluster until the operator quits.
 
     Args:
-        source: where observations come from, or a loop that has them; the app closes neither.
-        cluster_name: the context's name, or the cluster's id, for people.
-        read_only: whether the badge says so.
-        tls_unverified: whether anyone may pose as the cluster, which the header says.
+        source: the source of observations, or a polling loop that has one; the app closes neither.
+        cluster_name: the context's name, or the cluster's id, as shown.
+        read_only: whether changes are forbidden; the header's badge shows it.
+        tls_unverified: whether anyone may pose as the cluster; the header warns of it.
         poll_interval_s: seconds between the starts of two polls.
         theme: the theme to start with; None for the default.
-        themes: all there are, and what was wrong with the others.
-        topics: the topics to show first; empty to show what is reassigning.
-        clock: time.
+        themes: all themes that could be read, and the problems of the others.
+        topics: the topics to show first; empty for all partitions being reassigned.
+        clock: the clock; None for the system's.
         run: the folder of the run to show; None for the cluster's live one, if there is one.
-        state_dir: where runs are remembered; None for nowhere.
-        engines: starts and resumes runs; None where that cannot be done from here.
-        why_read_only: why nothing can be changed, where the usual text is not true.
-        finds_runs: whether the cluster's runs are looked for.
-        place_of_runs: what the place of the runs is called; None for the state directory.
+        state_dir: the state directory with the runs; None for none.
+        engines: starts and resumes runs; None where this view cannot.
+        why_read_only: why nothing can be changed, where the usual text does not apply.
+        finds_runs: whether to look for the cluster's runs.
+        place_of_runs: the place of the runs as shown; None for the state directory.
     """
 
     TITLE = "ktui"
@@ -77,7 +77,7 @@ class KtuiApp(App[None], Services):
     COMMANDS: ClassVar = {Commands}
     BINDINGS: ClassVar[list[BindingType]] = list(APP_BINDINGS)
 
-    def __init__(  # noqa: PLR0913 - what the command line knows, each by its name
+    def __init__(  # noqa: PLR0913 - the options of the command line, each by its name
         self,
         source: ObservationSource | Looking,
         *,
@@ -111,7 +111,7 @@ class KtuiApp(App[None], Services):
             permission=self._permission, run=self._run, runs=self._runs,
         )  # fmt: skip
         self._first_run, self._finds_runs = run, finds_runs
-        self._wanted_theme = theme
+        self._theme_name = theme
         self._use_themes()
         self.overview = Overview()
         self.watch_screen = WatchScreen(
@@ -124,7 +124,7 @@ class KtuiApp(App[None], Services):
         self._tls_unverified = tls_unverified
         self._outages, self._leftovers = Outages(), Leftovers()
         self._polled = self._progress = Progress()
-        self._looking = (
+        self._poll_loop = (
             source
             if isinstance(source, Looking)
             else Polling(
@@ -140,13 +140,13 @@ class KtuiApp(App[None], Services):
     def _use_themes(self) -> None:
         for each in self._themes.themes.values():
             self.register_theme(each)
-        wanted = self._wanted_theme or DEFAULT
-        self.theme = wanted if wanted in self._themes.themes else DEFAULT
+        chosen = self._theme_name or DEFAULT
+        self.theme = chosen if chosen in self._themes.themes else DEFAULT
         for name in BUILTIN_THEMES.keys() - self._themes.themes.keys() - {self.theme}:
             self.unregister_theme(name)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Give every role a colour, also in a theme that knows none."""
+        """Return a colour for every role, also in a theme that defines none."""
         return role_defaults(self.current_theme)
 
     def get_default_screen(self) -> Screen[None]:
@@ -154,22 +154,22 @@ class KtuiApp(App[None], Services):
         return self.watch_screen
 
     def on_mount(self) -> None:
-        """Begin to poll, and say what is wrong with themes."""
+        """Start polling, and report problems with themes."""
         self._write(terminal_title.KEEP_TITLE)
         if self._first_run is not None:
             self._runs.begin_with(self._first_run)
-        self.run_worker(self._looking.run(), group="polling", exclusive=True, exit_on_error=False)
-        for words in wrong_with(self._themes, self._wanted_theme):
+        self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
+        for words in wrong_with(self._themes, self._theme_name):
             self.notify(words, severity="warning")
 
     def _interest(self) -> Interest:
-        wanted = self.watch_screen.interest
+        interest = self.watch_screen.interest
         census = any(isinstance(screen, BrokersScreen) for screen in self.screen_stack)
         opened = {s.tp for s in self.screen_stack if isinstance(s, DetailScreen)}
-        partitions = wanted.partitions | (opened if self.attached is not None else set())
+        partitions = interest.partitions | (opened if self.attached is not None else set())
         for screen in self.screen_stack:
             partitions |= frozenset(screen.concerned if isinstance(screen, CancelScreen) else ())
-        return msgspec.structs.replace(wanted, census=census, partitions=partitions)
+        return msgspec.structs.replace(interest, census=census, partitions=partitions)
 
     @on(Polled)
     def _show(self, message: Polled) -> None:
@@ -178,7 +178,7 @@ class KtuiApp(App[None], Services):
         self.take_in(message.progress, message.overview)
 
     def take_in(self, progress: Progress, overview: Overview) -> None:
-        """Take in what is seen now, and have every screen draw it."""
+        """Store the latest progress, and have every screen draw it."""
         self._polled, self.overview = progress, overview
         self.refresh_run()
         if progress.last is not None:
@@ -187,7 +187,7 @@ class KtuiApp(App[None], Services):
         self._set_terminal_title(terminal_title.title(overview, self.run_status))
 
     def refresh_run(self) -> None:
-        """Read new events of the run, and look for runs that have come."""
+        """Read new events of the run, and look for new runs."""
         self._run.refresh(self._polled)
         if self._finds_runs:
             self._runs.find_runs(self._polled)
@@ -203,7 +203,7 @@ class KtuiApp(App[None], Services):
         self._set_terminal_title("cluster lost")
 
     def _show_all(self) -> None:
-        """Hand every screen what was seen last, and whether that is current."""
+        """Hand every screen the last poll, and the outage since then if there is one."""
         events = self._run.desk.among(self._outages.among(self._polled.events))
         self._progress = msgspec.structs.replace(self._polled, events=events)
         for screen in self.screen_stack:
@@ -216,7 +216,7 @@ class KtuiApp(App[None], Services):
 
     @property
     def progress(self) -> Progress:
-        """What was polled last, with the events of the run and of outages among the others."""
+        """The progress as of the last poll, with the events of the run and of outages merged in."""
         return self._progress
 
     @property
@@ -247,12 +247,12 @@ class KtuiApp(App[None], Services):
 
     @property
     def cancel_gate(self) -> str:
-        """Who shut the cluster's cancel gate; empty while it is open."""
+        """The person who shut the cluster's cancel gate; empty while it is open."""
         return self._cancels.gate
 
     @property
     def why_read_only(self) -> str | None:
-        """Why nothing can be changed from this view, where the usual text is not true."""
+        """Why nothing can be changed from this view, where the usual text does not apply."""
         return self._permission.why
 
     @property
@@ -284,29 +284,29 @@ class KtuiApp(App[None], Services):
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster that is seen; None until it was."""
+        """The cluster that is polled; None until it has answered."""
         return None if self._polled.last is None else self._polled.last.cluster_id
 
     @on(WatchScreen.InterestChanged)
     def poll_now(self) -> None:
         """Poll at once: what is polled has changed."""
-        self._looking.look_now()
+        self._poll_loop.look_now()
 
     def show_again(self) -> None:
-        """Hand every screen what is known, as it is when a run has come."""
+        """Hand every screen what is known, and poll at once, as after attaching to a run."""
         self._show_all()
         self.poll_now()
 
     def begin_with(self, past: Progress) -> None:
-        """Take what was seen before as what this view begins with."""
-        self._looking.begin_with(past)
+        """Start this view's history with what was seen before it was opened."""
+        self._poll_loop.begin_with(past)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Have settings that the run has changed read again in the next poll."""
-        self._looking.settings_changed(topics, brokers)
+        """Read settings that the run has changed again in the next poll."""
+        self._poll_loop.settings_changed(topics, brokers)
 
     def cluster_status(self) -> Status:
-        """Tell how the cluster is now."""
+        """Return the state of the cluster and of the view."""
         return Status(
             cluster_name=self.watch_screen.cluster_name,
             read_only=self._read_only,
@@ -339,13 +339,13 @@ class KtuiApp(App[None], Services):
         await self.push_screen(HelpScreen(self.help_groups()))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave out the key of the screen that is open already."""
+        """Hide the key of the screen that is already open."""
         del parameters
         own = _OPENS.get(action)
         return own is None or not isinstance(self.screen, own)
 
     async def _open(self, screen: Screen[None]) -> None:
-        """Open a screen with what is known; one of its kind that is on top already stays."""
+        """Open a screen with the current data, unless one of its kind is already on top."""
         if type(self.screen) is type(screen):
             return
         await self.push_screen(screen)
@@ -369,15 +369,15 @@ class KtuiApp(App[None], Services):
         self._run.pause()
 
     async def action_show_runs(self) -> None:
-        """Show all runs there are."""
+        """Show all runs."""
         await self._runs.show_runs()
 
     async def action_show_insights(self) -> None:
-        """Show what earlier runs tell of this cluster."""
+        """Show the insights from earlier runs on this cluster."""
         await self._runs.show_insights()
 
     async def action_start_plan(self) -> None:
-        """Choose a plan: for the attached run if it is live, else for a run of its own."""
+        """Choose a plan: for the attached run if that is live, else for a new run."""
         await self._runs.choose_plan()
 
     async def action_cancel(self) -> None:
@@ -389,23 +389,23 @@ class KtuiApp(App[None], Services):
         self._cancels.open_gate()
 
     def action_cancel_foreign(self) -> None:
-        """Cancel a reassignment that no run has begun."""
+        """Cancel a reassignment that no run has started."""
         self._cancels.cancel_foreign()
 
     def help_groups(self) -> list[HelpGroup]:
-        """Give every key of every screen."""
+        """Return every key of every screen, by group."""
         return help_groups(self.BINDINGS)
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
-        """Give the partition so many rows below in the list; None beyond its ends."""
+        """Return the partition `step` rows below in the list; None beyond its ends."""
         return self.watch_screen.partition_list.arrangement.neighbour(tp, step)
 
     def filter_by_broker(self, broker: int) -> None:
-        """Show only the partitions that have to do with a broker."""
+        """Show only the partitions that involve a broker."""
         self.watch_screen.filter_by(f"broker:{broker}")
 
     def action_quit_view(self) -> None:
-        """Close the view, saying what goes on without it."""
+        """Close the view, and print what goes on without it."""
         words = terminal_title.closed(self.overview, self.run_status, write=self._permission.write)
         self.exit(message=Text(words))
 
@@ -417,7 +417,7 @@ class KtuiApp(App[None], Services):
             self._driver.write(sequence)
 
     def on_unmount(self) -> None:
-        """Give the terminal its own title back, and let go of the run's journal."""
+        """Restore the terminal's own title, and close the run's journal."""
         self._run.desk.detach()
         self._write(terminal_title.RESTORE_TITLE)
 

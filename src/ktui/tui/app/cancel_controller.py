@@ -1,4 +1,4 @@
-"""Cancels: of partitions of the run, of foreign reassignments, and the cancel gate."""
+"""Cancels of the run's partitions and of foreign reassignments, and the cancel gate."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from ktui.tui.screens.run.confirm import ConfirmScreen
 
 
 class CancelController:
-    """Opens the cancel dialogs, and carries out what they ask for.
+    """Opens the cancel dialogs, and carries out what the operator chooses.
 
     Args:
         app: shows screens and notifications.
-        clock: time.
+        clock: the clock.
         feed: the polling side of the app.
-        selection: the partitions that the operator points at.
+        selection: the partitions that the operator has selected.
         permission: whether anything may be changed from here.
         run: the controller of the attached run.
-        runs: all runs, and what starts their engines.
+        runs: all runs, and the way to start their engines.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class CancelController:
     # -------------------------------------------------------- partitions of the run
 
     async def cancel(self) -> None:
-        """Open the cancel dialog on what is looked at."""
+        """Open the cancel dialog for the current selection."""
         attached, marked = self._run.attached, self._selection.marked
-        foreign = self._listed(self._selection.selected)
+        foreign = self._foreign_reassignment(self._selection.selected)
         if attached is None:
             hint = f" {messages.FOREIGN}" if foreign is not None else ""
             self._app.notify(f"{messages.NO_RUN}{hint}", severity="warning")
@@ -80,8 +80,8 @@ class CancelController:
 
         Args:
             attached: the run.
-            action: what is chosen at first.
-            whole: whether it is about everything in the run, whatever is looked at.
+            action: the action chosen at first.
+            whole: whether it covers the whole run, whatever is selected.
         """
         choices = scopes(attached.run, self._selection.selected, self._selection.marked)
         chosen = choices[-1:] if whole else choices
@@ -106,7 +106,7 @@ class CancelController:
             await self.open_dialog(self._run.attached, CancelAction.ROLLBACK, whole=True)
 
     async def _carry_out(self, attached: AttachedRun, chosen: Chosen) -> None:
-        """Ask for it; a run that nobody carries on is taken up for it, and its rest is paused."""
+        """Send the cancel. A run without an engine is resumed for it, and its rest is paused."""
         if attached.status.owned:
             try:
                 await asyncio.to_thread(self._shut_gate_for, attached, chosen)
@@ -117,15 +117,15 @@ class CancelController:
         elif self._runs.engines is None:
             self._app.notify(messages.NO_ENGINES, title=chosen.what, severity="error")
         else:
-            await self._take_up(self._runs.engines, attached, chosen)
+            await self._resume_for(self._runs.engines, attached, chosen)
 
-    async def _take_up(self, engines: Engines, attached: AttachedRun, chosen: Chosen) -> None:
+    async def _resume_for(self, engines: Engines, attached: AttachedRun, chosen: Chosen) -> None:
         ended = attached.status.state is RunState.ENDED
-        pauses = not (ended or chosen.scope.whole)  # of everything there is no rest
+        pauses = not (ended or chosen.scope.whole)  # a cancel of the whole run leaves no rest
         numbers = []
 
         def ask() -> None:
-            self._shut_gate_for(attached, chosen)  # nothing is in the way of the run any more
+            self._shut_gate_for(attached, chosen)  # nothing blocks the run any more
             if pauses:
                 attached.ask(Pause())
             numbers.append(attached.ask(chosen.command))
@@ -140,7 +140,10 @@ class CancelController:
 
     @property
     def gate(self) -> str:
-        """By whom the cluster's cancel gate is shut; empty while it is open."""
+        """The person who shut the cluster's cancel gate, as "by ..."; empty while it is open.
+
+        A problem with the gate's file takes its place.
+        """
         try:
             shut = None if self._gate_file is None else self._gate_file.state()
         except RunProblem as problem:
@@ -148,8 +151,8 @@ class CancelController:
         if shut is not None:
             return f"by {shut.who}"
         status = self._run.status
-        told = status is not None and status.owned and status.cancel_gate
-        return f"by {told}" if told else ""
+        who = status is not None and status.owned and status.cancel_gate
+        return f"by {who}" if who else ""
 
     @property
     def _gate_file(self) -> CancelGateFile | None:
@@ -167,7 +170,7 @@ class CancelController:
             self._gate_file.shut(self._clock.now(), f"{me.user}@{me.host} ({me.pid})", reason)
 
     def open_gate(self) -> None:
-        """Open the cancel gate, once the operator has said yes."""
+        """Open the cancel gate, once the operator has confirmed."""
         gate = self._gate_file
         if not self._permission.write:
             self._app.notify(self._permission.words, severity="warning")
@@ -178,11 +181,11 @@ class CancelController:
 
             def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
                 if yes:
-                    self._gate_opened(gate)
+                    self._remove_gate(gate)
 
             self._app.push_screen(ConfirmScreen("Open the cancel gate?", words), answered)
 
-    def _gate_opened(self, gate: CancelGateFile) -> None:
+    def _remove_gate(self, gate: CancelGateFile) -> None:
         try:
             gate.open()
         except RunProblem as problem:
@@ -192,8 +195,8 @@ class CancelController:
 
     # ------------------------------------------------- what somebody else reassigns
 
-    def _listed(self, tp: TopicPartition | None) -> ListedReassignment | None:
-        """Give a partition's reassignment, if no step of the run is that."""
+    def _foreign_reassignment(self, tp: TopicPartition | None) -> ListedReassignment | None:
+        """Return a partition's listed reassignment, unless that is a step of the run."""
         seen, attached = self._feed.progress.last, self._run.attached
         track = None if attached is None or tp is None else attached.run.tracks.get(tp)
         if seen is None or tp is None or (track is not None and track.step is not None):
@@ -201,8 +204,8 @@ class CancelController:
         return listed_in(seen).get(tp)
 
     def cancel_foreign(self) -> None:
-        """Cancel what somebody else reassigns, once the operator has said yes."""
-        move, engines = self._listed(self._selection.selected), self._runs.engines
+        """Cancel a foreign reassignment, once the operator has confirmed."""
+        move, engines = self._foreign_reassignment(self._selection.selected), self._runs.engines
         if not self._permission.write or engines is None:
             problem = self._permission.problem or messages.NO_ENGINES
             self._app.notify(problem, severity="warning")

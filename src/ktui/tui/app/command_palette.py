@@ -1,4 +1,4 @@
-"""The command palette: every action that can be done here, and every theme."""
+"""The command palette: every action available here, and every theme."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _Entry = tuple[str, str, IgnoreReturnCallbackType]
 
 
 class Commands(Provider):
-    """Offers the bindings of the app and of the screen beneath, then the themes."""
+    """Offers the actions of the app and of the screen beneath, then the themes."""
 
     async def discover(self) -> Hits:
-        """Offer everything while nothing is typed."""
+        """Offer everything while the search is empty."""
         for name, words, run in self._entries():
             yield DiscoveryHit(name, run, help=words)
 
     async def search(self, query: str) -> Hits:
-        """Offer what matches."""
+        """Offer what matches the search."""
         matcher = self.matcher(query)
         for name, words, run in self._entries():
             score = max(matcher.match(name), matcher.match(words) * 0.5)

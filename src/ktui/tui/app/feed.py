@@ -1,4 +1,4 @@
-"""The side of the app that polls, as its controllers use it."""
+"""The polling side of the app, as its controllers use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ktui.tui.run_view import messages
 
 
 class Feed(Protocol):
-    """What was polled last, and what is polled next."""
+    """Access to the last poll, and influence on the next one."""
 
     @property
     def cluster_id(self) -> str | None:
@@ -22,7 +22,7 @@ class Feed(Protocol):
 
     @property
     def progress(self) -> Progress:
-        """What was polled last."""
+        """The progress as of the last poll."""
         ...
 
     def show_again(self) -> None:
@@ -30,16 +30,16 @@ class Feed(Protocol):
         ...
 
     def begin_with(self, past: Progress) -> None:
-        """Let this view's history begin with what was seen before."""
+        """Start this view's history with what was seen before it was opened."""
         ...
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read these settings again with the next poll: the run has changed them."""
+        """Read these settings again in the next poll, as the run has changed them."""
         ...
 
 
 class Selection(Protocol):
-    """The partitions that the operator points at."""
+    """The partitions that the operator has selected."""
 
     @property
     def selected(self) -> TopicPartition | None:
@@ -57,7 +57,7 @@ class Permission(msgspec.Struct):
 
     write: bool
     why: str | None = None
-    """Why not, where the usual text is not true."""
+    """Why not, where the usual text does not apply."""
 
     @property
     def problem(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Every key of every screen, by group, as `?` tells them."""
+"""Every key of every screen, in the groups that `?` shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ktui.tui.widgets.bindings import HelpGroup, help_group
 
 
 def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:
-    """Give them all; `everywhere` are the bindings of the app."""
+    """Return all groups; `everywhere` are the app's bindings."""
     return [
         help_group("everywhere", everywhere),
         help_group("list of partitions", [*PartitionList.BINDINGS, *WatchScreen.BINDINGS]),

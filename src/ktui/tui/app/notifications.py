@@ -16,8 +16,8 @@ _FOR_S = {"information": 6.0, "warning": 8.0, "error": 12.0}
 class Notifications:
     """Shows one notification at a time, each for a while.
 
-    A graver one takes the place of the one shown; a lesser one waits until that is over. Of those
-    that wait only the last is kept.
+    One at least as severe replaces the one shown. A less severe one waits until that is over, and
+    only the last of those that wait is kept.
     """
 
     def __init__(self, app: App[Any]) -> None:
@@ -27,7 +27,7 @@ class Notifications:
         self._until: Timer | None = None
 
     def add(self, words: str, severity: str, timeout_s: float | None = None) -> None:
-        """Show a text, or let it wait for a graver one."""
+        """Show a text, or keep it waiting behind a more severe one."""
         notification = Notification(" ".join(words.split()), severity)
         lasts_s = timeout_s or _FOR_S[severity]
         if self.shown is not None and _FOR_S[severity] < _FOR_S[self.shown.severity]:
@@ -36,7 +36,7 @@ class Notifications:
             self._show(notification, lasts_s)
 
     def clear(self) -> None:
-        """Drop the one shown, and the one that waits."""
+        """Drop the notification shown, and the one waiting."""
         self._pending = None
         self._show(None)
 

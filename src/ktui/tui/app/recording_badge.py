@@ -1,4 +1,4 @@
-"""The app while what it sees is recorded: it says so, and tells when that has to stop."""
+"""The app while its observations are recorded: the header shows it, and failures are reported."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from ktui.tui.widgets.services import Status
 
 
 class RecordingApp(KtuiApp):
-    """Watches a cluster, and says that it is recorded.
+    """Watches a cluster, and shows that it is being recorded.
 
     Args:
-        source: where observations come from; it has them recorded.
-        recorder: what records them.
-        how: as for `KtuiApp`.
+        source: the source of observations, which has them recorded.
+        recorder: records the observations.
+        how: further arguments of `KtuiApp`.
     """
 
     def __init__(self, source: ObservationSource, *, recorder: Recorder, **how: Any) -> None:
         super().__init__(source, **how)
         self._recorder = recorder
-        self._told: str | None = None
+        self._reported: str | None = None
 
     @on(Polled)
     @on(PollFailed)
-    def _tell_problem(self) -> None:
-        """Tell once why nothing more is recorded; the header goes on to say that it is not."""
+    def _report_problem(self) -> None:
+        """Report once why recording has stopped; the header keeps showing that it has."""
         problem = self._recorder.problem
-        if problem is not None and problem != self._told:
-            self._told = problem
+        if problem is not None and problem != self._reported:
+            self._reported = problem
             self.notify(problem, severity="error", markup=False)
 
     def cluster_status(self) -> Status:
-        """Tell how the cluster is now, and whether it is recorded."""
+        """Return the state of the cluster, and whether it is being recorded."""
         recorded = self._recorder.problem is None
         return msgspec.structs.replace(super().cluster_status(), recorded=recorded)

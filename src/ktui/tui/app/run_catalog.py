@@ -1,4 +1,4 @@
-"""All runs: found, listed, started and resumed."""
+"""All runs: how they are found, listed, started and resumed."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ktui.tui.screens.runs import RunsScreen
 
 
 class RunCatalog:
-    """Finds the runs of the cluster, lists them, and has engines started for them.
+    """Finds and lists the cluster's runs, and has engines started for them.
 
     Args:
         app: shows screens and notifications.
         feed: the polling side of the app.
         permission: whether anything may be changed from here.
         run: the controller of the attached run.
-        state_dir: where runs are remembered; None for nowhere.
-        engines: starts and resumes runs; None where that cannot be done from here.
-        place: what the Runs screen calls the place of the runs; None for the state directory.
+        state_dir: the state directory with the runs; None for none.
+        engines: starts and resumes runs; None where this view cannot.
+        place: how the Runs screen names the place of the runs; None for the state directory.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RunCatalog:
         self._offered = False
 
     def begin_with(self, folder: Path) -> None:
-        """Follow the run that was named at the start."""
+        """Follow the run that the view was started with."""
         self._first = RunDir(folder)
         self.attach_to(self._first)
 
@@ -65,26 +65,26 @@ class RunCatalog:
         self._app.run_worker(self.attach(folder), group="attach", exit_on_error=False)
 
     async def attach(self, folder: RunDir) -> None:
-        """Follow a run, and show it; no run is offered any more."""
+        """Follow a run, and show it. From then on no other run is offered."""
         self._offered = True
         await self._run.attach(folder)
 
     # -------------------------------------------------------------- runs that come
 
     def find_runs(self, progress: Progress) -> None:
-        """Follow the cluster's live run, offer one without an engine, and report newcomers."""
+        """Attach to the cluster's live run, offer one without an engine, and report newcomers."""
         self._offer(progress)
-        self._look_for_newcomers(self._feed.cluster_id)
+        self._find_new_runs(self._feed.cluster_id)
 
     def _offer(self, progress: Progress) -> None:
         if self._offered or self.state_dir is None or progress.last is None:
             return
         self._offered = True
         if self._first is None:
-            offering = self._found(self.state_dir, progress.last.cluster_id)
+            offering = self._attach_or_offer(self.state_dir, progress.last.cluster_id)
             self._app.run_worker(offering, group="attach", exit_on_error=False)
 
-    async def _found(self, state_dir: StateDir, cluster_id: str) -> None:
+    async def _attach_or_offer(self, state_dir: StateDir, cluster_id: str) -> None:
         try:
             live, waiting = await asyncio.to_thread(unfinished, state_dir, cluster_id)
         except RunProblem as error:
@@ -105,17 +105,17 @@ class RunCatalog:
 
             await self._app.push_screen(ResumeOfferScreen(waiting, problem), chosen)
 
-    def _look_for_newcomers(self, cluster_id: str | None) -> None:
-        """Report live runs that come while none is followed."""
+    def _find_new_runs(self, cluster_id: str | None) -> None:
+        """Report runs that become live while no live run is attached."""
         if not self._offered or self.state_dir is None or cluster_id is None:
             return
         if {"attach", "starting", "newcomers"} & {w.group for w in self._app.workers}:
             return
         if self._run.desk.idle and not isinstance(self._app.screen, PlanScreen):
-            reporting = self._report_newcomers(self.state_dir, cluster_id)
+            reporting = self._report_new_runs(self.state_dir, cluster_id)
             self._app.run_worker(reporting, group="newcomers", exit_on_error=False)
 
-    async def _report_newcomers(self, state_dir: StateDir, cluster_id: str) -> None:
+    async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:
         for name in await self._run.desk.newcomers(state_dir, cluster_id):
             self._app.notify(f"Run {name} of this cluster is live now; r shows all runs.")
 
@@ -166,23 +166,23 @@ class RunCatalog:
             await self._app.push_screen(InsightsScreen(self.state_dir, self._feed.cluster_id))
 
     async def choose_plan(self, *, adds: bool = True, path: str = "") -> None:
-        """Open the screen on which a plan is chosen, checked, and added or started.
+        """Open the screen to choose a plan, check it, and add or start it.
 
         Args:
-            adds: whether it is added to the attached run, where that takes plans.
-            path: its file, where it was typed before.
+            adds: whether to add it to the attached run, if that takes plans.
+            path: the path typed before; empty for none.
         """
         engines, state_dir, problem = self.engines, self.state_dir, self.resume_problem
         if problem is not None or engines is None or state_dir is None:
             self._app.notify(problem or messages.NO_ENGINES, severity="warning")
             return
         attached = self._run.attached
-        takes = attached is not None and attached.status.owned
+        takes_plans = attached is not None and attached.status.owned
         screen: PlanScreen
-        if attached is not None and takes and adds:
+        if attached is not None and takes_plans and adds:
             screen = AddScreen(engines, state_dir, attached, path=path)
         else:
-            taker = attached.name if attached is not None and takes else ""
+            taker = attached.name if attached is not None and takes_plans else ""
             screen = StartScreen(engines, state_dir, taker=taker, path=path)
 
         def decided(outcome: PlanOutcome | None) -> None:
@@ -197,7 +197,6 @@ class RunCatalog:
         await self._app.push_screen(screen, decided)
 
     async def _add(self, extra: Extra) -> None:
-        """Ask the run's engine to take an extra plan."""
         what = f"add {extra.name}"
         self._app.notify(f"It is asked of run {extra.run.name} …", title=what)
         await self._run.ask_for(await asyncio.to_thread(extra.command), what)

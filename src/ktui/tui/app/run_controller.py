@@ -1,4 +1,4 @@
-"""The attached run: followed by its journal, and asked to do things."""
+"""The attached run: follows its journal, and sends it commands."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from ktui.tui.screens.shows import ShowsRun
 
 
 class RunController:
-    """Follows one run, asks things of its engine, and reports the answers.
+    """Follows one run, sends commands to its engine, and reports the answers.
 
     Args:
         app: shows screens and notifications.
-        clock: time.
+        clock: the clock.
         feed: the polling side of the app.
         permission: whether anything may be changed from here.
     """
@@ -45,7 +45,7 @@ class RunController:
         self._permission = permission
         self.desk = RunDesk(clock)
         self._commands: dict[int, str] = {}
-        """Commands that are not answered yet: number, and what each is called."""
+        """Commands without an answer yet, by number, each with its name in notifications."""
 
     @property
     def attached(self) -> AttachedRun | None:
@@ -64,26 +64,26 @@ class RunController:
         except RunProblem as problem:
             self._app.notify(str(problem), severity="error")
             return
-        if elsewhere := self._elsewhere():
+        if wrong_cluster := self._wrong_cluster():
             self.desk.detach()
-            self._app.notify(elsewhere, severity="error")
+            self._app.notify(wrong_cluster, severity="error")
             touched = set()
         self.hand_out(touched)
         self._app.screen.refresh_bindings()
         self._feed.show_again()
         if self.attached is not None:
-            recalling = self._recall(self.attached)
+            recalling = self._load_history(self.attached)
             self._app.run_worker(recalling, group="recall", exit_on_error=False)
 
-    def _elsewhere(self) -> str:
+    def _wrong_cluster(self) -> str:
         """Return why the run does not belong to this view; empty where it does."""
         attached, seen = self.attached, self._feed.cluster_id
-        begun = None if attached is None else attached.run.started
-        if attached is None or begun is None or seen in (None, begun.cluster_id):
+        started = None if attached is None else attached.run.started
+        if attached is None or started is None or seen in (None, started.cluster_id):
             return ""
-        return f"Run {attached.name} is of cluster {begun.cluster_id}; this view is on {seen}."
+        return f"Run {attached.name} is of cluster {started.cluster_id}; this view is on {seen}."
 
-    async def _recall(self, attached: AttachedRun) -> None:
+    async def _load_history(self, attached: AttachedRun) -> None:
         try:
             past = await asyncio.to_thread(history, attached.folder, self._clock)
         except (FileProblem, RunProblem) as problem:
@@ -94,7 +94,7 @@ class RunController:
             self._feed.begin_with(past)
 
     def detach(self) -> None:
-        """Follow no run any more."""
+        """Stop following the run."""
         self.desk.detach()
         self.hand_out(set())
 
@@ -113,12 +113,12 @@ class RunController:
             self._feed.settings_changed(*self.attached.throttle_news.changed())
 
     def informed(self, progress: Progress) -> Progress:
-        """Return the progress with the replicas that the run has asked for."""
+        """Return the progress completed with the replicas that the run has requested."""
         return progress if self.attached is None else informed(progress, self.attached.run)
 
     @property
     def throttles(self) -> Mapping[SettingKey, frozenset[str]]:
-        """The throttle settings that the run has set."""
+        """The throttle settings that the run has set; none once it has ended."""
         run = None if self.attached is None else self.attached.run
         if run is None or run.ended:
             return {}
@@ -127,7 +127,7 @@ class RunController:
     # ------------------------------------------------------------------- commands
 
     def ask(self, command: Command, what: str) -> None:
-        """Ask something of the run's engine; report the answer when it comes."""
+        """Send a command to the run's engine; report the answer when it comes."""
         self._app.run_worker(self.ask_for(command, what), group="asking", exit_on_error=False)
 
     async def ask_for(self, command: Command, what: str) -> None:
@@ -143,7 +143,7 @@ class RunController:
             self.await_answers([number], what)
 
     def await_answers(self, numbers: Iterable[int], what: str) -> None:
-        """Report the answers to commands once they are there."""
+        """Report the answers to these commands when they come."""
         self._commands |= dict.fromkeys(numbers, what)
 
     def _report_answers(self, attached: AttachedRun) -> None:
@@ -163,14 +163,14 @@ class RunController:
                 self._app.run_worker(self._write_rollback(attached), exit_on_error=False)
 
     async def _write_rollback(self, attached: AttachedRun) -> None:
-        """Add what an extra plan brought to the rollback plan."""
+        """Rewrite the rollback plan, so that it includes the partitions of an extra plan."""
         try:
             await asyncio.to_thread(write_rollback_anew, attached.folder)
         except RunProblem as problem:
             self._app.notify(str(problem), severity="warning")
 
     def may_change(self) -> AttachedRun | None:
-        """Return the run if commands may be asked of it; else notify why not."""
+        """Return the run if commands may be sent to it; else notify why not."""
         attached = self.attached
         if attached is None:
             problem: str | None = messages.NO_RUN

@@ -1,4 +1,4 @@
-"""What is said outside of the screens: in the terminal's title, and when the view is closed."""
+"""Texts outside the screens: the terminal's title, and the line printed when the view closes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import RunStatus
 
 KEEP_TITLE, RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
-"""xterm's stack of titles; other terminals ignore it."""
+"""Escape sequences for xterm's stack of titles; other terminals ignore them."""
 
 
 def title(overview: Overview, run: RunStatus | None) -> str:
-    """Give the terminal's title: how far the run is, or what moves."""
+    """Return the terminal's title: how far the run is, or what is moving."""
     if run is not None:
         return messages.title(run)
     if not overview.open:
@@ -25,7 +25,7 @@ def title(overview: Overview, run: RunStatus | None) -> str:
 
 
 def closed(overview: Overview, run: RunStatus | None, *, write: bool) -> str:
-    """Say what goes on without the view, and where it could change nothing, that it did not."""
+    """Return what goes on without the view, and that a read-only view changed nothing."""
     if of_run := messages.without_the_view(run):
         return f"ktui: view closed.{of_run}"
     if run is not None and run.state is RunState.RESUMABLE:

@@ -1,4 +1,4 @@
-"""What the cells of one partition's row show: signs, words and the role each is coloured by."""
+"""The cells of a partition's row: signs, words, and the role that colours each of them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ktui.progress.timeline import Mark, Slots, Timeline
 
 
 class Cell(NamedTuple):
-    """One cell of a timeline or a lane; the role is one of `roles.ROLES`."""
+    """A cell of a timeline or a lane; the role is one of `roles.ROLES`."""
 
     glyph: str
     role: str
 
 
 BARS: Final = "▁▂▃▄▅▆▇█"
-"""Share caught up, in eighths."""
+"""Bars for the share caught up, in eighths."""
 SIGNS: Final[Mapping[int, Cell]] = MappingProxyType(
     {
         Mark.NOTHING: Cell(" ", "dim"),
@@ -49,13 +49,13 @@ CALLED_OFF: Final[Mapping[CancelKind, Cell]] = MappingProxyType(
         CancelKind.ROLLBACK: Cell("↩", "next-leader"),
     }
 )
-"""The sign of the moment in which an operator called a partition off."""
+"""The sign of the moment in which an operator cancelled a partition, by the kind of cancel."""
 ELLIPSIS: Final = "…"
 _LEFT_OUT = f" {ELLIPSIS}"
 
 
 class Piece(NamedTuple):
-    """A run of text and what it means; the role is one of `roles.ROLES`, or empty for none."""
+    """A stretch of text and its meaning; the role is one of `roles.ROLES`, or empty for none."""
 
     text: str
     role: str = ""
@@ -64,22 +64,22 @@ class Piece(NamedTuple):
 
 
 class SignAt(NamedTuple):
-    """A sign, and the monotonic second that it is about."""
+    """A sign, and the monotonic second at which it stands."""
 
     at_s: float
     cell: Cell
 
 
 class WaitedSpan(NamedTuple):
-    """From when to when a partition has waited for its first step, in monotonic seconds."""
+    """The time for which a partition has waited for its first step, in monotonic seconds."""
 
     from_s: float
     until_s: float | None = None
-    """None while it waits."""
+    """None while the partition still waits."""
 
 
 def mark_cell(mark: int) -> Cell:
-    """Give the sign and the role of a mark; a share is a bar, never empty."""
+    """Return the sign and the role of a mark; a share is a bar, never empty."""
     if mark <= 100:  # noqa: PLR2004 - Mark's own limit for a share in percent
         return Cell(BARS[min(len(BARS) - 1, mark * len(BARS) // 100)], "adding")
     return SIGNS.get(mark, SIGNS[Mark.NOTHING])
@@ -90,11 +90,11 @@ _ROLE_OF_CELL = attrgetter("role")
 
 
 SPANS: Final = (RECENT_SLOTS, RECENT_SLOTS // 2, RECENT_SLOTS // 5)
-"""How many slots a row's timeline may reach back: ten minutes, five, two."""
+"""The slots that a row's timeline may reach back: ten minutes, five, two."""
 
 
 def timeline_width(room: int, span: int = RECENT_SLOTS) -> int:
-    """Give the cells that a row of `span` slots takes in so much room.
+    """Return how many cells a timeline of `span` slots takes in a room of so many cells.
 
     Each cell is a whole number of slots, so that a cell's share of time never shifts.
     """
@@ -112,9 +112,9 @@ def timeline_cells(
 ) -> list[Piece]:
     """Draw the last `span` slots up to now in `width` cells, the newest to the right.
 
-    Of the time in which it `waits` nothing tells that it is in sync; `sign` covers its cell.
+    While the partition `waits`, no cell shows that it is in sync. `sign` covers its cell.
 
-    Cells lie on a grid of absolute time: a mark stays in its cell, and the whole moves left by
+    Cells lie on a grid of absolute time: a mark stays in its cell. The whole timeline moves left by
     one cell whenever a cell's time has passed.
     """
     if width <= 0:
@@ -142,35 +142,35 @@ def timeline_cells(
 
 
 def put(cells: list[Cell], place: int, cell: Cell) -> None:
-    """Put a sign at its place; one that lies outside is not in sight."""
+    """Put a sign at its place; one outside the cells is not shown."""
     if 0 <= place < len(cells):
         cells[place] = cell
 
 
 def _wait(marks: list[int], first: int, last: int) -> None:
-    """Mark cells as waiting where nothing was seen, or nothing but that all is in sync."""
+    """Mark cells as waiting where nothing was seen, or only that all was in sync."""
     for cell in range(max(0, first), min(last + 1, len(marks))):
         if marks[cell] in (Mark.NOTHING, Mark.IN_SYNC):
             marks[cell] = Mark.WAITING
 
 
 def replica_pieces(state: PartitionState) -> list[Piece]:
-    """Draw the replicas: the kept, then the added, then the retiring, a sign each.
+    """Draw the replicas with their signs: the kept, then the added, then the retiring.
 
-    `*` leads, `>` is to lead, `+` is added, `-` retires, `!` is out of the ISR or offline, and
-    an added one that is in the ISR has `=`.
+    `*` leads, `>` is to lead, `+` is added, `-` retires, and `!` is out of the ISR or offline. An
+    added one that is in the ISR has `=`.
     """
     pieces = [_replica(broker, state) for broker in _in_order(state)]
     return [part for piece in pieces for part in (Piece(" "), piece)][1:]
 
 
 def partition_text(tp: TopicPartition, width: int) -> str:
-    """Fit a partition's name; what is cut is inside the topic, so the number stays."""
+    """Fit a partition's name; a cut falls inside the topic, so the number stays."""
     return cut(tp.topic, f"-{tp.partition}", width)
 
 
 def cut(text: str, tail: str, width: int) -> str:
-    """Fit `text` and `tail` into cells, cutting the end of `text`, and fill up with spaces."""
+    """Fit `text` and `tail` into cells: cut the end of `text`, or pad with spaces."""
     if cell_len(text) + cell_len(tail) > width:
         room = max(0, width - cell_len(tail) - 1)
         text = set_cell_size(text, room).rstrip() + ELLIPSIS
@@ -178,7 +178,7 @@ def cut(text: str, tail: str, width: int) -> str:
 
 
 def cut_pieces(pieces: Sequence[Piece], width: int) -> list[Piece]:
-    """Fit pieces into cells: cut with an ellipsis, or filled up with spaces."""
+    """Fit pieces into cells: cut with an ellipsis, or padded with spaces."""
     spare = width - pieces_width(pieces)
     if spare >= 0:
         return [*pieces, Piece(" " * spare, "rule")] if spare else list(pieces)
@@ -194,7 +194,7 @@ def cut_pieces(pieces: Sequence[Piece], width: int) -> list[Piece]:
 
 
 def cut_sentence(text: str, width: int) -> str:
-    """Fit a sentence into cells: its last parts are left out as a whole, so no figure is cut."""
+    """Fit a sentence into cells. Its last parts are left out as a whole, so no figure is cut."""
     if cell_len(text) <= width:
         return text
     room = set_cell_size(text, max(0, width - cell_len(_LEFT_OUT) + 1))
@@ -204,12 +204,12 @@ def cut_sentence(text: str, width: int) -> str:
 
 
 def faded(pieces: Iterable[Piece]) -> list[Piece]:
-    """Draw what is not current: every word and sign, without colours."""
+    """Draw values that are not current: every word and sign, without colours."""
     return [piece._replace(role="dim", bold=False) for piece in pieces]
 
 
 def pieces_width(pieces: Iterable[Piece]) -> int:
-    """Give the cells that pieces take."""
+    """Return the number of cells that pieces take."""
     return sum(map(_width, pieces))
 
 
@@ -219,7 +219,7 @@ def _width(piece: Piece) -> int:
 
 
 def caught_up(timeline: Timeline) -> tuple[float | None, bool]:
-    """Give the share of the slowest replica being added, and whether it is approximate."""
+    """Return the share of the slowest replica being added, and whether it is approximate."""
     known = [lane for lane in timeline.catching_up if lane.share is not None]
     if not known:
         return None, False
@@ -241,7 +241,7 @@ def _cell(marks: bytes, start: int, count: int) -> int:
 
 
 def _runs(cells: Iterable[Cell]) -> list[Piece]:
-    """Join neighbours of one role."""
+    """Join neighbours of the same role."""
     return [
         Piece("".join(cell.glyph for cell in run), role)
         for role, run in groupby(cells, key=_ROLE_OF_CELL)

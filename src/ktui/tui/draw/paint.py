@@ -1,4 +1,4 @@
-"""Turns pieces, which name roles, into styled segments of the theme in force."""
+"""Turn pieces, which name roles, into styled segments of the theme in force."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Paint:
         self._styles: dict[tuple[str, bool, bool, str], Style] = {}
 
     def style(self, piece: Piece, behind: str = "background") -> Style:
-        """Give the Rich style of a piece on the colour of the role behind it."""
+        """Return the Rich style of a piece, on the colour of the role behind it."""
         key = (piece.role, piece.bold, piece.underline, behind)
         style = self._styles.get(key)
         if style is None:
@@ -31,11 +31,11 @@ class Paint:
         return style
 
     def background(self, role: str) -> Style:
-        """Give a style that fills a role's colour behind a text."""
+        """Return a style that fills a role's colour behind a text."""
         return Style(bgcolor=Color.parse(self._variables[role]).rich_color)
 
     def segments(self, pieces: Iterable[Piece], behind: str) -> list[Segment]:
-        """Give the segments of pieces on the colour of a role; blanks join what they follow."""
+        """Return the segments of pieces on a role's colour; blanks join the segment before them."""
         segments: list[Segment] = []
         text, style = "", None
         for piece in pieces:
@@ -49,7 +49,7 @@ class Paint:
 
 
 def content(pieces: Iterable[Piece]) -> Content:
-    """Give pieces as Textual content, which takes its colours from the theme when drawn.
+    """Return pieces as Textual content, which takes its colours from the theme when drawn.
 
     Leading spaces have no style, so that a screenshot places the words exactly.
     """

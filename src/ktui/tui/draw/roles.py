@@ -1,4 +1,4 @@
-"""What the screens colour, by meaning: the one list of roles that themes give colours to."""
+"""The roles that screens colour, by meaning: the one list of roles that themes give colours to."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class ColourRole(msgspec.Struct, frozen=True):
 
     meaning: str
     default: str
-    """The base colour or shade it takes where a theme gives none."""
+    """The base colour or shade where a theme gives the role none."""
     text: bool = True
-    """Whether words are drawn in it, so that it must stand out from the background."""
+    """Whether words are drawn in this colour, so that it must stand out from the background."""
 
 
 ROLES: Mapping[str, ColourRole] = MappingProxyType(
@@ -51,13 +51,16 @@ ROLES: Mapping[str, ColourRole] = MappingProxyType(
 
 
 def role_defaults(theme: Theme) -> dict[str, str]:
-    """Give every role's colour in a theme that may know none: for get_theme_variable_defaults."""
+    """Return every role's colour in a theme that may define none.
+
+    `get_theme_variable_defaults` of an app returns these.
+    """
     base = _base_colors(theme)
     return {name: base[role.default] for name, role in ROLES.items()}
 
 
 def role_style(variables: Mapping[str, str], role: str, *, bold: bool = False) -> Style:
-    """Give the Rich style of a role, or of a base colour, from `App.theme_variables`."""
+    """Return the Rich style of a role, or of a base colour, from `App.theme_variables`."""
     return Style(color=Color.parse(variables[role]).rich_color, bold=bold or None)
 
 

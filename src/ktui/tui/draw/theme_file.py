@@ -1,4 +1,4 @@
-"""Reads one theme file, and says of each mistake in it where it is and what would be right."""
+"""Read one theme file, and report each mistake in it with its place and a correction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class ThemeFile(msgspec.Struct, frozen=True):
-    """A theme as its file words it, before what it extends is filled in."""
+    """A theme as written in its file, before the themes that it extends are merged in."""
 
     file: YamlFile
     name: str
@@ -36,7 +36,11 @@ class ThemeFile(msgspec.Struct, frozen=True):
 
 
 def read_theme_file(path: Path) -> tuple[ThemeFile | None, list[FileProblem]]:
-    """Read a file: the theme, or None with every problem found in it, in the order of lines."""
+    """Read a theme file.
+
+    Returns:
+        The theme, or None with every problem found in the file, in the order of lines.
+    """
     try:
         reader = _Reader(read_yaml(path))
     except FileProblem as problem:
@@ -47,12 +51,12 @@ def read_theme_file(path: Path) -> tuple[ThemeFile | None, list[FileProblem]]:
 
 
 def is_ansi(color: str) -> bool:
-    """Whether a colour is one of the terminal's own 16, or its default."""
+    """Return whether a colour is one of the terminal's own 16, or its default."""
     return color.startswith("ansi_")
 
 
 class _Reader:
-    """Checks the values of one file, gathering the problems."""
+    """Checks the values of one file, and collects the problems."""
 
     def __init__(self, file: YamlFile) -> None:
         self.file = file
@@ -79,7 +83,7 @@ class _Reader:
         self.problems.append(self.file.problem(keys, what))
 
     def _mapping(self, keys: KeyPath, what: str, allowed: Collection[str]) -> dict[str, Any]:
-        """Give the known keys' values; unknown keys are problems."""
+        """Return the values of the known keys; unknown keys are problems."""
         data = self.file.data
         for key in keys:
             data = data[key]

@@ -1,4 +1,4 @@
-"""Finds the colour themes, shipped and the user's own, and makes Textual themes of them."""
+"""Find the colour themes, shipped and the user's own, and make Textual themes of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT = "dark"
 
 
 class LoadedThemes(msgspec.Struct, frozen=True):
-    """Every theme that could be read, by name, and what is wrong with the others."""
+    """Every theme that could be read, by name, and the problems of the others."""
 
     themes: Mapping[str, Theme]
     problems: tuple[FileProblem, ...] = ()
@@ -33,7 +33,7 @@ class LoadedThemes(msgspec.Struct, frozen=True):
 def load_themes(user: Path | None) -> LoadedThemes:
     """Load the shipped themes and the user's, of which the latter win by name.
 
-    A file with a mistake gives problems and no theme; the others load all the same.
+    A file with a mistake yields problems and no theme. The others load all the same.
 
     Args:
         user: the folder of the user's own themes, which need not exist; None for no such folder.
@@ -51,7 +51,10 @@ def load_themes(user: Path | None) -> LoadedThemes:
 
 
 def shipped_folder() -> Path:
-    """Give the program's own themes: in the installed package, or beside an editable checkout."""
+    """Return the folder of the shipped themes.
+
+    They are in the installed package, or beside an editable checkout.
+    """
     installed = Path(str(importlib.resources.files("ktui"))) / "themes"
     return installed if installed.is_dir() else Path(__file__).parents[4] / "themes"
 
@@ -73,7 +76,7 @@ def _read_folder(folder: Path) -> tuple[dict[str, ThemeFile], list[FileProblem]]
 
 
 class _Maker:
-    """Fills in what each theme extends."""
+    """Merges each theme with the themes that it extends."""
 
     def __init__(self, own: Mapping[str, ThemeFile], users: Mapping[str, ThemeFile]) -> None:
         self.own = own
@@ -81,7 +84,7 @@ class _Maker:
         self._problems: dict[str, FileProblem] = {}
 
     def make(self, file: ThemeFile) -> Theme | None:
-        """Make the theme, or note the problem: each once, at the file that has it."""
+        """Make the theme, or record the problem: each once, at the file that has it."""
         chain = self._chain(file)
         if chain is None:
             return None
@@ -96,7 +99,7 @@ class _Maker:
         return _theme(file.name, colors, roles, dark=dark, ansi=ansi)
 
     def _chain(self, file: ThemeFile) -> list[ThemeFile] | None:
-        """Give the file, what it extends, what that extends and so on."""
+        """Return the file, the one that it extends, the one that this extends and so on."""
         chain = [file]
         while (name := chain[-1].extends) is not None:
             base = self._base(chain[-1], name)
@@ -111,7 +114,7 @@ class _Maker:
         return chain
 
     def _base(self, file: ThemeFile, name: str) -> ThemeFile | None:
-        """Look a name up; a theme that extends its own name means the shipped one."""
+        """Look up a name; a theme that extends its own name means the shipped one."""
         if name == file.name:
             base = self.own.get(name)
             return base if base is not file else None
@@ -130,7 +133,7 @@ class _Maker:
 
     @property
     def problems(self) -> list[FileProblem]:
-        """What is wrong with what themes extend, each once."""
+        """The problems of themes with those that they extend, each once."""
         return list(self._problems.values())
 
 
@@ -171,7 +174,7 @@ def _theme(
 
 
 def _widget_variables(theme: Theme, roles: Mapping[str, str]) -> dict[str, str]:
-    """Colour Textual's own widgets by the same roles, so that nothing falls out of the theme."""
+    """Colour Textual's own widgets by the same roles, so that they match the theme."""
     foreground = theme.foreground or ""
     variables = {
         "block-cursor-background": roles["cursor"],
@@ -211,9 +214,9 @@ def _widget_variables(theme: Theme, roles: Mapping[str, str]) -> dict[str, str]:
     return variables
 
 
-def wrong_with(themes: LoadedThemes, wanted: str | None) -> Iterator[str]:
-    """Say which themes were left out, and that the one that is wanted is not there."""
+def wrong_with(themes: LoadedThemes, requested: str | None) -> Iterator[str]:
+    """Yield which themes were left out, and that the requested one does not exist."""
     for problem in themes.problems:
         yield f"Theme left out: {problem}"
-    if wanted is not None and wanted not in themes.themes:
-        yield f"There is no theme {wanted!r}; there are {', '.join(sorted(themes.themes))}."
+    if requested is not None and requested not in themes.themes:
+        yield f"There is no theme {requested!r}; there are {', '.join(sorted(themes.themes))}."

@@ -1,1 +1,1 @@
-"""The polling loop, and what its observations say of the cluster as a whole."""
+"""The polling loop, and what its observations show of the cluster as a whole."""

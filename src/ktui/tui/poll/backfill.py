@@ -1,4 +1,4 @@
-"""What the process of a run has seen before a view came: the view's own history begins with it."""
+"""Backfill a view's history with what the run's engine recorded before the view was opened."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ from ktui.recording.replay_tape import Axis, Tape
 from ktui.tui.poll.requested_replicas import informed
 
 MOST_LOOKS = 100_000
-"""Looks at one partition that are folded, the newest: some seconds of work."""
+"""The most partition states to fold, the newest: some seconds of work.
+
+A poll of ten partitions counts as ten.
+"""
 
 
 def history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | None:
-    """Fold what was recorded of a run, up to now; None where nothing was.
+    """Return the progress folded from a run's recording up to now; None where there is none.
 
-    Moves that have ended are in it however long ago that was, and are kept as if they ended now.
+    Moves that have ended are included, however long ago. They are kept as if they ended now.
 
     Args:
-        folder: the run's.
-        clock: the view's, to whose seconds those of the recording are brought.
-        most: how many looks at one partition are folded.
+        folder: the run's folder.
+        clock: the view's clock, to whose seconds those of the recording are converted.
+        most: the most partition states to fold, counting each partition of each poll.
 
     Raises:
         FileProblem: the recording cannot be read.
@@ -47,36 +50,36 @@ def history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | 
     with Journal.open(folder.journal, clock, read_only=True) as journal:
         entries = list(journal.entries())
     run, progress = Run(folder.name), Progress()
-    over: dict[TopicPartition, Timeline] = {}
-    coming = iter(entries)
-    following = next(coming, None)
-    for passing in tape.play(tape.last_looks(most)):
-        if isinstance(passing.what, Observation):
-            while following is not None and following.at <= passing.what.at:
-                run.apply(following)
-                following = next(coming, None)
+    ended: dict[TopicPartition, Timeline] = {}
+    remaining = iter(entries)
+    next_entry = next(remaining, None)
+    for item in tape.play(tape.last_looks(most)):
+        if isinstance(item.what, Observation):
+            while next_entry is not None and next_entry.at <= item.what.at:
+                run.apply(next_entry)
+                next_entry = next(remaining, None)
             before = informed(progress, run)
-            progress = fold(before, passing.what)
-            over |= _let_go(before, progress, clock.monotonic())
+            progress = fold(before, item.what)
+            ended |= _dropped(before, progress, clock.monotonic())
     if progress.last is None:
         return None
-    timelines = {**over, **progress.timelines}
-    kept = {tp: _kept(timeline, clock.monotonic()) for tp, timeline in timelines.items()}
+    timelines = {**ended, **progress.timelines}
+    kept = {tp: _keep_longer(timeline, clock.monotonic()) for tp, timeline in timelines.items()}
     return msgspec.structs.replace(progress, timelines=kept)
 
 
-def _let_go(
+def _dropped(
     before: Progress, after: Progress, now_s: float
 ) -> Iterator[tuple[TopicPartition, Timeline]]:
-    """Give the moves that a fold has let go of, for they ended long before: nothing is recent."""
-    nothing = start_slots(recent_grid(now_s), Mark.NOTHING)
+    """Yield the moves that a fold has dropped because they ended long ago, without recent marks."""
+    no_marks = start_slots(recent_grid(now_s), Mark.NOTHING)
     for tp in before.timelines.keys() - after.timelines.keys():
         if (timeline := before.timelines[tp]).phase.ended:
-            yield tp, msgspec.structs.replace(timeline, recent=nothing)
+            yield tp, msgspec.structs.replace(timeline, recent=no_marks)
 
 
-def _kept(timeline: Timeline, now_s: float) -> Timeline:
-    """Have the next folds keep a move that has ended: for as long as one that ends now."""
+def _keep_longer(timeline: Timeline, now_s: float) -> Timeline:
+    """Make the next folds keep a move that has ended as long as one that ends now."""
     if not timeline.phase.ended:
         return timeline
     memory = msgspec.structs.replace(timeline.memory or MoveMemory(), ended_s=now_s)
@@ -84,12 +87,12 @@ def _kept(timeline: Timeline, now_s: float) -> Timeline:
 
 
 def joined(past: Progress, own: Progress, first: Observation | None) -> Progress:
-    """Give what is known with what was known before.
+    """Merge what was seen before the view was opened into what the view has seen.
 
     Args:
-        past: what was seen before, perhaps also since.
-        own: what the view has seen itself.
-        first: the view's first look, which told as new what was there already.
+        past: the progress from before the view was opened, perhaps also since then.
+        own: the progress that the view has seen itself.
+        first: the view's first poll, which reported as new what was there already.
     """
     if own.last is None or first is None or past.last is None:
         return past if own.last is None else own

@@ -1,4 +1,4 @@
-"""What the polls tell beside the partitions themselves: for how long all is quiet, and of when."""
+"""Facts that the polls show besides partitions: since when all is quiet, and the last census."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ktui.tui.draw import format as figures
 
 
 class Lookout:
-    """Notes what changes from poll to poll."""
+    """Tracks from poll to poll since when nothing moves, and whether the last census is current."""
 
     def __init__(self) -> None:
         self._progress = Progress()
         self._alive: frozenset[int] | None = None
         self._alive_since_s = -math.inf
-        """Since when the brokers alive are the same: an older census tells of others."""
+        """The second since which the same brokers are alive; an older census reflects others."""
         self.quiet_since_s: float | None = None
 
     def note(self, progress: Progress) -> None:
-        """Take in what was seen last."""
+        """Update from the last poll."""
         self._progress = progress
         self._note_quiet()
         self._note_alive()
@@ -46,25 +46,30 @@ class Lookout:
 
     @property
     def census(self) -> Census | None:
-        """The last look at all partitions."""
+        """The last poll of all partitions."""
         return None if self._progress.last is None else self._progress.last.census
 
     @property
     def census_stands(self) -> bool:
-        """Whether all partitions were looked at since a broker last went or came."""
+        """Whether all partitions were polled since a broker last went or came."""
         census = self.census
         return census is not None and census.monotonic_s - census.took_s >= self._alive_since_s
 
     @property
     def as_at(self) -> str:
-        """Say of when the last look at all partitions is."""
+        """The time of the last census as a text, or that a current one is awaited."""
         census = self.census
         if census is None or not self.census_stands:
             return "looking at all partitions …"
         return f"as at {figures.as_time(census.at)}"
 
     def missing(self, topics: frozenset[str], asked_at_s: float) -> frozenset[str]:
-        """Give the topics that the cluster says it does not have, asked for since a second."""
+        """Return the requested topics that the cluster does not have.
+
+        Args:
+            topics: the topics.
+            asked_at_s: the monotonic second of the request; a poll begun earlier shows nothing.
+        """
         last = self._progress.last
         if last is None or last.monotonic_s - last.took_s < asked_at_s:
             return frozenset()

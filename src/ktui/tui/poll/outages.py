@@ -1,4 +1,4 @@
-"""When the cluster was lost and when it answered again: events that no poll can see."""
+"""Outages as events: when the cluster was lost and when it answered again, which no poll shows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _KEPT = 1_000
 
 
 class ClusterOutage(msgspec.Struct, frozen=True):
-    """Why the cluster does not answer as a whole."""
+    """Why the whole cluster does not answer."""
 
     reason: str
-    """Short, and the same from attempt to attempt: "connection refused"."""
+    """A short reason that stays the same from attempt to attempt: "connection refused"."""
     details: str
-    """What was attempted, where, why, and what to do about it."""
+    """The attempt and its place, the cause, and what to do about it."""
 
 
 class Outages:
-    """Notes outages as they come and go."""
+    """Records outages as they begin and end."""
 
     def __init__(self) -> None:
         self.current: ClusterOutage | None = None
@@ -37,7 +37,14 @@ class Outages:
     def lost(
         self, outage: ClusterOutage, at: datetime, since_s: float | None, now_s: float
     ) -> None:
-        """Note that the cluster does not answer, since the monotonic second of its last answer."""
+        """Record that the cluster does not answer.
+
+        Args:
+            outage: why.
+            at: when the poll failed.
+            since_s: the monotonic second of the last answer; None where there was none.
+            now_s: the monotonic second now.
+        """
         if self.current is None:
             verb = "not reached" if since_s is None else "lost"
             self._since_s = now_s if since_s is None else since_s
@@ -46,25 +53,25 @@ class Outages:
         self.current = outage
 
     def answered(self, at: datetime, now_s: float) -> None:
-        """Note an answer."""
+        """Record an answer, which ends an outage."""
         if self.current is not None:
             lasted = figures.as_duration(now_s - self._since_s)
             self._events.append(Event(at, f"cluster answers again after {lasted}"))
         self.current = None
 
     def note(self, event: Event) -> None:
-        """Note what else no poll can see."""
+        """Record another event that no poll shows."""
         self._events.append(event)
 
     def copy(self) -> Outages:
-        """Give the same once more, to go on by itself."""
+        """Return an independent copy."""
         other = Outages()
         other.current, other._since_s = self.current, self._since_s
         other._events.extend(self._events)
         return other
 
     def among(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Give the events of the polls with these between them, by time."""
+        """Return the events of the polls with these merged in, by time."""
         if not self._events:
             return events
         both: tuple[Sequence[Event], ...] = (self._events, events)

@@ -1,4 +1,4 @@
-"""What the header tells of a whole progress; made beside the fold, off the event loop."""
+"""The header's summary of a whole progress, computed with the fold, off the event loop."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ktui.progress.timeline import Progress, Timeline
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """The totals, how many brokers there are and which are down, and partitions in trouble."""
+    """The totals, the number of brokers, those that are down, and partitions in trouble."""
 
     totals: Totals = Totals()
     brokers: int = 0
     down: tuple[int, ...] = ()
     offline: int = 0
-    """Of the partitions looked at."""
+    """Offline partitions, among those polled."""
     under_min: int = 0
 
     @property
@@ -31,17 +31,17 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 def overview(progress: Progress) -> Overview:
-    """Sum a progress up. A broker that only a replica list names counts as down."""
+    """Summarize a progress. A broker that only a replica list names counts as down."""
     seen = progress.last
     if seen is None:
         return Overview()
-    known = _known(seen)
+    known = _known_brokers(seen)
     down = tuple(sorted(broker for broker in known if not seen.alive(broker)))
     found = Counter(
         health(state, seen.topic_configs.get(tp.topic)) for tp, state in seen.partitions.items()
     )
     return Overview(
-        totals(_of_late(progress, seen.at)),
+        totals(_without_long_over(progress, seen.at)),
         len(known),
         down,
         found[Health.OFFLINE],
@@ -50,17 +50,16 @@ def overview(progress: Progress) -> Overview:
 
 
 def long_over(timeline: Timeline, now: datetime) -> bool:
-    """Whether a move ended so long ago that only its run tells of it, whose recording shows it."""
+    """Return whether a move ended so long ago that only its run's recording still shows it."""
     return timeline.ended_at is not None and now - timeline.ended_at > timedelta(
         seconds=ENDED_FOR_S
     )
 
 
-def _of_late(progress: Progress, now: datetime) -> Progress:
-    """Leave out the moves that were over long ago."""
-    of_late = {tp: t for tp, t in progress.timelines.items() if not long_over(t, now)}
-    return msgspec.structs.replace(progress, timelines=of_late)
+def _without_long_over(progress: Progress, now: datetime) -> Progress:
+    kept = {tp: t for tp, t in progress.timelines.items() if not long_over(t, now)}
+    return msgspec.structs.replace(progress, timelines=kept)
 
 
-def _known(seen: Observation) -> set[int]:
+def _known_brokers(seen: Observation) -> set[int]:
     return set(seen.brokers).union(*(state.replicas for state in seen.partitions.values()))

@@ -1,4 +1,4 @@
-"""The one loop that looks at the cluster while the app runs."""
+"""The one loop that polls the cluster while the app runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ktui.tui.poll.overview import Overview, overview
 
 LONGEST_BACKOFF_S = 5.0
 _MANY = 200
-"""Partitions from which on folding would be felt under the fingers; it goes into a thread."""
+"""With more partitions than this a fold would delay key presses, so it runs in a thread."""
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Polled(Message):
 
 
 class PollFailed(Message):
-    """A poll failed as a whole; the loop goes on trying."""
+    """A poll failed as a whole; the loop keeps trying."""
 
     def __init__(self, outage: ClusterOutage) -> None:
         super().__init__()
@@ -46,27 +46,38 @@ class PollFailed(Message):
 
 @runtime_checkable
 class Looking(Protocol):
-    """The loop by which an app sees its cluster."""
+    """The loop by which an app polls its cluster."""
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Run until cancelled."""
         ...
 
     def look_now(self) -> None:
-        """Look at once: the interest has changed."""
+        """Poll at once: the interest has changed."""
         ...
 
     def begin_with(self, past: Progress) -> None:
-        """Take what was seen before this loop began as what it begins with."""
+        """Start the history with what was seen before this loop started."""
         ...
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Have the settings of topics and brokers read again in the next look."""
+        """Read the settings of these topics and brokers again in the next poll."""
         ...
 
 
 class Polling:
-    """Polls, folds, tells; backs off while the cluster is lost, and never ends by itself."""
+    """Polls, folds and posts the results.
+
+    The loop backs off while the cluster is lost, and never ends by itself.
+
+    Args:
+        source: the source of observations.
+        clock: the clock.
+        interval_s: seconds between the starts of two polls.
+        interest: returns what the next poll is to include.
+        tell: receives each `Polled` and `PollFailed`.
+        informed: completes a progress before the next fold with what only a run knows.
+    """
 
     def __init__(
         self,
@@ -82,7 +93,7 @@ class Polling:
         self._clock = clock
         self._interval_s = interval_s
         self._interest = interest
-        self._tell = tell
+        self._post = tell
         self._informed = informed
         self._progress = Progress()
         self._first: Observation | None = None
@@ -91,16 +102,16 @@ class Polling:
         self._wake = asyncio.Event()
 
     def look_now(self) -> None:
-        """Poll at once rather than when the interval has passed: the interest has changed."""
+        """Poll at once instead of after the interval: the interest has changed."""
         self._wake.set()
 
     def begin_with(self, past: Progress) -> None:
-        """Take what was seen before this loop began as what it begins with, at once."""
+        """Start the history with what was seen before this loop started, and poll at once."""
         self._past = past
         self.look_now()
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Have the settings of topics and brokers read again in the next poll."""
+        """Read the settings of these topics and brokers again in the next poll."""
         self._source.settings_changed(topics, brokers)
 
     async def run(self) -> None:
@@ -108,7 +119,7 @@ class Polling:
         while True:
             started = self._clock.monotonic()
             self._wake.clear()
-            await self._look()
+            await self._poll_once()
             took = self._clock.monotonic() - started
             await self._wait(max(0.0, self._pause_s - took))
 
@@ -120,42 +131,42 @@ class Polling:
             min(LONGEST_BACKOFF_S, self._interval_s * 2.0 ** min(self._failures, 16)),
         )
 
-    async def _look(self) -> None:
+    async def _poll_once(self) -> None:
         try:
             observation = await self._source.poll(self._interest())
             self._progress = self._informed(self._with_past())
-            polled = await self._taken_in(observation)
+            polled = await self._fold(observation)
         except ClusterError as error:
-            self._lost(_reason(error), str(error))
-        except Exception as error:  # the view outlives a defect, and names it
+            self._report_lost(_reason(error), str(error))
+        except Exception as error:  # a defect does not end the view, which reports it
             log.exception("the poll failed in a way that was not foreseen")
             words = f"ktui's own error: {type(error).__name__}: {error}"
-            self._lost(words, words)
+            self._report_lost(words, words)
         else:
             self._first = self._first or observation
             self._failures = 0
             self._progress = polled.progress
-            self._tell(polled)
+            self._post(polled)
 
     def _with_past(self) -> Progress:
         past, self._past = self._past, None
         return self._progress if past is None else joined(past, self._progress, self._first)
 
-    async def _taken_in(self, observation: Observation) -> Polled:
+    async def _fold(self, observation: Observation) -> Polled:
         if len(observation.partitions) + len(self._progress.timelines) > _MANY:
-            return await asyncio.to_thread(_folded, self._progress, observation)
-        return _folded(self._progress, observation)
+            return await asyncio.to_thread(_fold_poll, self._progress, observation)
+        return _fold_poll(self._progress, observation)
 
-    def _lost(self, reason: str, details: str) -> None:
+    def _report_lost(self, reason: str, details: str) -> None:
         self._failures += 1
-        self._tell(PollFailed(ClusterOutage(_in_one_line(reason), _in_one_line(details))))
+        self._post(PollFailed(ClusterOutage(_in_one_line(reason), _in_one_line(details))))
 
     async def _wait(self, seconds: float) -> None:
         await wait_for_first(self._clock.sleep(seconds), self._wake.wait())
 
 
 def _reason(error: ClusterError) -> str:
-    """Give what tells most and does not change from poll to poll, as the place asked does."""
+    """Return the most specific part that stays the same from poll to poll, unlike the address."""
     if isinstance(error, Unreachable) and error.answer:
         return error.answer
     return ": ".join(filter(None, (error.summary, error.answer)))
@@ -165,6 +176,6 @@ def _in_one_line(words: str) -> str:
     return clean(" ".join(words.split()))
 
 
-def _folded(progress: Progress, observation: Observation) -> Polled:
+def _fold_poll(progress: Progress, observation: Observation) -> Polled:
     folded = fold(progress, observation)
     return Polled(folded, overview(folded))

@@ -1,4 +1,4 @@
-"""What the run has asked for, for the fold of what is seen: a step may fall between two looks."""
+"""Complete the input of a fold with a run's requests: a whole step may fall between two polls."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from ktui.progress.timeline import Phase, Progress, Timeline
 
 
 def informed(progress: Progress, run: Run) -> Progress:
-    """Give what is seen with what only the run knows.
+    """Return the progress completed with what only the run knows.
 
-    What settles on the replicas of a later step of ours has that step's target: it would be taken
-    for somebody else's change. And a partition whose steps are not over goes on after this one.
+    A partition that settles on the replicas of a later step of ours gets that step's target.
+    Otherwise the change would count as somebody else's. A partition whose steps are not over is
+    marked as going on after this one.
     """
-    told = {
-        tp: informed_of
+    changed = {
+        tp: updated
         for tp, timeline in progress.timelines.items()
         if (track := run.tracks.get(tp)) is not None
-        and (informed_of := _informed(timeline, track)) is not timeline
+        and (updated := _inform(timeline, track)) is not timeline
     }
-    if not told:
+    if not changed:
         return progress
-    return msgspec.structs.replace(progress, timelines={**progress.timelines, **told})
+    return msgspec.structs.replace(progress, timelines={**progress.timelines, **changed})
 
 
-def _informed(timeline: Timeline, track: Track) -> Timeline:
+def _inform(timeline: Timeline, track: Track) -> Timeline:
     settling = timeline.phase is Phase.SETTLING and track.sent is not None
     if settling and timeline.state.replicas == track.sent != timeline.target:
         timeline = msgspec.structs.replace(timeline, target=track.sent)
@@ -37,6 +38,6 @@ def _informed(timeline: Timeline, track: Track) -> Timeline:
 
 
 def _over(timeline: Timeline, track: Track) -> bool:
-    """Whether its last step is over, and was seen to be."""
+    """Whether the last step is over by the journal, and was seen to be over."""
     seen = timeline.phase.ended and timeline.state.replicas == track.replicas
     return track.state.ended and seen

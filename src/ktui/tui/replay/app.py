@@ -1,4 +1,4 @@
-"""The app on a recording: the live view as it would have been, to be gone through in both ways."""
+"""The app on a recording: the live view as it would have been, played forwards and backwards."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LEFT_OUT = (
 )
 _USUAL_POLL_S = 1.0
 _TICK_S = 0.25
-"""Of our time, after which the line is drawn anew."""
+"""Real seconds between two redraws of the line."""
 
 REPLAY_BINDINGS = [
     Binding("p", "play", "play/pause", tooltip="Let the recording stand, or go on"),
@@ -78,12 +78,12 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     """Shows a recording.
 
     Args:
-        playing: plays it.
-        state_dir: where its runs are put as they are played.
-        name: what the cluster is called.
-        recording: what the recording is called.
-        again: gives the command that goes on from a position, such as `4:07` written `+4m7s`.
-        how: what else the app takes.
+        playing: plays the recording.
+        state_dir: the directory that the recording's runs are written to as they are played.
+        name: the cluster's name as shown.
+        recording: the recording's name as shown.
+        again: returns the command that continues from a position; `+247s` is the position 4:07.
+        how: further arguments of `KtuiApp`.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -116,7 +116,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             **how,
         )
         self._playing = playing
-        self._again = again
+        self._resume_command = again
         self._newest: RunDir | None = None
         self.watch_screen.when_not_looked_at = (
             "The recording does not tell of these: whoever made it did not look at them."
@@ -124,7 +124,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         playing.told_to(self.post_message)
 
     def on_mount(self) -> None:
-        """Begin to play."""
+        """Start playing."""
         self.set_interval(_TICK_S, self._draw_lines)
         self._playing.clock.run()
 
@@ -136,12 +136,12 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             self._leftovers = Leftovers()
             self.watch_screen.forget()
         self._outages = message.outages
-        self._run_played(message.run)
+        self._follow_newest(message.run)
         self.take_in(message.progress, message.overview)
         self._draw_lines()
 
-    def _run_played(self, newest: RunDir | None) -> None:
-        """Be attached to the run that began last, unless another one was chosen since."""
+    def _follow_newest(self, newest: RunDir | None) -> None:
+        """Attach to the run that began last, unless the operator has chosen another one since."""
         if newest == self._newest:
             return
         self._newest = newest
@@ -151,26 +151,26 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             self.attach_to(newest)
 
     def show_again(self) -> None:
-        """Show a run that has come as it is at the moment played, which may stand."""
+        """Show a new run as it is at the moment played, also while the replay is paused."""
         self.refresh_run()
         super().show_again()
 
     @on(ReplayNotice)
-    def _tell_of_it(self, message: ReplayNotice) -> None:
+    def _show_notice(self, message: ReplayNotice) -> None:
         if message.instead:
             self.clear_notifications()
         self.notify(message.words, severity=message.severity)
 
     @on(Surveyed)
     def _draw_lines(self) -> None:
-        """Say on every screen where the replay is."""
+        """Draw the replay's position on every screen."""
         course = self._playing.course
         for screen in self.screen_stack:
             for header in screen.query(StatusHeader):
-                self._lined(screen, header).show(course)
+                self._line_under(screen, header).show(course)
 
-    def _lined(self, screen: Screen[Any], header: StatusHeader) -> ReplayLine:
-        """Give the line under a screen's header, put there if it is new."""
+    def _line_under(self, screen: Screen[Any], header: StatusHeader) -> ReplayLine:
+        """Return the line under a screen's header, mounted first where it is missing."""
         lines = screen.query(ReplayLine)
         if lines:
             return lines.first()
@@ -179,7 +179,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         return line
 
     def push_screen(self, *args: Any, **how: Any) -> Any:
-        """Open a screen, which is given the line at once."""
+        """Open a screen with the replay's line on it at once."""
         opened = super().push_screen(*args, **how)
         self.call_after_refresh(self._draw_lines)
         return opened
@@ -190,7 +190,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         return ("mark", "show_throttle", "show_limits", "show_runs", "freeze", "sort")
 
     def cluster_status(self) -> Status:
-        """Tell how the cluster was, and that this is a replay."""
+        """Return the state of the cluster at the moment played, marked as a replay."""
         memory = self._polled.memory
         typical_s = None if memory is None else memory.typical_s
         return msgspec.structs.replace(
@@ -203,7 +203,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     # --------------------------------------------------------------------- the keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the arrows to fields and dialogues."""
+        """Leave the arrow keys to fields and dialogs."""
         if action == "seek" and (
             isinstance(self.focused, Input) or isinstance(self.screen, ModalScreen)
         ):
@@ -211,7 +211,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         return super().check_action(action, parameters)
 
     def action_play(self) -> None:
-        """Let the recording stand or go on; at its end, from its beginning."""
+        """Pause the replay or continue it; at its end, start from the beginning."""
         clock, course = self._playing.clock, self._playing.course
         if course.ended:
             self._playing.go_to(self._playing.first_s)
@@ -223,7 +223,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         self._draw_lines()
 
     def action_seek(self, seconds: int) -> None:
-        """Go on or back by so many seconds."""
+        """Go forward or back by this many seconds."""
         self._playing.go_by(float(seconds))
 
     def action_slower(self) -> None:
@@ -238,8 +238,8 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         clock.run_at(SPEEDS[min(len(SPEEDS) - 1, bisect_right(SPEEDS, clock.speed))])
         self._draw_lines()
 
-    def action_event(self, onwards: bool) -> None:  # noqa: FBT001 - given by the binding
-        """Go to the next event, or to the one before."""
+    def action_event(self, onwards: bool) -> None:  # noqa: FBT001 - passed by the binding
+        """Go to the next event, or to the previous one."""
         self._playing.go_to(Way.NEXT if onwards else Way.PREVIOUS)
 
     async def action_go_to(self) -> None:
@@ -256,15 +256,15 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         self._playing.go_to(message.at_s)
 
     def roll_back_run(self, folder: RunDir) -> None:
-        """Say that nothing can be changed."""
+        """Notify that nothing can be changed in a replay."""
         del folder
         self.notify(_CHANGES_NOTHING, severity="warning")
 
     def action_quit_view(self) -> None:
-        """Close the replay, and say how to go on from here."""
+        """Close the replay, and print the command that continues from here."""
         course = self._playing.course
         at_s = course.at_s - course.from_s
         words = f"ktui: replay closed at {as_position(at_s)}."
         if not course.ended and at_s >= 1:
-            words += f" To go on from there: {self._again(f'+{int(at_s)}s')}"
+            words += f" To go on from there: {self._resume_command(f'+{int(at_s)}s')}"
         self.exit(message=Text(words))

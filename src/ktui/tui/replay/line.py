@@ -1,4 +1,4 @@
-"""The line of a replay: where it is, how fast it goes, and all of the recording with its events."""
+"""The line of a replay: position, speed, and a bar of the whole recording with its events."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _PLAYED, _COMING = Cell("━", "moving"), Cell("─", "dim")
 _NOT_KNOWN = Cell("·", "dim")
 _NOTHING = Cell(" ", "dim")
 MARKS = (Cell("╷", "dim"), Cell("▲", "falling-behind"), Cell("!", "stalled"))
-"""How an event looks by its severity."""
+"""The sign of an event, by its severity."""
 
 
 class ReplayLine(Widget):
-    """Draws a `Course`; a click goes there."""
+    """Draws a `Course`; a click goes to the clicked moment."""
 
     DEFAULT_CSS = """
     ReplayLine { height: 1; background: $background; }
     """
 
     class Clicked(Message):
-        """The operator wants to go to a second."""
+        """The operator clicked on a moment of the recording, here in its seconds."""
 
         def __init__(self, at_s: float) -> None:
             super().__init__()
@@ -45,7 +45,7 @@ class ReplayLine(Widget):
         self._bar_from = 0
 
     def show(self, course: Course) -> None:
-        """Take in how far the replay is."""
+        """Update the position of the replay."""
         self._course = course
         self.refresh()
 
@@ -53,7 +53,7 @@ class ReplayLine(Widget):
         """Draw the line."""
         if self._course is None:
             return Content("")
-        words = _words(self._course)
+        words = _text_before_bar(self._course)
         self._bar_from = pieces_width(words) + 1
         room = self.size.width - self._bar_from - 2
         if room < LEAST_BAR:
@@ -63,7 +63,7 @@ class ReplayLine(Widget):
         return content([*words, edges[0], *cells, edges[1]])
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the moment that was clicked at."""
+        """Go to the clicked moment."""
         cell = event.get_content_offset_capture(self).x - self._bar_from
         room = self.size.width - self._bar_from - 2
         if self._course is not None and 0 <= cell < room:
@@ -71,30 +71,30 @@ class ReplayLine(Widget):
 
 
 def as_position(seconds: float) -> str:
-    """Give a place in a recording: `4:07`, `1:21:30`."""
+    """Format a position in a recording: `4:07`, `1:21:30`."""
     minutes, second = divmod(max(0, int(seconds)), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
 def bar(course: Course, room: int) -> Iterator[Cell]:
-    """Give the cells of the bar: what happened is told over what is played."""
+    """Yield the cells of the bar; events cover the parts played and to come."""
     here = min(room - 1, int((course.at_s - course.from_s) / _cell_s(course, room)))
     for number in range(room):
         from_s, until_s = _second(course, number, room), _second(course, number + 1, room)
         if number == here:
             yield _HERE
-        elif (severity := _gravest(course, from_s, until_s)) is not None:
+        elif (severity := _worst_severity(course, from_s, until_s)) is not None:
             yield MARKS[severity]
         elif not any(s.from_s < until_s and s.until_s >= from_s for s in course.stretches):
             yield _NOTHING
         elif number < here:
             yield _PLAYED
         else:
-            yield _COMING if until_s <= course.surveyed_s or _over(course) else _NOT_KNOWN
+            yield _COMING if until_s <= course.surveyed_s or _fully_surveyed(course) else _NOT_KNOWN
 
 
-def _words(course: Course) -> list[Piece]:
+def _text_before_bar(course: Course) -> list[Piece]:
     length = as_position(course.until_s - course.from_s)
     position = as_position(course.at_s - course.from_s)
     pieces = [Piece("  "), Piece(position, bold=True), Piece(f" / {length}  ", "dim")]
@@ -120,12 +120,12 @@ def _second(course: Course, cell: int, room: int) -> float:
     return course.from_s + cell * _cell_s(course, room)
 
 
-def _over(course: Course) -> bool:
+def _fully_surveyed(course: Course) -> bool:
     return course.surveyed_s >= course.until_s
 
 
-def _gravest(course: Course, from_s: float, until_s: float) -> int | None:
-    """Give the severity of the gravest event between two seconds; None where there is none."""
+def _worst_severity(course: Course, from_s: float, until_s: float) -> int | None:
+    """Return the worst severity of the events between two seconds; None where there is none."""
     first = bisect_left(course.marks, from_s, key=attrgetter("at_s"))
     behind = bisect_left(course.marks, until_s, key=attrgetter("at_s"))
     return max((mark.severity for mark in course.marks[first:behind]), default=None)

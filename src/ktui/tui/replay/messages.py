@@ -1,4 +1,4 @@
-"""What a replay tells of itself, and of what it plays."""
+"""Messages of a replay: its position, and what it plays."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from ktui.tui.replay.survey import SurveyMark
 
 
 class Course(msgspec.Struct, frozen=True):
-    """How far a replay is, for people."""
+    """The position of a replay, for the line on the screens."""
 
     from_s: float
     until_s: float
     at_s: float
     at: datetime
     surveyed_s: float
-    """Up to which second it is known what happens."""
+    """The second up to which the events are known."""
     stretches: Sequence[RecordedPeriod]
     marks: Sequence[SurveyMark]
     speed: float
     paused: bool
     goes_to_s: float | None = None
-    """The second that is being gone to, and is not reached yet."""
+    """The second that the replay is going to and has not reached yet; None without one."""
     reached_s: float = 0.0
-    """How far it has come on the way there."""
+    """The second reached so far on the way there."""
 
     @property
     def ended(self) -> bool:
-        """Whether it has come to the end."""
+        """Whether the replay has come to the end."""
         return self.at_s >= self.until_s
 
 
 class ReplayAdvanced(Message):
-    """The replay has gone on."""
+    """The replay has advanced."""
 
     def __init__(
         self,
@@ -59,19 +59,19 @@ class ReplayAdvanced(Message):
         self.run = run
         """The run that began last."""
         self.jumped = jumped
-        """Whether it did not simply go on from what was told before."""
+        """Whether this does not continue from the previous message."""
 
 
 class Surveyed(Message):
-    """More is known of what happens where, or of how far it is on the way to another place."""
+    """More events are known, or a seek has come further on its way."""
 
 
 class ReplayNotice(Message):
-    """There is something to be told."""
+    """A notice for the operator."""
 
     def __init__(self, words: str, severity: str = "information", *, instead: bool = False) -> None:
         super().__init__()
         self.words = words
         self.severity = severity
         self.instead = instead
-        """Whether it takes the place of what was told before, however grave that was."""
+        """Whether it replaces the previous notice, however severe that was."""

@@ -1,4 +1,4 @@
-"""The question for the moment of a recording to go to."""
+"""The prompt for the moment of a recording to go to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ktui.tui.widgets.text_field import TextField
 
 
 class MomentPrompt(ModalScreen[float | None]):
-    """Gives the second of a tape that was typed, or None when it is left without any."""
+    """Asks for a moment; the result is its second of the tape, or None without one."""
 
     CSS = """
     MomentPrompt {
@@ -41,7 +41,7 @@ class MomentPrompt(ModalScreen[float | None]):
         self._tape = tape
 
     def compose(self) -> ComposeResult:
-        """Lay out the question and the line to answer it in."""
+        """Lay out the question and its input line."""
         with Vertical():
             yield Static("Go to which moment?", id="moment-title")
             yield TextField(
@@ -71,5 +71,5 @@ class MomentPrompt(ModalScreen[float | None]):
             self.query_one("#moment-hint", Static).update(words)
 
     def action_leave(self) -> None:
-        """Leave everything as it is."""
+        """Close the prompt without going anywhere."""
         self.dismiss(None)

@@ -1,4 +1,4 @@
-"""The loop of a replay: in place of polls, what a recording tells up to the moment played."""
+"""The loop of a replay: folds a recording up to the moment played, in place of polls."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from ktui.tui.replay.survey import Survey
 from ktui.tui.replay.walk import Walk
 
 FRAME_S = 0.1
-"""Of our time between two frames; all that was recorded in between is in the second one."""
+"""Real seconds between two frames; all that was recorded in between is in the second one."""
 _GAP_S = 5.0
-"""So long nothing at all was recorded: passed over."""
-_AT_ONCE_S = 0.1
-"""Of our time; then it is told how far it is."""
+"""Seconds of a gap between two sessions that are still played; a longer gap is skipped."""
+_REPORT_EVERY_S = 0.1
+"""Real seconds of folding between two reports of how far it is."""
 _AGAIN_S = 1.0
-"""Of our time: going back once more within it goes to the mark before."""
+"""Real seconds within which going back once more goes to the mark before."""
 
 log = logging.getLogger(__name__)
 
 
 class Way(enum.Enum):
-    """Where to look for an event."""
+    """The direction in which to look for an event."""
 
     NEXT = enum.auto()
     PREVIOUS = enum.auto()
 
 
 class Playing:
-    """Plays a tape as its clock tells, and goes to other places of it.
+    """Plays a tape by its clock, and goes to other places of the tape.
 
     Args:
         tape: the recording.
-        clock: its time.
-        stage: where its runs are put.
+        clock: the time of the replay.
+        stage: writes the recording's runs as they were at the moment played.
         start_s: the second to begin at.
     """
 
@@ -55,35 +55,35 @@ class Playing:
         self.tape = tape
         self.clock = clock
         self.first_s = tape.first_look_s
-        """The second from which on there is anything to be shown."""
+        """The first second at which there is anything to show."""
         self._stage = stage
         self._walk, self._survey = Walk(tape), Survey(tape)
         self._surveying = asyncio.Lock()
         self._goal: float | Way | None = start_s
         self._goes_to_s: float | None = None
         self._reached_s = 0.0
-        self._turning = False
+        self._advancing = False
         self._wake = asyncio.Event()
-        self._tell: Callable[[Message], object] = lambda _message: None
+        self._post: Callable[[Message], object] = lambda _message: None
 
     # ------------------------------------------------------------- asked by the app
 
     def told_to(self, tell: Callable[[Message], object]) -> None:
-        """Have everything told to somebody."""
-        self._tell = tell
+        """Pass every message of the replay to a function."""
+        self._post = tell
 
     def look_now(self) -> None:
-        """Take no notice: what was looked at is in the recording."""
+        """Do nothing: all that was polled is in the recording."""
 
     def begin_with(self, past: Progress) -> None:
-        """Take no notice: a replay begins where its recording does."""
+        """Do nothing: a replay begins where its recording does."""
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Take no notice: what was read is in the recording."""
+        """Do nothing: all settings that were read are in the recording."""
 
     @property
     def course(self) -> Course:
-        """How far it is."""
+        """The position of the replay."""
         return Course(
             from_s=self.tape.from_s,
             until_s=self.tape.until_s,
@@ -101,7 +101,7 @@ class Playing:
     @property
     def at_rest(self) -> bool:
         """Whether nothing is under way until the next frame."""
-        return self._goal is None and not self._turning and not self._wake.is_set()
+        return self._goal is None and not self._advancing and not self._wake.is_set()
 
     def go_to(self, goal: float | Way) -> None:
         """Go to a second, or to the next or previous event."""
@@ -111,7 +111,7 @@ class Playing:
         self._wake.set()
 
     def go_by(self, seconds: float) -> None:
-        """Go on or back by so many seconds, from where it is or is going to."""
+        """Go forward or back by so many seconds, from the position or from a goal under way."""
         goal = self._goal if isinstance(self._goal, float) else self._goes_to_s
         self.go_to((self.clock.monotonic() if goal is None else goal) + seconds)
 
@@ -123,50 +123,50 @@ class Playing:
         try:
             while True:
                 self._wake.clear()
-                await self._turn()
+                await self._advance()
                 if self._goal is None:
-                    await self._rest()
+                    await self._wait_for_frame()
         finally:
             survey.cancel()
 
-    async def _turn(self) -> None:
-        self._turning = True
+    async def _advance(self) -> None:
+        self._advancing = True
         try:
             if self._goal is None:
                 await self._play_on()
             else:
                 await self._go(self._goal)
-        except Exception as error:  # the view outlives a defect, and names it
+        except Exception as error:  # a defect does not end the view, which reports it
             log.exception("the replay failed in a way that was not foreseen")
             self._goal = self._goes_to_s = None
             self.clock.pause()
             words = f"ktui's own error, and the replay stands: {type(error).__name__}: {error}"
-            self._tell(ReplayNotice(words, "error"))
+            self._post(ReplayNotice(words, "error"))
         finally:
-            self._turning = False
+            self._advancing = False
 
-    async def _rest(self) -> None:
+    async def _wait_for_frame(self) -> None:
         frame = self.clock.sleep(FRAME_S * self.clock.speed)
         await wait_for_first(frame, self._wake.wait())
 
     async def _play_on(self) -> None:
-        """Come to the moment that the clock shows, or have the clock wait."""
+        """Fold up to the clock's moment, or hold the clock where folding is behind."""
         walk, at_s = self._walk, self.clock.monotonic()
         following = walk.following
         if following is None:
             return
         gap = walk.place is not None and following.place.session != walk.place.session
         if gap and at_s < following.at_s - _GAP_S and at_s > walk.at_s:
-            self._pass_over(following.at_s)
+            self._skip_gap(following.at_s)
         elif following.at_s <= at_s:
-            if not await asyncio.to_thread(walk.to, at_s, _AT_ONCE_S):
+            if not await asyncio.to_thread(walk.to, at_s, _REPORT_EVERY_S):
                 self.clock.hold_at(walk.at_s)
             if self._goal is None:
                 await self._show(jumped=False)
 
-    def _pass_over(self, until_s: float) -> None:
+    def _skip_gap(self, until_s: float) -> None:
         gap = figures.as_duration(until_s - self.clock.monotonic())
-        self._tell(ReplayNotice(f"Nothing was recorded for {gap}: it is passed over."))
+        self._post(ReplayNotice(f"Nothing was recorded for {gap}: it is passed over."))
         self.clock.move_to(until_s)
         self._wake.set()
 
@@ -175,40 +175,40 @@ class Playing:
         sums, run = await asyncio.to_thread(self._put_on_stage)
         if walk.progress.last is not None:
             self.clock.set_wall(walk.at, walk.at_s)
-        self._tell(ReplayAdvanced(walk.progress, sums, walk.outages, run, jumped=jumped))
-        self._tell_damages()
+        self._post(ReplayAdvanced(walk.progress, sums, walk.outages, run, jumped=jumped))
+        self._report_damages()
 
-    def _tell_damages(self) -> None:
+    def _report_damages(self) -> None:
         damages, self._walk.damages = self._walk.damages, []
         if damages:
             more = f"; e tells of {len(damages) - 1:,} more" if len(damages) > 1 else ""
-            self._tell(ReplayNotice(f"The recording is damaged: {damages[0]}{more}", "error"))
+            self._post(ReplayNotice(f"The recording is damaged: {damages[0]}{more}", "error"))
 
     def _put_on_stage(self) -> tuple[Overview, RunDir | None]:
         try:
             run = self._stage.show(self._walk.runs.values())
         except RunProblem as problem:
-            self._tell(ReplayNotice(str(problem), "error"))
+            self._post(ReplayNotice(str(problem), "error"))
             run = None
         return overview(self._walk.progress), run
 
     # --------------------------------------------------------- going somewhere else
 
-    async def _go(self, wanted: float | Way) -> None:
-        """Go to where the goal is; a goal that comes meanwhile takes its place."""
-        goal = await self._event(wanted) if isinstance(wanted, Way) else wanted
-        if goal is not None and self._goal == wanted:
+    async def _go(self, requested: float | Way) -> None:
+        """Go to a goal; a new one that comes meanwhile takes its place."""
+        goal = await self._find_event(requested) if isinstance(requested, Way) else requested
+        if goal is not None and self._goal == requested:
             self._goes_to_s = goal
-            await self._reach(goal, wanted)
-        if self._goal != wanted:
+            await self._reach(goal, requested)
+        if self._goal != requested:
             return
         self._goal = self._goes_to_s = None
         if goal is not None:
             self.clock.move_to(goal)
             await self._show(jumped=True)
 
-    async def _event(self, way: Way) -> float | None:
-        """Find the event to go to, surveying as far as it takes."""
+    async def _find_event(self, way: Way) -> float | None:
+        """Find the second of an event, surveying as far as needed; None where there is none."""
         at_s, survey = self.clock.monotonic(), self._survey
         if way is Way.PREVIOUS:
             slack_s = 0.0 if self.clock.paused else _AGAIN_S * self.clock.speed
@@ -220,27 +220,27 @@ class Playing:
                     return None
         if mark is None:
             where = "before" if way is Way.PREVIOUS else "after"
-            self._tell(ReplayNotice(f"There is no event {where} this.", instead=True))
+            self._post(ReplayNotice(f"There is no event {where} this.", instead=True))
             return None
         severity = ("information", "warning", "error")[mark.severity]
-        self._tell(ReplayNotice(mark.words, severity, instead=True))
+        self._post(ReplayNotice(mark.words, severity, instead=True))
         return mark.at_s
 
-    async def _reach(self, goal: float, wanted: float | Way) -> None:
-        """Fold up to a second from the nearest place at which all is known."""
+    async def _reach(self, goal: float, requested: float | Way) -> None:
+        """Fold up to a second, from the nearest place at which all is known."""
         near = self._walk.at_s if self._walk.at_s <= goal else self.tape.from_s
         while near < self._survey.at_s < goal and not self._survey.over:
             self._reached_s = self._survey.at_s
             await self._survey_on()
-            if self._goal != wanted:
+            if self._goal != requested:
                 return
         stand = self._survey.before(goal)
         if not stand.at_s <= self._walk.at_s <= goal:
             self._walk = await asyncio.to_thread(Walk, self.tape, stand)
-        while not await asyncio.to_thread(self._walk.to, goal, _AT_ONCE_S):
+        while not await asyncio.to_thread(self._walk.to, goal, _REPORT_EVERY_S):
             self._reached_s = self._walk.at_s
-            self._tell(Surveyed())
-            if self._goal != wanted:
+            self._post(Surveyed())
+            if self._goal != requested:
                 return
 
     async def _survey_all(self) -> None:
@@ -250,4 +250,4 @@ class Playing:
     async def _survey_on(self) -> None:
         async with self._surveying:
             await asyncio.to_thread(self._survey.go_on)
-        self._tell(Surveyed())
+        self._post(Surveyed())

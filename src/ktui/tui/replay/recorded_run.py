@@ -1,4 +1,4 @@
-"""A run as a recording tells of it, event by event."""
+"""A run rebuilt from a recording, event by event."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from ktui.recording.milliseconds import from_wall_ms
 
 
 class RecordedRun:
-    """One run, as far as its events have been played. They come from its first one on, or never.
+    """One run, as far as its events have been played.
+
+    The run is followed from its first event on, or not at all.
 
     Args:
-        name: the run's.
+        name: the run's name.
     """
 
     def __init__(self, name: str) -> None:
@@ -23,20 +25,24 @@ class RecordedRun:
         self.run = Run(name)
         self.entries: list[JournalEntry] = []
         self.problem = run_name_problem(name)
-        """Why it is not followed any further; None as long as it is."""
+        """Why the run is not followed any further; None while it is."""
 
     @property
     def begun(self) -> bool:
-        """Whether there is anything of it to be shown."""
+        """Whether there is anything of the run to show."""
         return self.run.started is not None
 
     @property
     def owned(self) -> bool:
-        """Whether a process carried it on, or was just being started for that."""
+        """Whether an engine owned the run, or was just being started for it."""
         return self.run.left is None and not self.run.ended
 
     def take(self, line: RunLine) -> JournalEntry | None:
-        """Take in an event; give it if it is new, and all before it are known."""
+        """Apply an event, and return it.
+
+        Returns:
+            The event; None where it is not new, or where events before it are missing.
+        """
         if self.problem is not None or line.entry <= self.run.seq:
             return None
         if line.entry > self.run.seq + 1:

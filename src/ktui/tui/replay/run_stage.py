@@ -1,4 +1,4 @@
-"""The runs of a recording, put where the view looks for runs: as they were at the moment played."""
+"""Put the runs of a recording where the view looks for runs, as they were at the moment played."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from ktui.tui.replay.recorded_run import RecordedRun
 
 
 class _Staged(msgspec.Struct):
-    """A run that is on the stage."""
-
     folder: RunDir
     journal: Journal
     written: list[JournalEntry]
@@ -29,40 +27,43 @@ class RunStage:
     """Writes runs into a state directory of its own, and owns those that were owned.
 
     Args:
-        folder: empty, and its caller's to delete.
+        folder: an empty folder, which the caller deletes.
     """
 
     def __init__(self, folder: Path) -> None:
         self.state_dir = StateDir(folder)
         self._clock: Clock = SystemClock()
-        self._staged: dict[str, _Staged] = {}
+        self._runs: dict[str, _Staged] = {}
 
     def show(self, runs: Iterable[RecordedRun]) -> RunDir | None:
-        """Put runs on the stage as they are, and no others; give the one that began last.
+        """Write these runs as they are, and remove all others.
+
+        Returns:
+            The folder of the run that began last; None where no run has begun.
 
         Raises:
-            RunProblem: the disk does not let it.
+            RunProblem: the folder cannot be written.
         """
         begun = {each.name: each for each in runs if each.begun}
-        for name in self._staged.keys() - begun.keys():
-            self._leave(name)
+        for name in self._runs.keys() - begun.keys():
+            self._remove(name)
         for name, each in begun.items():
-            self._put(self._staged.get(name), each)
+            self._put(self._runs.get(name), each)
         last = max(begun.values(), key=lambda each: each.entries[0].at, default=None)
-        return None if last is None else self._staged[last.name].folder
+        return None if last is None else self._runs[last.name].folder
 
     def close(self) -> None:
-        """Let go of everything; the folder stays."""
-        for staged in self._staged.values():
-            _let_go(staged)
-        self._staged.clear()
+        """Close all journals, and release all runs; the folder stays."""
+        for staged in self._runs.values():
+            _release(staged)
+        self._runs.clear()
 
     def _put(self, staged: _Staged | None, run: RecordedRun) -> None:
         if staged is None:
             folder = self.state_dir.create_run(run.name)
             staged = _Staged(folder, Journal.create(folder.journal, self._clock), [])
-            self._staged[run.name] = staged
-        elif not _goes_on(staged.written, run.entries):
+            self._runs[run.name] = staged
+        elif not _continues(staged.written, run.entries):
             staged.journal.close()
             staged.journal = Journal.create_anew(staged.folder.journal, self._clock)
             staged.written = []
@@ -71,17 +72,17 @@ class RunStage:
         staged.written.extend(new)
         _own(staged, run)
 
-    def _leave(self, name: str) -> None:
-        """Take a run off the stage: at the moment played, it has not begun yet."""
-        staged = self._staged.pop(name)
-        _let_go(staged)
+    def _remove(self, name: str) -> None:
+        """Remove a run that has not begun yet at the moment played."""
+        staged = self._runs.pop(name)
+        _release(staged)
         for file in staged.folder.path.iterdir():
             file.unlink()
         staged.folder.path.rmdir()
 
 
-def _goes_on(written: list[JournalEntry], entries: list[JournalEntry]) -> bool:
-    """Whether what is written is the beginning of what is to be; entries are never changed."""
+def _continues(written: list[JournalEntry], entries: list[JournalEntry]) -> bool:
+    """Whether the entries continue those that are written; entries are never changed."""
     count = len(written)
     return count <= len(entries) and (not count or written[-1] == entries[count - 1])
 
@@ -99,7 +100,7 @@ def _owner(run: Run) -> Holder | None:
     return None if owner is None else Holder(owner.pid, owner.host, owner.user, owner.since)
 
 
-def _let_go(staged: _Staged) -> None:
+def _release(staged: _Staged) -> None:
     staged.journal.close()
     if staged.ownership is not None:
         staged.ownership.release()

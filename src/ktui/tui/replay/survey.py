@@ -1,4 +1,4 @@
-"""A recording, gone along once ahead of the replay: what happens where, and where to begin from."""
+"""Survey a recording once, ahead of the replay: its events, and the states to replay from."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from ktui.recording.replay_tape import Tape
 from ktui.tui.replay.walk import Stand, Walk
 
 AT_ONCE_S = 0.1
-"""Of our time, after which the survey can be stopped."""
+"""Real seconds after which the survey can be stopped."""
 SPACING = 30
-"""Lines between two stands at first; the more of a recording there is, the wider."""
+"""Lines between two stands at first; the spacing grows with the recording."""
 MOST_STANDS = 400
 MOST_TIMELINES = 20_000
-"""Kept in all stands together."""
+"""The most timelines kept in all stands together."""
 
 
 class SurveyMark(msgspec.Struct, frozen=True):
-    """A second at which something happened that is worth going to."""
+    """A second of the recording with an event worth going to."""
 
     at_s: float
     severity: int
     words: str
-    """Of the gravest event of that second."""
+    """The text of the most severe event of that second."""
 
 
 class Survey:
-    """Folds a whole recording, as fast as it can be had, and keeps what a replay needs of it."""
+    """Folds a whole recording as fast as possible, and keeps what a replay needs of it."""
 
     def __init__(self, tape: Tape) -> None:
         self._walk = Walk(tape, note=self._note)
         self._spacing, self._since = SPACING, 0
         self.stands = [self._walk.stand]
         self.marks: list[SurveyMark] = []
-        """By their seconds, as far as it has come."""
+        """The marks found so far, by their seconds."""
 
     @property
     def over(self) -> bool:
-        """Whether it has come to the end."""
+        """Whether the survey has come to the end."""
         return self._walk.following is None
 
     @property
@@ -51,7 +51,7 @@ class Survey:
         return self._walk.at_s
 
     def go_on(self, most_s: float = AT_ONCE_S) -> None:
-        """Go on for so long, of our time."""
+        """Survey for at most so many real seconds."""
         began = time.monotonic()
         while not self.over and time.monotonic() - began < most_s:
             self._walk.step()
@@ -60,22 +60,22 @@ class Survey:
                 self._keep()
 
     def before(self, at_s: float) -> Stand:
-        """Give the last stand that is not after a second; the first one where there is none."""
+        """Return the last stand at or before a second; the first one where there is none."""
         number = bisect_right(self.stands, at_s, key=attrgetter("at_s"))
         return self.stands[max(0, number - 1)]
 
     def mark_after(self, at_s: float) -> SurveyMark | None:
-        """Give the next mark after a second; None where none is known."""
+        """Return the next mark after a second; None where none is known."""
         number = bisect_right(self.marks, at_s, key=attrgetter("at_s"))
         return self.marks[number] if number < len(self.marks) else None
 
     def mark_before(self, at_s: float) -> SurveyMark | None:
-        """Give the last mark before a second; None where there is none."""
+        """Return the last mark before a second; None where there is none."""
         number = bisect_left(self.marks, at_s, key=attrgetter("at_s"))
         return self.marks[number - 1] if number else None
 
     def _keep(self) -> None:
-        """Keep where the walk is; where that comes to too much, let go of every other one."""
+        """Keep where the walk is. Where the stands become too many, drop every other one."""
         self._since = 0
         self.stands.append(self._walk.stand)
         timelines = sum(len(stand.progress.timelines) for stand in self.stands)
@@ -84,7 +84,7 @@ class Survey:
             self._spacing *= 2
 
     def _note(self, at_s: float, event: Event) -> None:
-        """Mark trouble, and what is not about one partition alone."""
+        """Mark trouble and warnings, and events that are not about one partition alone."""
         if event.severity == 0 and event.tp is not None:
             return
         words = event.what if event.tp is None else f"{event.tp}: {event.what}"

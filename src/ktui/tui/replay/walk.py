@@ -1,4 +1,4 @@
-"""A way along a recording: everything on it is folded as if it was seen now."""
+"""Walk along a recording, and fold everything on it as if it were polled now."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from ktui.tui.run_view.run_events import news
 
 
 class Stand(msgspec.Struct, frozen=True):
-    """Where a walk was, with all that is needed to go on from there."""
+    """The place of a walk, with all that is needed to go on from there."""
 
     place: TapePosition | None
     at_s: float
     at: datetime
     progress: Progress
     outages: Outages
-    """Not changed any more."""
+    """Never changed after this."""
     run_lines: tuple[RunLine, ...] | list[RunLine]
-    """Of which the first `passed` were passed."""
+    """Lines of runs, of which only the first `passed` were passed at this place."""
     passed: int
 
 
 class Walk:
-    """Goes along a tape, from its beginning or from where another walk stood.
+    """Walks along a tape, from its beginning or from the place of another walk.
 
     Args:
         tape: the recording.
-        stand: where to begin.
-        note: is told of each event as it is passed, and its second.
+        stand: the place to begin at; None for the beginning.
+        note: receives the second of each event as it is passed, and the event.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Walk:
         self.run_lines: list[RunLine] = []
         self.damages: list[Damage] = []
         if stand is not None:
-            self._go_on(stand)
-        self._passings = tape.play(self.place)
-        self.following: TapeItem | None = next(self._passings, None)
-        """What is passed next; None at the end."""
+            self._continue_from(stand)
+        self._items = tape.play(self.place)
+        self.following: TapeItem | None = next(self._items, None)
+        """The item that is passed next; None at the end."""
 
-    def _go_on(self, stand: Stand) -> None:
+    def _continue_from(self, stand: Stand) -> None:
         self.place, self.at_s, self.at = stand.place, stand.at_s, stand.at
         self.progress, self.outages = stand.progress, stand.outages
         self.run_lines = list(stand.run_lines[: stand.passed])
@@ -75,7 +75,7 @@ class Walk:
 
     @property
     def stand(self) -> Stand:
-        """Where it is."""
+        """The current place, to go on from later."""
         return Stand(
             self.place,
             self.at_s,
@@ -87,7 +87,7 @@ class Walk:
         )
 
     def to(self, at_s: float, most_s: float = math.inf) -> bool:
-        """Go on until a second, which is included, or for at most so many of our seconds.
+        """Go on until a second, which is included, or for at most `most_s` real seconds.
 
         Returns:
             Whether it has got there.
@@ -100,24 +100,24 @@ class Walk:
         return True
 
     def step(self) -> None:
-        """Pass what comes next."""
-        passing = self.following
-        if passing is None:
+        """Pass the next item."""
+        item = self.following
+        if item is None:
             return
-        self.place, self.at_s, self.at = passing.place, passing.at_s, passing.at
-        match passing.what:
+        self.place, self.at_s, self.at = item.place, item.at_s, item.at
+        match item.what:
             case Observation() as seen:
-                self._look(seen)
+                self._fold_poll(seen)
             case LostPollLine(reason=reason):
                 self._lost(reason)
             case RunLine() as line:
                 self._run_event(line)
             case Damage() as damage:
                 self.damages.append(damage)
-                self._tell(f"the recording is damaged: {damage}")
-        self.following = next(self._passings, None)
+                self._report(f"the recording is damaged: {damage}")
+        self.following = next(self._items, None)
 
-    def _look(self, seen: Observation) -> None:
+    def _fold_poll(self, seen: Observation) -> None:
         runs = (each.run for each in self.runs.values())
         before: Progress = reduce(informed, runs, self.progress)
         self.progress = fold(before, seen)
@@ -125,7 +125,7 @@ class Walk:
             self.outages = self.outages.copy()
             self.outages.answered(seen.at, seen.monotonic_s)
             self._note(self.at_s, Event(seen.at, "cluster answers again"))
-        for event in _new(before, self.progress):
+        for event in _new_events(before, self.progress):
             self._note(self.at_s, event)
 
     def _lost(self, reason: str) -> None:
@@ -146,20 +146,20 @@ class Walk:
             for event in news(run.name, [entry]):
                 self._note(self.at_s, event)
         elif followed and run.problem is not None:
-            self._tell(f"{run.problem}: the run is not shown any further")
+            self._report(f"{run.problem}: the run is not shown any further")
 
     def _run(self, line: RunLine) -> RecordedRun:
         return self.runs.setdefault(line.run_id, RecordedRun(line.run))
 
-    def _tell(self, words: str) -> None:
-        """Put among the events what is wrong with the recording."""
+    def _report(self, words: str) -> None:
+        """Add a problem of the recording to the events."""
         event = Event(self.at, clean(words), severity=EventSeverity.TROUBLE)
         self.outages = self.outages.copy()
         self.outages.note(event)
         self._note(self.at_s, event)
 
 
-def _new(before: Progress, after: Progress) -> Iterable[Event]:
+def _new_events(before: Progress, after: Progress) -> Iterable[Event]:
     if after.events is before.events:
         return ()
     last = before.events[-1] if before.events else None

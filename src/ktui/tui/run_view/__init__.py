@@ -1,1 +1,1 @@
-"""The attached run as the screens draw it."""
+"""The attached run, as the screens draw it."""

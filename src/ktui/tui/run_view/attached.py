@@ -1,4 +1,4 @@
-"""A run that the view is attached to: followed by its journal, and asked things through it."""
+"""The run that the view is attached to: follows its journal, and sends commands through it."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from ktui.tui.run_view.throttle import Inflows, ThrottleNow, inflows_of, throttl
 from ktui.tui.run_view.throttle_events import ThrottleNews
 
 MOST_EVENTS = 10_000
-_TELLING = 0.1
-"""Share of the steps begun from which on the number of batches can be told."""
+_ENOUGH_BEGUN = 0.1
+"""Above this share of steps begun, the number of batches can be estimated."""
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What the lines at the top tell of a run."""
+    """A run as the lines at the top show it."""
 
     name: str
     state: RunState
     why: str = ""
-    """Who paused it, or why the gate is shut."""
+    """The person who paused the run, or the reason why its gate is shut."""
     cancel_gate: str = ""
-    """Who had shut the cluster's cancel gate when its process looked last; empty while open."""
+    """The one who had shut the cluster's cancel gate at the engine's last check; empty if open."""
     limits: Limits = Limits()
     coming: Limits | None = None
-    """What was asked for, and is not in force yet."""
+    """Limits that were requested, and are not in force yet."""
     batch: int = 0
     batches: int | None = None
     partitions: int = 0
@@ -59,21 +59,21 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     holder: Holder | None = None
     ended_at: datetime | None = None
     problem: str | None = None
-    """What is wrong with its journal."""
+    """The problem of the run's journal; None for none."""
 
     @property
     def over(self) -> int:
-        """How many partitions have ended, one way or another."""
+        """The number of partitions that have ended, one way or another."""
         return sum(count for state, count in self.counts.items() if state.ended)
 
     @property
     def owned(self) -> bool:
-        """Whether a process carries it on."""
+        """Whether an engine owns the run."""
         return self.holder is not None and self.state is not RunState.ENDED
 
 
 class AttachedRun:
-    """One run, as its journal has it. The first `refresh` reads all of it, and may take long.
+    """One run by its journal. The first `refresh` reads the whole journal, and may take long.
 
     Raises:
         JournalProblem: the journal cannot be opened.
@@ -90,12 +90,12 @@ class AttachedRun:
         self.rows = RunRows(self.run)
         self._estimate = Estimate(self.run, EarlierRuns.beside(self.folder))
         self.news: deque[Event] = deque(maxlen=MOST_EVENTS)
-        """What has happened in the run, oldest first."""
+        """The run's events, oldest first."""
         self.throttle_news = ThrottleNews(self.name)
-        self._asked: list[tuple[frozenset[TopicPartition], Event]] = []
-        """What operators called off, and the event that says so."""
+        self._cancels: list[tuple[frozenset[TopicPartition], Event]] = []
+        """The partitions of each cancel, and the event that reports it."""
         self.inflows: Inflows = {}
-        """What comes into each broker by the steps in flight, as of the last look."""
+        """The traffic into each broker by the steps in flight, as of the last poll."""
         self._throttle = ThrottleNow()
         self._holder: Holder | None = None
         self._problem: str | None = None
@@ -111,14 +111,18 @@ class AttachedRun:
         return self._follower.run
 
     def refresh(self) -> tuple[list[JournalEntry], set[TopicPartition]]:
-        """Read what is new; give it, and the partitions whose rows tell otherwise now."""
+        """Read the journal's new entries.
+
+        Returns:
+            The entries, and the partitions whose rows have changed.
+        """
         try:
             entries = self._follower.refresh()
             owner = holder(self.folder)
         except RunProblem as problem:
             self._problem = str(problem)
             return [], set()
-        if self.rows.run is not self.run:  # the journal was replaced by what was whole of it
+        if self.rows.run is not self.run:  # the journal was replaced by its intact part
             self._begin()
             self._commands.close()
             self._commands = Journal.open(self.folder.journal, self._clock, read_only=True)
@@ -126,18 +130,18 @@ class AttachedRun:
         touched = self.rows.take(entries)
         self._estimate.take(entries)
         self.news.extend(news(self.name, entries[-MOST_EVENTS:]))
-        self._asked.extend(called_off(self.name, entries))
+        self._cancels.extend(called_off(self.name, entries))
         self.throttle_news.take(entries)
         return entries, touched
 
     def events_of(self, tp: TopicPartition) -> list[Event]:
-        """Give what has happened to a partition in the run, oldest first."""
+        """Return the events of a partition in the run, oldest first."""
         own = (event for event in self.news if event.tp == tp)
-        asked = (event for partitions, event in self._asked if tp in partitions)
-        return list(heapq.merge(own, asked, self.throttle_news.of(tp), key=attrgetter("at")))
+        cancels = (event for partitions, event in self._cancels if tp in partitions)
+        return list(heapq.merge(own, cancels, self.throttle_news.of(tp), key=attrgetter("at")))
 
     def look(self, progress: Progress) -> None:
-        """Take in what is seen of the steps under way, and of what others move."""
+        """Update from a poll: the steps in flight, and reassignments of others."""
         now = self._clock.now()
         self._estimate.look(now, progress.timelines)
         self.inflows = inflows_of(self.run, progress)
@@ -152,7 +156,7 @@ class AttachedRun:
         )
 
     def ask(self, command: Command) -> int:
-        """Ask something of the process that owns the run, and give the command's number.
+        """Write a command for the engine into the journal, and return its number.
 
         Raises:
             JournalProblem: the journal cannot be written.
@@ -162,7 +166,7 @@ class AttachedRun:
             return journal.ask(command, f"{me.user}@{me.host} ({me.pid})")
 
     def answer_to(self, number: int) -> Asked:
-        """Give a command as it stands.
+        """Return a command, with its answer once there is one.
 
         Raises:
             JournalProblem: the journal cannot be read.
@@ -170,13 +174,13 @@ class AttachedRun:
         return self._commands.answer_to(number)
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         self._follower.close()
         self._commands.close()
 
     @property
     def status(self) -> RunStatus:
-        """How the run is now."""
+        """The run's present status."""
         run, state = self.run, run_state(self.run, self._holder)
         return RunStatus(
             name=self.name,
@@ -198,16 +202,16 @@ class AttachedRun:
         )
 
     def _coming(self) -> Limits | None:
-        """Give the limits that were asked for and not answered yet."""
+        """Return the limits that were requested and not answered yet."""
         try:
-            asked = [each.command for each in self._commands.asked()]
+            commands = [each.command for each in self._commands.asked()]
         except RunProblem:
             return None
-        return limits_after(self.run.limits, asked)
+        return limits_after(self.run.limits, commands)
 
 
 def limits_after(limits: Limits, commands: Sequence[Command | None]) -> Limits | None:
-    """Give what limits some commands come to; None where they change nothing."""
+    """Return the limits that commands lead to; None where they change nothing."""
     coming = limits
     for command in commands:
         if isinstance(command, SetLimits):
@@ -227,13 +231,13 @@ def _why(run: Run, state: RunState) -> str:
 
 
 def _batches(run: Run, rows: RunRows) -> int | None:
-    """Estimate how many decisions, or waves, the run takes in all: as the steps begun tell."""
+    """Estimate how many decisions, or waves, the run takes in all, by the steps begun."""
     if run.ended:
         return run.batch
     if run.limits.mode is Mode.WAVE and run.limits.partitions is not None:
         waiting = run.counts[State.QUEUED]
         return run.batch + -(-waiting // run.limits.partitions)
     steps = rows.steps_begun + rows.all_left
-    if rows.steps_begun <= _TELLING * steps:
+    if rows.steps_begun <= _ENOUGH_BEGUN * steps:
         return None
     return max(run.batch, round(run.batch * steps / rows.steps_begun))

@@ -1,4 +1,4 @@
-"""What an operator may ask for in the cancel dialog: what is done, and to which partitions."""
+"""The choices of the cancel dialog: an action, and the partitions that it applies to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ktui.tui.run_view.attached import RunStatus
 
 
 class CancelAction(enum.Enum):
-    """What is to be done."""
+    """An action of the cancel dialog."""
 
     STOP = "stop"
     ROLLBACK = "roll back"
@@ -28,7 +28,7 @@ class CancelAction(enum.Enum):
 
     @property
     def kind(self) -> CancelKind | None:
-        """The kind of cancel that it is; None for one that cancels nothing."""
+        """The kind of cancel; None for an action that cancels nothing."""
         return _KINDS.get(self)
 
 
@@ -40,7 +40,7 @@ _KINDS = {
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """Some partitions of the run; with none named, all of it."""
+    """Partitions of the run; the whole run where none is named."""
 
     words: str
     topics: tuple[str, ...] = ()
@@ -48,19 +48,19 @@ class Scope(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether it is everything in the run."""
+        """Whether the scope is the whole run."""
         return not (self.topics or self.partitions)
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """What is to be done, and to which partitions."""
+    """The action chosen, and its scope."""
 
     deed: CancelAction
     scope: Scope
 
     @property
     def command(self) -> Command:
-        """What is asked of the run's process."""
+        """The command for the run's engine."""
         topics, partitions = self.scope.topics, self.scope.partitions
         if self.deed.kind is not None:
             return CallOff(self.deed.kind, topics=topics, partitions=partitions)
@@ -69,30 +69,30 @@ class Chosen(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """Name it: "roll back topic orders (12 partitions)"."""
+        """The choice in words: "roll back topic orders (12 partitions)"."""
         return f"{self.deed.value} {self.scope.words}"
 
     def shuts_gate(self, status: RunStatus) -> bool:
-        """Whether the cluster's cancel gate is shut with it (KIP-236's reassign_cancel)."""
+        """Return whether this also shuts the cluster's cancel gate (KIP-236's reassign_cancel)."""
         cancels = self.deed.kind is not None and self.scope.whole
         return cancels and status.state is not RunState.ENDED
 
 
 def scopes(run: Run, tp: TopicPartition | None, marked: Collection[TopicPartition]) -> list[Scope]:
-    """Give what there is to choose: first the marked ones, where there are any.
+    """Return the scopes to choose from: first the marked partitions, where there are any.
 
     Args:
         run: the run.
-        tp: the partition that is looked at; None for none.
-        marked: those marked, of the run or not.
+        tp: the partition under the cursor; None for none.
+        marked: the marked partitions, of the run or not.
     """
     found = []
     some = tuple(each for each in run.tracks if each in marked)
     if some:
         left_out = len(marked) - len(some)
-        aside = f"; {left_out:,} marked {'is' if left_out == 1 else 'are'} not in the run"
+        outside_run = f"; {left_out:,} marked {'is' if left_out == 1 else 'are'} not in the run"
         count = figures.as_count(len(some), "marked partition")
-        found.append(Scope(f"{count}{aside if left_out else ''}", partitions=some))
+        found.append(Scope(f"{count}{outside_run if left_out else ''}", partitions=some))
     if tp is not None and tp in run.tracks:
         found.append(Scope(f"partition {tp}", partitions=(tp,)))
         count = figures.as_count(len(in_scope(run, topics=[tp.topic])), "partition")

@@ -1,4 +1,4 @@
-"""What a cancel would come to, kept up to date as the run goes on and the cluster is looked at."""
+"""The preview of a cancel, kept up to date with the run's journal and the polls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktui.execution.run.run import Run
 from ktui.tui.run_view.cancel_choice import Scope
 
 MOST_TOLD = 200
-"""Partitions that are looked at and told of one by one; of the rest what is sent is counted."""
+"""The most partitions polled and previewed one by one; the requests of the others are counted."""
 _FIRST = (
     CancelEffect.CANCEL,
     CancelEffect.GO_BACK,
@@ -28,20 +28,20 @@ _FIRST = (
 
 
 class PartitionPreview(msgspec.Struct, frozen=True):
-    """One partition: what becomes of it."""
+    """The preview of a cancel for one partition."""
 
     foreseen: Foreseen
     looked_at: bool
-    """Whether the cluster has been seen to say how it is; else it is as the journal has it."""
+    """Whether a poll shows the partition's state; else the state is the journal's."""
 
 
 class CancelOutlook:
-    """What becomes of the partitions of a scope.
+    """The preview of a cancel for the partitions of a scope.
 
     Args:
         run: the run.
-        scope: what is to be called off.
-        kind: what is to become of it.
+        scope: the partitions to cancel.
+        kind: the kind of cancel.
     """
 
     def __init__(self, run: Run, scope: Scope, kind: CancelKind) -> None:
@@ -50,41 +50,41 @@ class CancelOutlook:
         self._acts = {track.tp: act_on(track, kind) for track in tracks}
         ranked = (tp for act in _FIRST for tp in self._acts if self._acts[tp] is act)
         self.concerned = [tp for tp, _ in zip(ranked, range(MOST_TOLD), strict=False)]
-        """Those told of one by one."""
+        """The partitions previewed one by one."""
         self.told: list[PartitionPreview] = []
 
     @property
     def over(self) -> bool:
-        """Whether all of it is over: nothing is left for any process to do."""
+        """Whether all partitions have ended: nothing is left for any engine to do."""
         return all(act is CancelEffect.NOTHING for act in self._acts.values())
 
     @property
     def idle(self) -> bool:
-        """Whether nothing would be done to any that is not done already."""
+        """Whether the cancel would do nothing that is not done already."""
         return all(act.idle for act in self._acts.values())
 
     @property
     def rest(self) -> int:
-        """How many are not told of one by one."""
+        """The number of partitions that are not previewed one by one."""
         return len(self._acts) - len(self.concerned)
 
     def look(self, touched: Collection[TopicPartition], seen: Observation | None) -> None:
-        """Take in who stands otherwise in the run, and what was seen last."""
+        """Update from the partitions that have changed in the run, and from the last poll."""
         for tp in self._acts.keys() & set(touched):
             self._acts[tp] = act_on(self._run.tracks[tp], self._kind)
         if seen is not None:
-            look = Observed(seen)
-            told = [self._told(tp, look) for tp in self.concerned]
-            self.told = sorted(told, key=_by_trouble)
+            observed = Observed(seen)
+            previews = [self._preview(tp, observed) for tp in self.concerned]
+            self.told = sorted(previews, key=_by_trouble)
 
-    def _told(self, tp: TopicPartition, look: Observed) -> PartitionPreview:
+    def _preview(self, tp: TopicPartition, observed: Observed) -> PartitionPreview:
         track = self._run.tracks[tp]
-        outcome = foreseen(track, self._kind, self._run.limits, look)
-        return PartitionPreview(outcome, look.state(tp) is not None)
+        outcome = foreseen(track, self._kind, self._run.limits, observed)
+        return PartitionPreview(outcome, observed.state(tp) is not None)
 
     @property
     def summary(self) -> str:
-        """Say of how many each is done, and how many are refused or at risk."""
+        """The number of partitions by effect, and how many are refused or at risk."""
         refused = sum(each.foreseen.refused is not None for each in self.told)
         danger = sum(each.foreseen.danger is not None for each in self.told)
         words = [acts_in_words(self._acts.values())]
@@ -93,5 +93,5 @@ class CancelOutlook:
         return ", ".join(words)
 
 
-def _by_trouble(told: PartitionPreview) -> bool:
-    return told.foreseen.refused is None and told.foreseen.danger is None
+def _by_trouble(preview: PartitionPreview) -> bool:
+    return preview.foreseen.refused is None and preview.foreseen.danger is None

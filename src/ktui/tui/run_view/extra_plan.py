@@ -1,4 +1,4 @@
-"""A plan that was chosen on the screen, held against the run that it is to join."""
+"""A plan chosen on the screen, checked against the run that it is to join."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ktui.tui.run_view.plan_choice import PROBLEMS, ChosenPlan, ColouredLine
 
 
 class Conflict(NamedTuple):
-    """What may become of partitions that the run moves elsewhere."""
+    """A way to treat partitions that the run moves elsewhere."""
 
     value: OnConflict
     words: str
@@ -40,7 +40,7 @@ CONFLICTS = (
         " where it is.",
     ),
 )
-"""The choices, the one that `ktui add` takes by default first."""
+"""The choices; the first is the default of `ktui add`."""
 
 _BY_ITSELF = "by itself, under the run's limits:"
 
@@ -48,23 +48,27 @@ _BY_ITSELF = "by itself, under the run's limits:"
 def judged(
     chosen: ChosenPlan, run: Run, on_conflict: OnConflict, allowed: Allowances
 ) -> tuple[Extra, list[ColouredLine]]:
-    """Hold it against the run, and give all there is to be told of it."""
+    """Check a plan against the run that it is to join.
+
+    Returns:
+        The extra plan, and the lines to show about it.
+    """
     name = clean(chosen.path.name)
     extra = Extra(chosen.plan, name, run, chosen.seen, on_conflict, allowed)
     idle = extra.idle
     figures = None if idle else extra.preflight()
-    told = chosen.told_of(
+    shown = chosen.told_of(
         (*extra.findings, *(() if figures is None else figures.warnings)),
         throttled=bool(run.throttled.rates) and not idle,
     )
-    told += [(line, "" if n else "bold") for n, line in enumerate(extra.in_run())]
+    shown += [(line, "" if n else "bold") for n, line in enumerate(extra.in_run())]
     if figures is not None:
-        told += [("", ""), (_BY_ITSELF, "$dim"), *((line, "") for line in lines(figures))]
-    return extra, told
+        shown += [("", ""), (_BY_ITSELF, "$dim"), *((line, "") for line in lines(figures))]
+    return extra, shown
 
 
 def forbids(extra: Extra) -> str | None:
-    """Say why an extra plan is not added; None if it may be."""
+    """Return why an extra plan is not added; None if it may be."""
     if extra.has_problems:
         return PROBLEMS
     return f"There is nothing to do: {joinings_in_words(extra.ways)}." if extra.idle else None

@@ -1,4 +1,4 @@
-"""What the view may have done for the operator, by whoever runs the app: it does none of it."""
+"""Actions that the view offers and leaves to the app's caller, such as starting engines."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ktui.planning.plan import Plan
 
 
 class Engines(Protocol):
-    """Starts the processes that carry runs on. What they raise as RunProblem is told as it is."""
+    """Starts the engines of runs. The view shows the text of their RunProblem as it is."""
 
     def limits(self, brokers: int) -> Limits:
-        """Give the limits of a run that names none, on so many brokers that are alive."""
+        """Return the limits of a run that names none, with so many brokers alive."""
         ...
 
     @property
     def throttle(self) -> str:
-        """The throttle of a run that names none, as `rates_from` takes it; empty for none."""
+        """The throttle of a run that names none, for `parse_throttle_rates`; empty for none."""
         ...
 
     async def look(self, plan: Plan) -> ClusterSnapshot:
-        """Look at what a plan is about.
+        """Read from the cluster what a plan concerns.
 
         Raises:
             ClusterError: the cluster cannot be asked.
@@ -34,7 +34,7 @@ class Engines(Protocol):
         ...
 
     async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
-        """Add to a look what a throttle is held against, which takes some seconds.
+        """Add to a snapshot what a throttle is checked against, which takes some seconds.
 
         Raises:
             ClusterError: the cluster cannot be asked.
@@ -42,33 +42,33 @@ class Engines(Protocol):
         ...
 
     async def start(self, wanted: NewRun) -> RunDir:
-        """Start a run; it is owned when this returns.
+        """Start a run; an engine owns it when this returns.
 
         Raises:
-            RunProblem: it was not started, and nothing was sent; says why.
+            RunProblem: the run was not started, and nothing was sent; the text has the reason.
             ClusterError: the cluster cannot be asked.
         """
         ...
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
-        """Have a process go on with a run; it is owned when this returns.
+        """Start an engine for a run; the engine owns it when this returns.
 
         Args:
             run: its folder.
-            ask: asks of the process what it is to call off, once nothing is in its way. That is
-                done also where nobody can be asked who owns the cluster.
+            ask: asks the engine for a cancel, once nothing blocks the run. A cancel resumes the run
+                even where the owner of the cluster cannot be determined.
 
         Raises:
-            RunProblem: it is not gone on with; says why.
+            RunProblem: the run was not resumed; the text has the reason.
             ClusterError: the cluster cannot be asked.
         """
         ...
 
     async def cancel_foreign(self, move: ListedReassignment) -> Settled:
-        """Cancel a reassignment that no run has begun, and give what became of it.
+        """Cancel a reassignment that no run has started, and return the outcome.
 
         Raises:
-            RunProblem: a run has begun it, or it cannot be written down; nothing is sent.
+            RunProblem: a run has started it, or it cannot be written down; nothing is sent.
             ClusterError: the cluster cannot be asked.
         """
         ...

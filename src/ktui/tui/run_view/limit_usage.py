@@ -1,4 +1,4 @@
-"""What each limit has in use at the moment."""
+"""The part of each limit that is in use at the moment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ktui.execution.run.states import State
 
 
 def in_flight(run: Run) -> Mapping[str, str]:
-    """Give, by the limit's option, what of ours counts against it now."""
+    """Return, by the limit's option, how much of the run counts against each limit now."""
     begun = [track.step.begun for track in run.flying.values() if track.step is not None]
     adds = [len(step.adding) for step in begun]
     brokers = Counter(chain.from_iterable(step.adding for step in begun))

@@ -1,4 +1,4 @@
-"""What the app says of a run in whole sentences."""
+"""Whole sentences about runs, as the app shows them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ GATE_SHUT = (
 
 
 def beside(live: str, taker: str) -> str:
-    """Say what it means to start a run beside one that is live.
+    """Return what it means to start a run beside one that is live.
 
     Args:
         live: the run that is live on the cluster.
-        taker: the one that the plan can be added to from here; empty for none.
+        taker: the run that the plan can be added to from here; empty for none.
     """
     words = (
         f"Run {live} is live on this cluster. Another is started only if that is allowed, for the"
@@ -43,7 +43,7 @@ def beside(live: str, taker: str) -> str:
 
 
 def takes_no_plans(status: RunStatus) -> str:
-    """Say why a run takes no further plan, and what to do; empty where it takes one."""
+    """Return why a run takes no further plan, and what to do; empty where it takes one."""
     if status.state is RunState.ENDED:
         return f"Run {status.name} has ended and takes no plan: start it as a run of its own."
     if not status.owned:
@@ -55,7 +55,7 @@ def takes_no_plans(status: RunStatus) -> str:
 
 
 def taken_up(status: RunStatus, *, whole: bool) -> str:
-    """Say what becomes of a run that nobody carries on when some or all of it is called off."""
+    """Return what happens to a run without an engine when some or all of it is cancelled."""
     if status.state is RunState.ENDED:
         return "The run has ended: a process takes it up again for this, and ends with it."
     rest = "" if whole else ", and the rest of it is paused"
@@ -63,7 +63,7 @@ def taken_up(status: RunStatus, *, whole: bool) -> str:
 
 
 def cancelling(move: ListedReassignment) -> str:
-    """Say what the cancel of somebody else's reassignment comes to."""
+    """Return what the cancel of a foreign reassignment does."""
     now, target = (" ".join(map(str, brokers)) for brokers in (move.original, move.target))
     danger = "" if move.danger is None else f" ! {move.danger}."
     return (
@@ -74,7 +74,7 @@ def cancelling(move: ListedReassignment) -> str:
 
 
 def pausing(status: RunStatus, *, paused: bool) -> str:
-    """Say what a pause does, or what its end does."""
+    """Return what a pause does, or what its end does."""
     left = figures.as_count(status.partitions - status.over, "partition")
     if paused:
         why = f" It is paused {status.why}." if status.why else ""
@@ -87,7 +87,7 @@ def pausing(status: RunStatus, *, paused: bool) -> str:
 
 
 def unchangeable(status: RunStatus) -> str | None:
-    """Say why nothing can be asked of a run now; None if it can."""
+    """Return why no command can be sent to a run now; None if one can."""
     if status.state is RunState.ENDED:
         return f"Run {status.name} has ended."
     if not status.owned:
@@ -97,7 +97,7 @@ def unchangeable(status: RunStatus) -> str | None:
 
 
 def without_the_view(status: RunStatus | None) -> str:
-    """Say what becomes of a run when the view is closed; empty where there is none to go on."""
+    """Return what happens to a run when the view is closed; empty where no run goes on."""
     if status is None or not status.owned:
         return ""
     name = status.name
@@ -110,6 +110,6 @@ def without_the_view(status: RunStatus | None) -> str:
 
 
 def title(status: RunStatus) -> str:
-    """Give the terminal's title while a run is shown."""
+    """Return the terminal's title while a run is shown."""
     share = "" if status.copied.share is None else f"{figures.as_share(status.copied.share)}, "
     return f"{share}run {status.name}, {status.over:,}/{status.partitions:,} ended"

@@ -1,4 +1,4 @@
-"""A plan that was chosen on the screen, what it is about, and what is to be told of it."""
+"""A plan chosen on the screen, the cluster's state for it, and the lines to show about it."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ ColouredLine = tuple[str, str]
 
 
 class ChosenPlan(msgspec.Struct, frozen=True):
-    """A plan, as it stands to the cluster and to the runs there are."""
+    """A plan, checked against the cluster and against the runs that exist."""
 
     path: Path
     plan: Plan
     seen: ClusterSnapshot
     ground: PreflightBase
     unfinished: Sequence[tuple[str, int]]
-    """Runs that nobody carries on, and how many of the plan's partitions each has left."""
+    """Runs without an engine, and how many of the plan's partitions each has left."""
     measured: bool = False
-    """Whether it is known how much is written, as far as it can be."""
+    """Whether the inbound traffic has been measured, as far as it can be."""
 
     @property
     def brokers_alive(self) -> int:
-        """How many brokers are alive."""
+        """The number of live brokers."""
         return len(self.seen.online)
 
     async def with_inbound(self, engines: Engines) -> ChosenPlan:
-        """Measure what a throttle is held against, which takes some seconds.
+        """Measure the traffic that a throttle is checked against, which takes some seconds.
 
         Raises:
             ClusterError: the cluster cannot be asked.
@@ -69,41 +69,47 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     async def judged(
         self, limits: Limits, throttle: ThrottleRates, allowed: Allowances, *, leaders: bool
     ) -> tuple[Sequence[Finding], list[ColouredLine]]:
-        """Work out what it does under limits: what was found, and all there is to be told."""
+        """Check the plan under limits, and preview its effect.
+
+        Returns:
+            The findings, and the lines to show.
+        """
         figures = await asyncio.to_thread(
             self.ground.under, limits, throttle=throttle, throttle_leaders=leaders
         )
         found = await asyncio.to_thread(check_plan, self.plan, self.seen, allowed)
         findings = tuple(each for each in (*found, *figures.warnings) if self._known(each))
-        told = [(self._left(*run), _COLOURS[Severity.WARNING]) for run in self.unfinished]
+        shown = [
+            (self._unfinished_line(*run), _COLOURS[Severity.WARNING]) for run in self.unfinished
+        ]
         found_words = self.told_of(findings, throttled=bool(throttle))
-        told += found_words or ([("", "")] if told else [])
-        return findings, [*told, *((line, "") for line in lines(figures))]
+        shown += found_words or ([("", "")] if shown else [])
+        return findings, [*shown, *((line, "") for line in lines(figures))]
 
     def told_of(self, findings: Sequence[Finding], *, throttled: bool) -> list[ColouredLine]:
-        """Give what was found, and below it an empty line; of very many the first ones.
+        """Return the lines of findings and an empty line below them; of very many, the first ones.
 
         Args:
-            findings: what was found.
-            throttled: whether there is a throttle, for which it is measured what is written.
+            findings: the findings.
+            throttled: whether there is a throttle, for which the traffic has to be measured.
         """
-        told = [(_MEASURING, "$dim")] if throttled and not self.measured else []
+        shown = [(_MEASURING, "$dim")] if throttled and not self.measured else []
         known = [each for each in findings if self._known(each)]
-        told += [(_sentence(each), _COLOURS[each.severity]) for each in known[:MOST_FINDINGS]]
+        shown += [(_sentence(each), _COLOURS[each.severity]) for each in known[:MOST_FINDINGS]]
         if (more := len(known) - MOST_FINDINGS) > 0:
-            told.append((f"and {more:,} more", "$dim"))
-        return [*told, ("", "")] if told else []
+            shown.append((f"and {more:,} more", "$dim"))
+        return [*shown, ("", "")] if shown else []
 
     def _known(self, finding: Finding) -> bool:
         return self.measured or finding.kind is not FindingKind.INBOUND_UNKNOWN
 
     @staticmethod
-    def _left(name: str, left: int) -> str:
+    def _unfinished_line(name: str, left: int) -> str:
         return _UNFINISHED.format(name, as_count(left, "partition"))
 
 
 async def choose(path: Path, engines: Engines, state_dir: StateDir, cluster_id: str) -> ChosenPlan:
-    """Read a plan, and look at what it is about.
+    """Read a plan, and the cluster's state for it.
 
     Raises:
         BadPlan: with every mistake and its place.
@@ -119,12 +125,12 @@ async def choose(path: Path, engines: Engines, state_dir: StateDir, cluster_id: 
 
 
 def of_throttle(findings: Sequence[Finding]) -> list[str]:
-    """Give what is to be said of the throttle where it is typed."""
+    """Return the findings to show where the throttle is typed."""
     return [each.sentence for each in findings if each.kind in _OF_THROTTLE]
 
 
 def forbids(findings: Sequence[Finding]) -> str | None:
-    """Say why a plan with these findings is not started; None if it may be."""
+    """Return why a plan with these findings is not started; None if it may be."""
     if any(each.severity is Severity.PROBLEM for each in findings):
         return PROBLEMS
     if any(each.kind is FindingKind.NOTHING_TO_DO for each in findings):

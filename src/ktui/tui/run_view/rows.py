@@ -1,4 +1,4 @@
-"""The partitions of a run as the list has them: each a row, also those that nobody looks at yet."""
+"""The rows of a run's partitions in the list, including partitions that are not polled yet."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ from ktui.progress.timeline import Mark, Phase, Slots, Timeline
 
 
 class Places:
-    """The partitions in the order in which they begin, and who of them still waits to begin."""
+    """The partitions in the order in which they begin, and which of them still wait to begin."""
 
     def __init__(self, tracks: Iterable[Track], order: Order) -> None:
         ranked = sorted(tracks, key=lambda track: queue_rank(track, order))
         self.order = order
         self._index = {track.tp: place for place, track in enumerate(ranked)}
-        self._gone = [place for place, track in enumerate(ranked) if not is_queued(track)]
+        self._begun = [place for place, track in enumerate(ranked) if not is_queued(track)]
 
     def __len__(self) -> int:
         """Count the partitions, whether they wait or not."""
         return len(self._index)
 
     def take(self, track: Track) -> None:
-        """Note where a partition stands now."""
+        """Note whether a partition still waits."""
         index = self._index[track.tp]
-        at = bisect.bisect_left(self._gone, index)
-        known = at < len(self._gone) and self._gone[at] == index
+        at = bisect.bisect_left(self._begun, index)
+        known = at < len(self._begun) and self._begun[at] == index
         if known and is_queued(track):
-            del self._gone[at]
+            del self._begun[at]
         elif not known and not is_queued(track):
-            self._gone.insert(at, index)
+            self._begun.insert(at, index)
 
     def index(self, tp: TopicPartition) -> int:
-        """Give a partition's place among all, from 0; it stays while the order does."""
+        """Return a partition's place among all, from 0, which changes only with the order."""
         return self._index[tp]
 
     def place(self, track: Track) -> int | None:
-        """Give how many begin until it does, itself included; None for one that has begun."""
+        """Return how many begin up to a partition, itself included; None for one that has begun."""
         if not is_queued(track):
             return None
         index = self._index[track.tp]
-        return index - bisect.bisect_left(self._gone, index) + 1
+        return index - bisect.bisect_left(self._begun, index) + 1
 
 
 _NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
@@ -75,7 +75,7 @@ _OF_PARTITION = (Cancel, Elect, NowIn, Replanned, StepBegun, StepOver)
 
 
 class TakenStep(msgspec.Struct, frozen=True, gc=False):
-    """A step that was begun, and what became of it."""
+    """A step that was begun, and its outcome."""
 
     at: datetime
     begun: StepBegun
@@ -85,29 +85,29 @@ class TakenStep(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunRows:
-    """What the list shows of a run's partitions beside what is seen of them."""
+    """The list's figures of a run's partitions, apart from those that polls show."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self._places = Places((), run.limits.order)
         self._unseen: dict[TopicPartition, Timeline] = {}
         self._taken: dict[TopicPartition, tuple[TakenStep, ...]] = {}
-        self._ways = (run.limits, StepPatterns(run.limits))
+        self._patterns = (run.limits, StepPatterns(run.limits))
         self._left: dict[TopicPartition, int] = {}
         self.called_off: dict[TopicPartition, datetime] = {}
-        """When partitions were last called off, or queued anew for another plan."""
+        """When each partition was last cancelled, or queued again for another plan."""
         self.between: dict[TopicPartition, Track] = {}
-        """Those that have begun, and wait for their next step."""
+        """Partitions that have begun, and wait for their next step."""
         self.lately: frozenset[TopicPartition] = frozenset()
-        """Those whose step was over when the journal was read last."""
+        """Partitions whose step was over at the last read of the journal."""
         self.waits: Waits | None = None
-        """What those that wait are waiting for, as of the last look."""
+        """Why partitions wait, as of the last poll."""
         self.steps_begun = 0
         self.all_left = 0
-        """Steps that are yet to be begun, as far as all goes well; as of when each was touched."""
+        """Steps yet to begin if all goes well, as of each partition's last change."""
 
     def take(self, entries: Sequence[JournalEntry]) -> set[TopicPartition]:
-        """Note what has happened since; give the partitions whose rows tell otherwise now."""
+        """Apply new entries; return the partitions whose rows have changed."""
         touched: set[TopicPartition] = set()
         over = (entry.event for entry in entries if isinstance(entry.event, StepOver))
         self.lately = frozenset(event.tp for event in over)
@@ -117,7 +117,7 @@ class RunRows:
             if isinstance(event, _OF_PARTITION):
                 touched.add(event.tp)
                 self._note_step(entry)
-            elif isinstance(event, CancelAsked | Joined):  # they stand elsewhere in the queue
+            elif isinstance(event, CancelAsked | Joined):  # their places in the queue change
                 moved = True
                 touched.update(event.partitions)
                 self.called_off.update(dict.fromkeys(event.partitions, entry.at))
@@ -155,48 +155,49 @@ class RunRows:
     def with_unseen(
         self, timelines: Mapping[TopicPartition, Timeline]
     ) -> Mapping[TopicPartition, Timeline]:
-        """Give every partition of the run its timeline, and all others that are known."""
+        """Return the timelines of all partitions of the run, and of all others that are known."""
         return {**self._unseen, **timelines}
 
     def unseen(self, tp: TopicPartition) -> Timeline | None:
-        """Give the timeline of a partition as if nobody had looked at it; None outside the run."""
+        """Return a partition's timeline as if it had never been polled; None outside the run."""
         return self._unseen.get(tp)
 
     def track(self, tp: TopicPartition) -> Track | None:
-        """Give a partition as the run has it; None where it is not in the run."""
+        """Return a partition as the run has it; None where it is not in the run."""
         return self.run.tracks.get(tp)
 
     def place(self, track: Track) -> int | None:
-        """Give the place in the queue, from 1; None for a partition that has begun."""
+        """Return the place in the queue, from 1; None for a partition that has begun."""
         return self._places.place(track)
 
     def share_of_queue(self, tp: TopicPartition) -> float:
-        """Give how far back a partition begins, from 0 up to but not 1."""
+        """Return how far back a partition begins, as a share from 0 to below 1."""
         return self._places.index(tp) / (1 + len(self._places))
 
     def taken(self, tp: TopicPartition) -> tuple[TakenStep, ...]:
-        """Give the steps that were begun, in order."""
+        """Return the steps that were begun, in order."""
         return self._taken.get(tp, ())
 
     def steps_left(self, track: Track) -> int:
-        """Count the steps after those begun, if all goes well under the limits in force."""
+        """Count the steps not begun yet, if all goes well under the limits in force."""
         if track.state.ended:
             return 0
-        if self._ways[0] != self.run.limits:
-            self._ways = (self.run.limits, StepPatterns(self.run.limits))
+        if self._patterns[0] != self.run.limits:
+            self._patterns = (self.run.limits, StepPatterns(self.run.limits))
         now = situation(track)
-        if now.lead not in (None, *now.target[:1]):  # patterns know only of a first that leads
+        # patterns know only targets whose first replica leads
+        if now.lead not in (None, *now.target[:1]):
             return len(all_steps(now, self.run.limits))
-        return len(self._ways[1].steps(pattern_of(now)[0]))
+        return len(self._patterns[1].steps(pattern_of(now)[0]))
 
 
 def steps_to_come(track: Track, limits: Limits) -> list[Step]:
-    """Give the steps after those begun, as they are if all goes well under these limits."""
+    """Return the steps not begun yet, if all goes well under these limits."""
     return [] if track.state.ended else all_steps(situation(track), limits)
 
 
 def _unseen(track: Track, since: datetime | None) -> Timeline:
-    """Make the timeline of a partition of which only the run knows."""
+    """Make the timeline of a partition that is known only from the run."""
     goes_to = goal(track, track.replicas, track.replicas, None)
     return Timeline(
         state=PartitionState(

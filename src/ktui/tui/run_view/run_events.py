@@ -1,4 +1,4 @@
-"""What happened in a run, as events among those of the cluster."""
+"""The events of a run, as they stand among the events of the cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STATES = {
 
 
 def news(run: str, entries: Iterable[JournalEntry]) -> Iterator[timeline.Event]:
-    """Tell what there is to be told: not that Kafka has taken what it was sent."""
+    """Yield the events worth showing: no requests that Kafka accepted, and no parts of the plan."""
     for entry in entries:
         event = entry.event
         answer = event.verdict if isinstance(event, Answered | Configured) else None
@@ -53,11 +53,11 @@ def news(run: str, entries: Iterable[JournalEntry]) -> Iterator[timeline.Event]:
 def called_off(
     run: str, entries: Iterable[JournalEntry]
 ) -> Iterator[tuple[frozenset[TopicPartition], timeline.Event]]:
-    """Give what operators have called off, each with the event that says so."""
+    """Yield the partitions of each cancel, with the event that reports it."""
     for entry in entries:
         if isinstance(entry.event, CancelAsked):
-            (told,) = news(run, [entry])
-            yield frozenset(entry.event.partitions), told
+            (event,) = news(run, [entry])
+            yield frozenset(entry.event.partitions), event
 
 
 def _severity(event: AnyRunEvent) -> EventSeverity:

@@ -1,4 +1,4 @@
-"""The throttle of a run as it is now: what is wanted, what is set, and what comes in under it."""
+"""The present throttle of a run: the rates wanted, those set, and the traffic under them."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from ktui.quantities import as_count, as_rate, as_rate_above
 
 Inflows = Mapping[int, Inflow]
 _ROOM = 0.95
-"""Copies are told to starve until less than this share of the rate is written."""
+"""Copies are reported as starved until less than this share of the rate is written."""
 
 
 class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
-    """What the lines at the top tell of it."""
+    """The throttle as the lines at the top show it."""
 
     rates: ThrottleRates = NO_THROTTLE
     leaders: bool = False
-    """Whether what leaders send is throttled, too."""
+    """Whether the sending side of leaders is throttled, too."""
     busiest: Inflow | None = None
     """The broker into which the most is copied."""
     fastest: Inflow | None = None
-    """That with the partition to which the most is written."""
+    """The broker that has the partition with the most written to it."""
     too_low: str = ""
-    """Where it never lets a copy catch up, with the number that would."""
+    """The place where the throttle never lets a copy catch up, with a rate that would."""
     refusal: str = ""
     """Why Kafka would not take the last change."""
     stands_on: str = ""
-    """The brokers and topics on which something of it may stand."""
+    """The brokers and topics on which settings of the throttle may stand."""
     only: bool = False
-    """Whether it is all that is left of the run."""
+    """Whether removing the throttle is all that is left of the run."""
 
 
 class RateNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,15 +48,15 @@ class RateNow(msgspec.Struct, frozen=True, kw_only=True):
 
     broker: int
     sends: bool
-    """Whether this is of what it sends as a leader, else of what it takes in."""
+    """Whether the rate limits what the broker sends as a leader; else what it receives."""
     wanted: int | None
     ours: SetByRun | None
-    """What of the setting is the run's; None before it has looked at it."""
+    """The run's part of the setting; None before the run has read it."""
     inflow: Inflow | None = None
 
     @property
     def set_to(self) -> str:
-        """Say what the run has set there."""
+        """The value that the run has set."""
         if self.ours is None or not self.ours.values:
             return "-"
         rates = " or ".join(map(rate_in_words, sorted(self.ours.values)))
@@ -64,19 +64,19 @@ class RateNow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def found(self) -> str:
-        """Say what was there before the run."""
+        """The value before the run."""
         return "-" if self.ours is None else rate_in_words(before(self.ours.before))
 
 
 def inflows_of(run: Run, progress: Progress) -> Inflows:
-    """Give what comes into each broker by the steps of a run that are in flight."""
+    """Return the traffic into each broker by the steps of a run that are in flight."""
     known = progress.timelines
     flying = {tp: known[tp] for tp in run.flying if tp in known}
     return inflows(msgspec.structs.replace(progress, timelines=flying))
 
 
 def throttle_now(run: Run, progress: Progress, into: Inflows) -> ThrottleNow:
-    """Sum the throttle of a run up."""
+    """Summarize the throttle of a run."""
     known = [each for each in into.values() if each.bytes_s is not None]
     written = [each for each in into.values() if each.fastest_bytes_s is not None]
     return ThrottleNow(
@@ -92,7 +92,7 @@ def throttle_now(run: Run, progress: Progress, into: Inflows) -> ThrottleNow:
 
 
 def _too_low(run: Run, progress: Progress, into: Inflows) -> str:
-    """Say which brokers' throttle is told to be too low on the rows, and the number that is not."""
+    """Return whose throttle the rows report as too low, and a rate that is not."""
     if not run.throttled.rates:
         return ""
     known = progress.timelines
@@ -100,7 +100,7 @@ def _too_low(run: Run, progress: Progress, into: Inflows) -> str:
     starved = [lane for t in flying for lane in t.lanes.values() if _starves(lane)]
     if not starved:
         return ""
-    if run.options.throttle_leaders:  # whose side it is, and what it has to let through, is there
+    if run.options.throttle_leaders:  # the stall names the side, and the rate needed
         stall = starved[0].stall
         return "" if stall is None else f"broker {stall.broker}: {stall.detail}"
     rates = run.throttled.rates
@@ -111,7 +111,7 @@ def _too_low(run: Run, progress: Progress, into: Inflows) -> str:
         and (inflow := into.get(lane.broker)) is not None
         and (written := inflow.inbound_bytes_s or 0.0) >= rate * _ROOM
     }
-    if not low:  # it was raised just now, or is somebody else's
+    if not low:  # the throttle was raised just now, or is somebody else's
         return ""
     broker, (rate, _) = min(low.items())
     enough = as_rate_above(max(max(each) for each in low.values()))
@@ -126,7 +126,7 @@ def _starves(lane: Lane) -> bool:
 
 
 def rates_now(run: Run, into: Inflows) -> list[RateNow]:
-    """Give each broker that gets replicas, or has something of the run's, by its id."""
+    """Return the rates of brokers that get replicas or have a setting of the run's, by id."""
     ours = run.throttled.ours
     named = {each.broker for each in run.throttled.rates.brokers}
     gaining = {broker for broker, count in run.copies.onto.items() if count > 0}
@@ -154,18 +154,18 @@ def _rate_now(run: Run, broker: int, key: str, inflow: Inflow | None) -> RateNow
 
 
 def lists_in_words(run: Run) -> str:
-    """Say which replicas are listed for the throttle, and which of others' were."""
+    """Return which replicas are on the throttled lists, and which lists have entries of others."""
     lists = {key: ours for key, ours in run.throttled.ours.items() if key[1] in REPLICAS}
     listed = [f"{r.name}:{value}" for (r, _), ours in lists.items() for value in ours.values]
     if not listed:
         return "No replica is listed for it now."
     topics = sorted({r.name for (r, _), ours in lists.items() if ours.values})
     words = f"{as_count(len(listed), 'replica')} listed for it, of {_topics(topics)}."
-    theirs = sorted({r.name for (r, _), ours in lists.items() if _others(ours)})
-    return f"{words} Entries of others stay: {_topics(theirs)}." if theirs else words
+    with_others = sorted({r.name for (r, _), ours in lists.items() if _has_others_entries(ours)})
+    return f"{words} Entries of others stay: {_topics(with_others)}." if with_others else words
 
 
-def _others(ours: SetByRun) -> bool:
+def _has_others_entries(ours: SetByRun) -> bool:
     return ours.before is not None and bool(ours.before.own)
 
 
@@ -174,11 +174,11 @@ def _topics(names: Sequence[str]) -> str:
 
 
 def rate_in_words(text: str) -> str:
-    """Write a rate as Kafka has it with its unit; anything else as it is."""
+    """Format a rate as Kafka stores it with its unit; anything else stays as it is."""
     return as_rate(int(text)) if text.isdecimal() else text
 
 
 def lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
-    """Whether less may come into any of these brokers than before."""
+    """Return whether less may come into any of these brokers than before."""
     pairs = [(old.of(broker), new.of(broker)) for broker in brokers]
     return any(after is not None and (was is None or after < was) for was, after in pairs)

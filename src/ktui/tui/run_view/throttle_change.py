@@ -1,4 +1,4 @@
-"""What another throttle would mean for what is in flight, said while it is typed."""
+"""The effect of a new throttle on the steps in flight, shown while it is typed."""
 
 from __future__ import annotations
 
@@ -14,41 +14,43 @@ from ktui.tui.run_view.throttle import Inflows, lowered
 _LOWERED = (
     "Lowered: for up to 11 s nothing may flow, until Kafka's average is under it. That is no stall."
 )
-"""replication.quota.window.num is 11 windows of 1 s, unless the brokers are told otherwise."""
+"""replication.quota.window.num is 11 windows of 1 s, unless the brokers set another number."""
 
 ColouredSentence = tuple[str, str]
 """A sentence, and the role of its colour."""
 
 
 def meaning(old: ThrottleRates, new: ThrottleRates, into: Inflows) -> list[ColouredSentence]:
-    """Say what it would mean, the worst first.
+    """Return the effects of a new throttle, the worst first.
 
     Args:
         old: the rates in force.
-        new: those typed.
-        into: what comes into each broker by the steps in flight.
+        new: the rates typed.
+        into: the traffic into each broker by the steps in flight.
     """
     if new == old:
         return [("This is in force already.", "dim")]
     if not new:
         return [("Lifts the throttle: what was set is put back.", "dim")]
     low = _too_low(new, into)
-    told = [(low, "stalled")] if low else []
-    told += [(words, "falling-behind") for words in _gulps(new, into)]
-    told += [(words, "dim") for words in _others(old, new)]
+    effects = [(low, "stalled")] if low else []
+    effects += [(words, "falling-behind") for words in _slow_fetches(new, into)]
+    effects += [(words, "dim") for words in _lost_rates(old, new)]
     if lowered(old, new, into):
-        told.append((_LOWERED, "dim"))
+        effects.append((_LOWERED, "dim"))
     unknown = [b for b, each in into.items() if each.inbound_bytes_s is None and new.of(b)]
     if unknown:
         words = f"What is written to what comes to {_brokers(unknown)} is not known yet."
-        told.append((words, "dim"))
+        effects.append((words, "dim"))
     elif into and not low:
-        told.append(("All that is in flight catches up under it, as it is written to now.", "dim"))
-    return told
+        effects.append(
+            ("All that is in flight catches up under it, as it is written to now.", "dim")
+        )
+    return effects
 
 
 def _too_low(new: ThrottleRates, into: Inflows) -> str:
-    """Name what never catches up, or may not, on the worst broker, and what would let all."""
+    """Name the copies that cannot or may not catch up on the worst broker, and a rate for all."""
     low = [
         (inflow.inbound_bytes_s / rate, rate, inflow)
         for broker, inflow in into.items()
@@ -72,15 +74,15 @@ def _too_low(new: ThrottleRates, into: Inflows) -> str:
     return f"{words}; more than {enough} would end it."
 
 
-def _gulps(new: ThrottleRates, into: Inflows) -> Iterator[str]:
+def _slow_fetches(new: ThrottleRates, into: Inflows) -> Iterator[str]:
     rates = {rate for broker in into if (rate := new.of(broker)) is not None}
     if rates and (least := min(rates)) * STALLED_AFTER_S < FETCH_BYTES:
         took = as_duration(FETCH_BYTES / least)
         yield f"At {as_rate(least)} one fetch of 1 MiB takes {took}, which reads as a stall."
 
 
-def _others(old: ThrottleRates, new: ThrottleRates) -> Iterator[str]:
-    """Name the brokers whose own rate is given up by not being typed again."""
+def _lost_rates(old: ThrottleRates, new: ThrottleRates) -> Iterator[str]:
+    """Name the brokers that lose a rate of their own because it was not typed again."""
     kept = {each.broker for each in new.brokers}
     lost = [e.broker for e in old.brokers if e.broker not in kept and e.bytes_s != new.every]
     if lost:

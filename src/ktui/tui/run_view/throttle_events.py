@@ -1,4 +1,4 @@
-"""What a run does to the throttle of each partition, and whose settings it has changed."""
+"""The events of a run's throttle by partition, and the resources whose settings it changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = {
 
 
 class ThrottleNews:
-    """Keeps what concerns each partition, of the events about topics and brokers.
+    """Collects, for each partition, the events about throttles of topics and brokers.
 
     Args:
         run: the run's name.
@@ -33,11 +33,11 @@ class ThrottleNews:
         self._changed: set[ConfigResource] = set()
 
     def of(self, tp: TopicPartition) -> list[Event]:
-        """Give what has happened to the throttle of a partition, oldest first."""
+        """Return the throttle events of a partition, oldest first."""
         return self._of.get(tp, [])
 
     def take(self, entries_: Iterable[JournalEntry]) -> None:
-        """Take in what is new in the journal."""
+        """Apply new entries of the journal."""
         for entry in entries_:
             match entry.event:
                 case Configure() as asked:
@@ -47,10 +47,10 @@ class ThrottleNews:
                 case ThrottleChanged() as changed:
                     for tp, listed in self._listed.items():
                         if listed:
-                            self._tell(entry, tp, throttle_words(changed))
+                            self._add_event(entry, tp, throttle_words(changed))
 
     def changed(self) -> tuple[set[str], set[int]]:
-        """Give the topics and brokers whose settings were changed since this was asked last."""
+        """Return the topics and brokers whose settings were changed since the last call."""
         changed, self._changed = self._changed, set()
         topics = {r.name for r in changed if r.scope is ConfigScope.TOPIC}
         return topics, {int(r.name) for r in changed if r.scope is ConfigScope.BROKER}
@@ -64,7 +64,7 @@ class ThrottleNews:
                 side = "as leader on " if change.key == LEADER_REPLICAS else "on "
                 place = f"{side}broker {broker}"
                 listed.add(place) if change.op is ConfigOp.APPEND else listed.discard(place)
-                self._tell(entry, tp, f"{_WORDS[change.op]} {place}")
+                self._add_event(entry, tp, f"{_WORDS[change.op]} {place}")
 
     def _answered(self, entry: JournalEntry, answer: Configured) -> None:
         self._changed.add(answer.resource)
@@ -72,17 +72,17 @@ class ThrottleNews:
             return
         for tp in list(self._listed):
             if tp.topic == answer.resource.name:
-                self._tell(entry, tp, throttle_words(answer), EventSeverity.WARNING)
+                self._add_event(entry, tp, throttle_words(answer), EventSeverity.WARNING)
 
-    def _tell(
+    def _add_event(
         self,
         entry: JournalEntry,
         tp: TopicPartition,
         words: str,
         severity: EventSeverity = EventSeverity.NEWS,
     ) -> None:
-        told = Event(entry.at, f"run {self._run}: {words}", tp, severity=severity)
-        self._of[tp].append(told)
+        event = Event(entry.at, f"run {self._run}: {words}", tp, severity=severity)
+        self._of[tp].append(event)
 
 
 def _replicas(topic: str, listed: str) -> Iterator[tuple[TopicPartition, str]]:

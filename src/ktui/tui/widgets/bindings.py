@@ -1,7 +1,7 @@
 """Every key of the app and of the Watch screen: the one list that footer, help and palette use.
 
-The list's own keys (up, down, enter and so on) are with `widgets/partition_list.py`, those of the
-other screens with each of them; `help_groups` gathers all for `?`.
+The list's own keys (up, down, enter and so on) are in `screens/watch/list.py`. Those of the other
+screens are with each of them. `help_groups` collects all for `?`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ _NAMES = {
 
 
 class KeyHelp(msgspec.Struct, frozen=True):
-    """One line of the help: the keys of an action and what it does."""
+    """One line of the help: the keys of an action and its description."""
 
     keys: str
     words: str
@@ -120,7 +120,7 @@ class HelpGroup(msgspec.Struct, frozen=True):
 
 
 def help_group(title: str, bindings: Iterable[object]) -> HelpGroup:
-    """Make the help of a screen from its bindings; those without a tooltip tell nothing new."""
+    """Make the help of a screen from its bindings; those without a tooltip are left out."""
     keys: dict[str, list[str]] = {}
     for binding in bindings:
         if isinstance(binding, Binding) and binding.tooltip:
@@ -135,7 +135,7 @@ def _keys(binding: Binding) -> str:
 
 
 def palette_entries(bindings: Sequence[object]) -> list[tuple[str, str, str]]:
-    """Give (name, help, action) of every action that can be called by name."""
+    """Return (name, help, action) of every action that can be called by name."""
     return [
         (binding.description, f"{binding.tooltip}  ({_keys(binding)})", binding.action)
         for binding in bindings

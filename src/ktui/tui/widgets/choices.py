@@ -1,4 +1,4 @@
-"""Some words of which one is chosen: told from the others by a sign, and by a click too."""
+"""A choice among some words: a sign marks the chosen one, and a click chooses another."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _GAP = "   "
 
 
 class Choices(Widget):
-    """Shows them one below another, or side by side.
+    """Shows the choices one below another, or side by side.
 
     Args:
-        label: what is chosen.
+        label: the label in front of the choices.
         words: the choices.
         across: whether they stand side by side.
     """
 
     LABEL_ROLE: ClassVar = "dim"
-    """How what stands before them is drawn."""
+    """The role of the label."""
     DEFAULT_CSS = "Choices { height: auto; padding: 0 1; }"
 
     class Chosen(Message):
-        """One was clicked."""
+        """A choice was clicked."""
 
         def __init__(self, choices: Choices, place: int) -> None:
             super().__init__()
@@ -40,7 +40,7 @@ class Choices(Widget):
 
         @property
         def control(self) -> Choices:
-            """The choices of which it is one."""
+            """The widget with the choice."""
             return self.choices
 
     def __init__(
@@ -56,12 +56,12 @@ class Choices(Widget):
         self._place = 0
 
     def show(self, place: int) -> None:
-        """Show which is chosen."""
+        """Show which one is chosen."""
         self._place = place
         self.refresh()
 
     def render(self) -> Content:
-        """Draw them."""
+        """Draw the label and the choices."""
         pieces = [self._piece(place) for place in range(len(self._words))]
         label = Piece(self._label, self.LABEL_ROLE)
         if self._across:
@@ -81,7 +81,7 @@ class Choices(Widget):
         return Piece(f"{sign}{self._words[place]}", "" if chosen else "dim", bold=chosen)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose what was clicked."""
+        """Choose the one that was clicked."""
         at = event.get_content_offset(self)
         if at is None:
             return
@@ -100,16 +100,16 @@ class Choices(Widget):
 
 
 _LABEL_CELLS = 17
-"""As wide as what stands before the fields of a form."""
+"""The width of the labels of a form's fields."""
 
 
 class Picked(Choices, can_focus=True):
     """Choices side by side among the fields of a form; posts `Chosen` when another is picked.
 
     Args:
-        label: what is chosen.
+        label: the label in front of the choices.
         words: the choices.
-        place: the one at first.
+        place: the index of the one chosen at first.
     """
 
     DEFAULT_CSS = """
@@ -138,16 +138,16 @@ class Picked(Choices, can_focus=True):
 
     @property
     def place(self) -> int:
-        """Which is chosen."""
+        """The index of the chosen one."""
         return self._place
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Keep letters from the footer: among fields none of them is a command."""
+        """Keep letters from the footer: among fields no letter is a command."""
         del key
         return character is not None and character.isalpha()
 
     def action_step(self, step: int) -> None:
-        """Choose the next one, or the one before."""
+        """Choose the next one, or the previous one."""
         self.post_message(self.Chosen(self, (self._place + step) % self._count))
 
     @on(Choices.Chosen)

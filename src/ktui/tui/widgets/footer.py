@@ -1,4 +1,4 @@
-"""The line at the bottom of every screen: its keys, or for a while what there is to be told."""
+"""The line at the bottom of every screen: its keys, or a notification for a while."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LEFT_OUT_FIRST = (
     "freeze", "play_again", "sort", "tell_story", "show_events", "show_brokers", "filter", "view",
     "mark", "show_runs", "pause", "show_throttle",
 )  # fmt: skip
-"""The actions whose keys make place where the line is too short; `?` lists them all."""
+"""The actions whose keys are left out first where the line is too short; `?` lists them all."""
 _OF_A_RUN = ("cancel", "mark", "show_throttle", "show_limits", "pause", "start_plan", "show_runs")
-"""Those that make place before all others while the view is attached to no run."""
+"""The actions left out before all others while the view is attached to no run."""
 _SEVERITIES = {
     "information": ("·", "$foreground"),
     "warning": ("!", "$warning"),
@@ -28,7 +28,7 @@ _SEVERITIES = {
 class FooterKeys(Footer):
     """Textual's footer as every screen has it: compact, in line with the text above.
 
-    Where not all keys have room some are left out, so that none is cut.
+    Where the keys do not all fit, some are left out, so that none is cut.
     """
 
     DEFAULT_CSS = """
@@ -45,17 +45,17 @@ class FooterKeys(Footer):
         super().__init__(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Show what is told already."""
+        """Show the present notification."""
         self.show_notification(services(self).notification)
 
     def show_notification(self, notification: Notification | None) -> None:
-        """Tell something in place of the keys; None for the keys."""
+        """Show a notification in place of the keys; None for the keys."""
         self.set_class(notification is not None, "-news")
         for line in self.query("#news").results(Static):
             line.update(_drawn(notification))
 
     def compose(self) -> ComposeResult:
-        """Lay out the keys that have room, and what is told in their place."""
+        """Lay out the keys that fit, and the notification that stands in their place."""
         yield Static(_drawn(services(self).notification), id="news", markup=False)
         keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
         room = (self.size.width or self.app.size.width) - 2
@@ -69,7 +69,7 @@ class FooterKeys(Footer):
         yield from keys
 
     async def on_resize(self, event: Resize) -> None:
-        """Choose anew among the keys."""
+        """Choose again which keys fit."""
         del event
         await self.recompose()
 

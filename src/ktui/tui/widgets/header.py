@@ -1,4 +1,4 @@
-"""The top of every screen: which cluster, how it is, and on the list what is moving in all."""
+"""The header of every screen: the cluster and its state, and on the list the sums of all moves."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ktui.tui.poll.overview import Overview
 from ktui.tui.widgets.services import Status, services
 
 _NAMED = 4
-"""Brokers that are down and named; of more there is no room to tell."""
+"""The most brokers named as down; there is no room for more."""
 _OLD_POLLS = 3
-"""So many intervals, or polls if those take longer, may pass until values are old."""
+"""Values are old after so many intervals, or polls if those take longer."""
 _FAR_S = 366 * 86_400
-"""A time left that is longer is told as this, for a date has an end."""
+"""A longer time left is shown as this one, because dates have a maximum."""
 
 
 class HeaderPart(msgspec.Struct, frozen=True):
-    """Words of a line that stand together; the higher the rank, the sooner they make place."""
+    """Words of a line that stand together; the higher the rank, the sooner they are left out."""
 
     pieces: tuple[Piece, ...]
     rank: int = 0
@@ -35,7 +35,7 @@ class HeaderPart(msgspec.Struct, frozen=True):
 
 
 class StatusHeader(Widget):
-    """Draws the status of the cluster: in one line, or with the sums in two."""
+    """Draws the status of the cluster: in one line, or in two with the sums."""
 
     DEFAULT_CSS = """
     StatusHeader { height: 1; background: $background; }
@@ -49,7 +49,7 @@ class StatusHeader(Widget):
 
     @property
     def with_sums(self) -> bool:
-        """Whether there is a line for the sums; without it trouble is told beside the brokers."""
+        """Whether there is a line for the sums; without it trouble is shown beside the brokers."""
         return self._with_sums
 
     @with_sums.setter
@@ -59,12 +59,12 @@ class StatusHeader(Widget):
         self.refresh(layout=True)
 
     def on_mount(self) -> None:
-        """Draw what is known, and let the clock run."""
+        """Draw the present status, and start the clock."""
         self.set_interval(1.0, self.update_status)
         self.update_status()
 
     def update_status(self) -> None:
-        """Take in how the cluster is now."""
+        """Read the present status, and redraw if it has changed."""
         status = services(self).cluster_status()
         if status != self._status:
             self._status = status
@@ -132,7 +132,7 @@ def _who(status: Status) -> list[HeaderPart]:
 
 
 def _first(status: Status, *, with_sums: bool) -> list[HeaderPart]:
-    """Give the first line; where it is the only one, an outage stands in it."""
+    """Return the first line, which shows an outage where it is the only line."""
     if not with_sums and (status.outage is not None or status.seen is None):
         return [*_who(status), *_standing(status)]
     trouble = () if with_sums else _trouble(status)
@@ -140,7 +140,7 @@ def _first(status: Status, *, with_sums: bool) -> list[HeaderPart]:
 
 
 def _cluster(status: Status) -> list[HeaderPart]:
-    """Tell of brokers and polls; not of a controller, for in KRaft mode any broker is named it."""
+    """Show brokers and polls, but no controller: in KRaft mode any broker is named as one."""
     seen = status.seen
     if seen is None:
         return []
@@ -226,7 +226,7 @@ def _sums(status: Status) -> Iterator[HeaderPart]:
 
 
 def _eta(left: Range | None, now: datetime) -> HeaderPart:
-    """Give when all will have caught up; stalled ones make that unknown."""
+    """Show when all will have caught up; stalled partitions make that unknown."""
     if left is None:
         return _labelled("ETA", "unknown", rank=5)
     low, middle, high = (

@@ -39,11 +39,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     left_behind: int = 0
     """Throttles that nobody needs, on the brokers and topics that are polled."""
     cancel_gate: str = ""
-    """Who shut the cluster's cancel gate; empty while it is open."""
+    """The person who shut the cluster's cancel gate; empty while it is open."""
     outage: ClusterOutage | None = None
     """Why the last poll failed as a whole; None while the cluster answers."""
     recorded: bool | None = None
-    """Whether the view is being recorded, or cannot be any more; None where nobody asked."""
+    """Whether recording works; False once it has stopped, None where the view is not recorded."""
     until_seen: str = ""
     """The text before the first poll; empty for the address being connected to."""
     badge: str = ""
@@ -51,7 +51,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Services:
-    """What screens and widgets may ask of the app.
+    """The app's state and actions for its screens and widgets.
 
     The defaults are those of an app without a cluster and without a run.
     """
@@ -83,12 +83,12 @@ class Services:
 
     @property
     def cancel_gate(self) -> str:
-        """Who shut the cluster's cancel gate; empty while it is open."""
+        """The person who shut the cluster's cancel gate; empty while it is open."""
         return ""
 
     @property
     def why_read_only(self) -> str | None:
-        """Why nothing can be changed from this view, where the usual text is not true."""
+        """Why nothing can be changed from this view, where the usual text does not apply."""
         return None
 
     def cluster_status(self) -> Status | None:
